@@ -1,9 +1,9 @@
 """Decides: pass, regressed or inconclusive, at a stated error rate. Pure: no network, clock, environment or disk.
 
-A `Comparison` is one suite beside one reference. `next_step` says what to run next, or the verdict; `wanted` what to
-run next alone; `verdict_on` the verdict on what there is. On the way to it: `prepare` completes the scores,
-`sequential` asks the test in `engine`, `rows` hold what was found of each criterion, and the first rule in `rules` that
-applies is the verdict.
+A `Comparison` is one suite against one reference. `next_step` returns the trials to run next, or the verdict; `wanted`
+only the trials to run next; `verdict_on` the verdict on the trials so far. To get there, `prepare` completes the
+scores, `sequential` runs the test in `engine`, `rows` hold the results of each criterion, and the first rule in `rules`
+that applies gives the verdict.
 """
 
 from gate.decision.comparison import Comparison

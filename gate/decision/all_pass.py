@@ -1,4 +1,4 @@
-"""Scores cases by whether k trials of one all pass (pass^k), which no metric of a single trial can. Pure."""
+"""Scores each case by whether k of its trials all pass (pass^k), which no metric of a single trial can do. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHERS = "counted over the trials of the case"
 
 
 def too_few(k: int) -> str:
-    """Return why a case has no score, with what to write."""
+    """Return the reason a case has no score, and how to fix it."""
     return f"pass^{k} takes {k} trials of a case: write `trials: {k}` or more"
 
 
@@ -24,9 +24,9 @@ def scored(
     criteria: Sequence[Criterion],
     outcome_of: Callable[[Trial], bool | None],
 ) -> tuple[Trial, ...]:
-    """Return the trials with the scores of `METRIC`, where a criterion asks for it.
+    """Return the trials with the scores of `METRIC` if a criterion uses it.
 
-    Of each case and side the measured trials of epochs count; one of them carries the score, so that a case has one.
+    Only measured trials of epochs count. One trial per case and side carries the score, so that each case has one.
     """
     asked = [criterion for criterion in criteria if criterion.metric == METRIC]
     if not asked:
@@ -61,7 +61,7 @@ def _score(outcomes: Collection[bool], k: int) -> Score:
 
 
 def lacks_trials(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
-    """True if a further epoch would let a blocking criterion of `METRIC` be measured."""
+    """True if another epoch would make a blocking criterion of `METRIC` measurable."""
     asked = {c.name: too_few(c.k) for c in criteria if c.metric == METRIC and c.blocking}
     if not asked:
         return False

@@ -1,4 +1,4 @@
-"""The result of each case: its status, its trials' failures, and the trajectories that show them."""
+"""The result of each case: its status, the failures of its trials, and the trajectories that show them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from gate.statistics.evalues import case_log_e
 from gate.statistics.intervals import mean
 
 SUSPECT_E = 2.0
-"""From here on a case is shown as suspected."""
+"""A case with at least this e-value is shown as suspected."""
 MAX_REASONS = 5
 MAX_REASON_CHARS = 500
 MAX_LOG_SHOWN = 1_000
 MAX_TEXT_CHARS = 2_000
-"""Characters of an expected or an actual response."""
+"""Maximum length of an expected or actual response, in characters."""
 MAX_WORDING_CHARS = 300
-"""Characters of an answer that stands for all that fell."""
+"""Maximum length, in characters, of the one answer shown for all answers that got worse."""
 
 
 def case_results(comparison: Comparison, outcome: Outcome | None) -> tuple[CaseResult, ...]:
-    """Return every case of the suite in its order, then those that only the baseline has."""
+    """Return every case of the suite in order, then the cases that only the baseline has."""
     known = [_case_result(comparison, case, outcome) for case in comparison.cases]
     gone = [CaseResult(case_id, CaseStatus.REMOVED) for case_id in removed_cases(comparison)]
     return (*known, *gone)
 
 
 def _e_value(passed_before: int, before: int, passed_now: int, now: int) -> float | None:
-    """Return the evidence for passing less often now; None if a side has no trial."""
+    """Return the evidence that the case passes less often now; None if a side has no trial."""
     if not before or not now:
         return None
     return exp(min(case_log_e(passed_before, before, passed_now, now), 700.0))
@@ -48,7 +48,7 @@ class _Seen(Struct, frozen=True):
     now: Sequence[bool]
     before: Sequence[bool]
     decided: float | None = None
-    """The e-value that the decision had, where trials are coupled; they are less evidence than draws of their own."""
+    """The e-value used in the decision if trials are coupled: these are weaker evidence than independent draws."""
 
     @property
     def e_value(self) -> float | None:
@@ -59,7 +59,7 @@ class _Seen(Struct, frozen=True):
 
     @property
     def improvement(self) -> float | None:
-        """The evidence for passing more often: with the sides exchanged."""
+        """The evidence for passing more often than in the baseline: the same test with the sides exchanged."""
         return _e_value(sum(self.now), len(self.now), sum(self.before), len(self.before))
 
 
@@ -126,7 +126,7 @@ def _sum_of_scores(trial: Trial) -> float:
 
 
 def _duration(trials: Sequence[Trial]) -> float | None:
-    """Return the seconds of all trials together; None if one is not known."""
+    """Return the total duration of the trials in seconds; None if any is unknown."""
     known = [trial.duration for trial in trials if trial.duration is not None]
     return sum(known) if known and len(known) == len(trials) else None
 
@@ -147,7 +147,7 @@ def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[
 def _status(
     comparison: Comparison, case: Case, outcome: Outcome | None, seen: _Seen, failing: Sequence[Trial]
 ) -> CaseStatus:
-    """Return the first status that holds."""
+    """Return the first status that applies."""
     trials = comparison.measured(case.id)
     if failing and _fails_hard(comparison, case, failing):
         return CaseStatus.FAILED
@@ -191,7 +191,7 @@ def _fails_hard(comparison: Comparison, case: Case, failing: Sequence[Trial]) ->
 
 
 def _below_its_own(comparison: Comparison, case: Case) -> bool:
-    """True if no trial holds a threshold that the author gave to this very case."""
+    """True if every trial misses a threshold that the author set for this case."""
     for criterion in comparison.criteria:
         if criterion.name in case.thresholds and criterion.blocking:
             trials = comparison.measured(case.id)
@@ -201,7 +201,7 @@ def _below_its_own(comparison: Comparison, case: Case) -> bool:
 
 
 def _fails(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool:
-    """True if the agent failed, or a blocking criterion does not hold, even if another could not be measured."""
+    """True if the agent failed or a blocking criterion is missed, even if another criterion could not be measured."""
     return trial.failed or any(criterion.blocking and _misses(criterion, case, trial) for criterion in criteria)
 
 
@@ -215,7 +215,7 @@ def _misses(criterion: Criterion, case: Case, trial: Trial) -> bool:
 def _reasons(
     comparison: Comparison, case: Case, failing: Sequence[Trial], attempts: Sequence[Trial]
 ) -> tuple[str, ...]:
-    """Return the reasons why trials failed, the most frequent first; then those why they were not measured."""
+    """Return the reasons trials failed, the most frequent first; then the reasons trials were not measured."""
     counts: dict[str, int] = {}
     for trial in failing:
         for text in _why_it_failed(comparison, case, trial):
@@ -254,8 +254,7 @@ Responses = tuple[str | None, ...]
 
 
 def _responses(case: Case, trial: Trial | None, criteria: Iterable[Criterion]) -> tuple[Responses, Responses]:
-    """Return expected and actual responses where the trial fails a criterion that looks at them; empty if none is
-    known."""
+    """Return the expected and actual responses if the trial fails a criterion that reads text; empty if unknown."""
     if trial is None or not any(reads_text(criterion) and _fails(trial, case, [criterion]) for criterion in criteria):
         return (), ()
     wanted = [None if turn.response is None else _cut(turn.response) for turn in case.turns]
@@ -264,7 +263,7 @@ def _responses(case: Case, trial: Trial | None, criteria: Iterable[Criterion]) -
 
 
 def worst_wording(comparison: Comparison, criterion: Criterion) -> Wording | None:
-    """Return the present wording of the case that lost most; None if its text is unknown."""
+    """Return the current wording of the case that got most worse; None if its text is unknown."""
     now, before = comparison.values(criterion), comparison.stored_values(criterion)
     sign = 1.0 if criterion.direction is Direction.HIGHER else -1.0
     falls = {}
@@ -279,7 +278,7 @@ def worst_wording(comparison: Comparison, criterion: Criterion) -> Wording | Non
 
 
 def _wording(comparison: Comparison, case_id: str, criterion: Criterion, sign: float) -> Wording | None:
-    """Return the worst answer of a case now beside its best before; None if the text is not known."""
+    """Return the worst answer of a case now next to its best before; None if a text is unknown."""
 
     def quality(trial: Trial) -> float:
         score = trial.scores.get(criterion.name)
@@ -297,13 +296,13 @@ def _wording(comparison: Comparison, case_id: str, criterion: Criterion, sign: f
 
 
 def _last_text(trial: Trial | None) -> str:
-    """Return what the last turn of a trial says, as far as it is known here."""
+    """Return the text of a trial's last turn, as far as it is known."""
     texts = [turn.text for turn in trial.invocations if turn.text] if trial is not None else []
     return shorten(texts[-1], MAX_WORDING_CHARS) if texts else ""
 
 
 def reads_text(criterion: Criterion) -> bool:
-    """True if a criterion looks at what is answered."""
+    """True if a criterion reads the text of the answer."""
     return not criterion.reads_tools and not criterion.scale.is_relative
 
 

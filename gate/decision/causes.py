@@ -1,9 +1,9 @@
-"""The causes of verdicts on the comparison: the criterion or cases at fault, or what was traded, with figures.
+"""The causes of comparison verdicts: the criterion or cases at fault, or the trade-off, with figures.
 
-A trade breaks some cases and improves others, with no mean lower than before. What was lost is proven as every
-regression is. What was gained is held to the same evidence with the sides exchanged: cases are named at a false
-discovery rate of a tenth, or a joint test at ``alpha`` proves that there are some. A trade is a regression, shown with
-both lists and accepted as any loss.
+A trade-off breaks some cases and improves others, and no mean is lower than before. The loss is proven like any
+regression. The gain is held to the same standard with the sides exchanged: cases are named at a false discovery rate of
+a tenth, or a joint test at ``alpha`` proves that some exist. A trade-off is a regression: it is shown with both lists
+and accepted like any loss.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from gate.model.finding import CaseTally, Fell, Finding, Uncompared
 
 MOST_SUSPECTS = 5
 GOT_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
-"""The statuses that are listed as worse or not measured; the worst first."""
+"""The statuses listed as worse or not measured, the worst first."""
 ROUNDING = 1e-9
-"""A mean that is the same but for rounding did not fall."""
+"""A mean that drops by no more than this has not fallen: the difference is rounding."""
 
 
 # --- what a pass, or an open answer, rests on -----------------------------------------------------
 
 
 def no_worse(comparison: Comparison, outcome: Outcome | None) -> Finding:
-    """Return what a pass rests on."""
+    """Return the grounds for a pass."""
     uncompared = Uncompared()
     if comparison.stored:
         new, edited, removed = new_cases(comparison), edited_cases(comparison), removed_cases(comparison)
@@ -60,7 +60,7 @@ def no_worse(comparison: Comparison, outcome: Outcome | None) -> Finding:
 
 
 def not_enough_evidence(rows: Sequence[CriterionResult], cases: Sequence[CaseResult]) -> Finding:
-    """Return which criteria are open, and the cases that are suspected."""
+    """Return the open criteria and the suspected cases."""
     suspected = sorted((case for case in cases if case.status is CaseStatus.SUSPECT), key=badness)
     names = tuple([row.criterion.name for row in rows])
     return Finding.of("not_enough_evidence", criteria=names, suspects=tuple([case.id for case in suspected]))
@@ -72,7 +72,7 @@ def not_enough_evidence(rows: Sequence[CriterionResult], cases: Sequence[CaseRes
 def got_worse(
     comparison: Comparison, rows: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None
 ) -> Finding:
-    """Return what a proven loss rests on: a trade, the cases that broke, or the suite as a whole."""
+    """Return the grounds for a proven loss: a trade-off, the cases that broke, or the suite as a whole."""
     trade = trade_of(outcome)
     if trade is not None:
         return trade if trade["named"] else trade.but(lost=most_suspect(cases) or trade["lost"])
@@ -93,9 +93,9 @@ def got_worse(
 def _whole_got_worse(
     comparison: Comparison, at_fault: Sequence[Criterion], cases: Sequence[CaseResult], outcome: Outcome | None
 ) -> Finding:
-    """Return what got worse if no case is named: the most suspect cases are what a reader looks at first.
+    """Return the criteria that got worse if no case is named, with the most suspect cases as a starting point.
 
-    They are those that fell in what got worse; whether whole trials passed is the pass rate's own matter.
+    These are the cases that got worse by that criterion; only for the pass rate are whole trials counted.
     """
     names = tuple([criterion.name for criterion in at_fault])
     alone = [criterion for criterion in at_fault if set(names).isdisjoint(criterion.parts)]
@@ -110,7 +110,7 @@ def _whole_got_worse(
 
 
 def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:
-    """Return the cases whose score of a criterion got worse, the most first."""
+    """Return the cases whose score got worse by this criterion, the largest fall first."""
     sign = 1.0 if criterion.direction is Direction.LOWER else -1.0
     found = []
     for case in cases:
@@ -124,10 +124,11 @@ def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]
 
 
 def trade_of(outcome: Outcome | None) -> Finding | None:
-    """Return the trade in a proven regression, or None if it is not a trade.
+    """Return the trade-off in a proven regression, or None if there is none.
 
-    Cases broke, or the statistic that a few large drops move most rejected; others gained; and no metric that carries
-    the regression has a lower mean than before. Where a mean fell, the suite is worse, whatever single cases gained.
+    Cases broke, or the statistic that is most sensitive to a few large drops rejected; others gained; and no metric
+    that carries the regression has a lower mean than before. If a mean fell, the suite is worse, whatever single cases
+    gained.
     """
     if outcome is None or outcome.verdict != "REGRESSION":
         return None
@@ -153,13 +154,13 @@ def trade_of(outcome: Outcome | None) -> Finding | None:
 
 
 def proven_by_mean(outcome: Outcome, name: str) -> bool:
-    """True if the look that proved a regression of this metric saw it in its mean, not in the drops of a few cases."""
+    """True if the look that proved a regression of this metric saw it in the mean, not in the drops of a few cases."""
     tests = [look.metrics[name] for look in outcome.evidence.looks if look.blocks and name in look.metrics]
     return tests[-1].by_mean if tests else outcome.stage.kind is not StageKind.REPEATS
 
 
 def proven_by_cases(outcome: Outcome) -> bool:
-    """True if single cases prove a regression alone. That some are named, at a false discovery rate, is less."""
+    """True if single cases alone prove a regression. Naming some at a false discovery rate proves less."""
     highest = outcome.evidence.highest_e_value
     return outcome.stage.of_cases or highest is None or highest >= outcome.evidence.e_threshold
 
@@ -168,22 +169,21 @@ def proven_by_cases(outcome: Outcome) -> bool:
 
 
 def tallies(evidence: EvidenceSummary, case_ids: Iterable[str]) -> tuple[CaseTally, ...]:
-    """Return cases with how often they passed on both sides; those of which no counts are kept are left out."""
+    """Return how often the cases passed on both sides, without cases that have no counts."""
     return tuple([_tally(case_id, evidence.cases[case_id]) for case_id in case_ids if case_id in evidence.cases])
 
 
 def suspects(evidence: EvidenceSummary) -> tuple[CaseTally, ...]:
-    """Return the cases that fail more often than before, those with the most evidence first; `most_suspect` is for
-    readers."""
+    """Return the cases that fail more often than before, by decreasing evidence. Readers get `most_suspect` instead."""
     fell = [(case_id, counts) for case_id, counts in evidence.cases.items() if _passes_less(counts)]
     fell.sort(key=lambda one: (one[1].e_value is not None, -(one[1].e_value or 0.0), one[0]))
     return tuple([_tally(case_id, counts) for case_id, counts in fell[:MOST_SUSPECTS]])
 
 
 def most_suspect(cases: Iterable[CaseResult]) -> tuple[CaseTally, ...]:
-    """Return the first cases that fail more often than before, as they are listed: of those that got worse, if any did.
+    """Return the first cases that fail more often than before, in report order; only those that got worse, if any did.
 
-    Their counts are those of the list, too: of all trials, with the ones that the base ran in this job.
+    As in the report, the counts cover all trials, including those that the base ran in this job.
     """
     fell = [case for case in cases if _passes_less(case) and case.status is not CaseStatus.QUARANTINED]
     listed = [case for case in fell if case.status in GOT_WORSE] or fell
@@ -191,10 +191,9 @@ def most_suspect(cases: Iterable[CaseResult]) -> tuple[CaseTally, ...]:
 
 
 def badness(case: CaseResult, *, elsewhere: bool = False) -> tuple[float | str, ...]:
-    """Return the key that sorts cases as every report lists them: the worst status first, then the most evidence, then
-    the largest fall.
+    """Return the key that sorts cases in every report: by worst status, then most evidence, then largest fall.
 
-    ``elsewhere``: outside the tags that the loss is concentrated in, and so after those of its status that are in them.
+    ``elsewhere``: True outside the tags that the loss is concentrated in; sorts a case after others of its status.
     """
     rank = GOT_WORSE.index(case.status) if case.status in GOT_WORSE else len(GOT_WORSE)
     before = case.baseline_passed / case.baseline_trials if case.baseline_trials else 0.0

@@ -1,4 +1,4 @@
-"""The changes against the baseline: cases, criteria, and the models and tools that the trials name."""
+"""The changes since the baseline: cases, criteria, and the models and tools that the trials name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_NAME_CHARS = 80
 
 
 def changes(comparison: Comparison) -> tuple[Finding, ...]:
-    """Return the changes of models, tools, cases and criteria; empty without a baseline."""
+    """Return the changes in models, tools, cases and criteria; empty without a baseline."""
     if not comparison.stored:
         return ()
     found = [*answered_by(comparison.judged_trials, comparison.stored)]
@@ -44,8 +44,8 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
 
 
 def answered_by(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
-    """Return the models and systems that answer now and did not at the baseline; systems, which a provider mixes, only
-    if none of the baseline's is known."""
+    """Return the models and systems that answer now but did not at the baseline. Providers mix systems, so these count
+    only if none of the baseline's is known."""
     models, systems = _named(now)
     models_before, systems_before = _named(before)
     found = []
@@ -58,7 +58,7 @@ def answered_by(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
 
 
 def _named(trials: Iterable[Trial]) -> tuple[set[str], set[str]]:
-    """Return the models and the systems that trials name."""
+    """Return the models and the systems named in the trials."""
     models, systems = set(), set()
     for trial in trials:
         for turn in trial.invocations:
@@ -74,8 +74,7 @@ def _bounded(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def tools_changed(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding]:
-    """Return the MCP servers that list other tools than at the baseline, or describe them otherwise, and the
-    differences."""
+    """Return the MCP servers whose tools or tool descriptions differ from the baseline's, with the differences."""
     trials = list(now)
     offered, offered_before = _tool_lists(trials), _tool_lists(before)
     servers = set()
@@ -94,7 +93,7 @@ def tools_changed(now: Iterable[Trial], before: Iterable[Trial]) -> list[Finding
 
 
 def _tool_lists(trials: Iterable[Trial]) -> dict[str, set[str]]:
-    """Return server → digests of the lists of tools that it told."""
+    """Return each server's digests of the tool lists it reported."""
     found: dict[str, set[str]] = {}
     for trial in trials:
         for told in trial.replay.tools if trial.replay is not None else ():

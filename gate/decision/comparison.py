@@ -1,4 +1,4 @@
-"""One suite beside one reference: the trials of both sides, and what is demanded of them."""
+"""One suite against one reference: the trials of both sides, and the requirements on them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gate.model.finding import Finding
 
 
 class Incomparable(str, Enum):
-    """The reason why the baseline's score cannot be compared with this one."""
+    """The reason the baseline's score cannot be compared with this one."""
 
     EDITED = "edited"
-    """The case's content differs, so no criterion is comparable on it."""
+    """The content of the case differs, so no criterion can be compared on it."""
     CHANGED = "changed"
     """The criterion's options, scorer or judge changed."""
     NEW = "new"
@@ -30,54 +30,54 @@ class Incomparable(str, Enum):
 
 
 class Unmatched(Struct, frozen=True):
-    """The baseline's cases and criteria that are no longer measured, or were renamed."""
+    """The baseline's cases and criteria that are no longer measured or were renamed."""
 
     removed: tuple[Criterion, ...] = ()
     """The baseline's criteria that are no longer measured."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Case id → the id of the same content at the baseline."""
+    """Case id → id of the same content in the baseline."""
 
 
 ByCase = Mapping[str, tuple[Trial, ...]]
 
 
 class Comparison(Struct, frozen=True, dict=True):
-    """Everything that is known of a suite, from which the next trials or the verdict follow."""
+    """Everything known about a suite; determines the next trials or the verdict."""
 
     cases: Sequence[Case]
     criteria: Sequence[Criterion]
     trials: Sequence[Trial]
-    """This run's, both sides, errors included, with the rounds they were run in; whole rounds only, so that a resumed
-    run derives the same requests."""
+    """Trials of this run, both sides, including errors, with their rounds. Whole rounds only, so that a resumed run
+    derives the same requests."""
     stored: Sequence[Trial]
-    """The baseline's; empty: there is none."""
+    """Trials of the baseline; empty if there is none."""
     settings: Settings
     not_comparable: Mapping[tuple[str, str], Incomparable] = field(default_factory=dict)
-    """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
+    """(case id, criterion name) → the reason the baseline's score cannot be compared."""
     unmatched: Unmatched = Unmatched()
-    """The part of the baseline that these trials do not let us compare."""
+    """The parts of the baseline that cannot be compared with these trials."""
     selected: bool = False
-    """True if a selection left cases of the suite out: a criterion may then apply to those alone."""
+    """True if a selection left out cases of the suite: a criterion may then apply only to those."""
     stored_runs: Sequence[str] = ()
-    """The runs that ``stored`` is of, the oldest first, where age matters."""
+    """The runs in ``stored``, the oldest first, if age matters."""
     reported: bool = False
     """True if the baseline shows that this agent reports its tool calls."""
     excuses: bool = True
-    """True if a mean that the base's record misses too is excused: on changes, if the record can be believed."""
+    """True to excuse a mean that the base's record also misses: on changes, if the record can be trusted."""
     base_ran_now: bool = False
-    """True if this job ran the base's agent for ``stored``, so that no drift of the provider lies between."""
+    """True if this job ran the base's agent for ``stored``, so that provider drift cannot explain a difference."""
     gaps: Sequence[Finding] = ()
-    """Further parts of the base that were not compared."""
+    """Further contents of the base that were not compared."""
     earlier: Sequence[Verdict] = ()
-    """Earlier measurements of this change, judged again by today's rules, the newest first."""
+    """Verdicts of earlier measurements of this change under the current rules, the newest first."""
     same_as: str = ""
-    """The commit whose agent this is, if its stored trials are the candidate's; then there is nothing to compare."""
+    """The commit whose agent this is, if its stored trials are the candidate's: nothing is left to compare."""
     same_verdict: str = ""
-    """The verdict on those trials when they were stored, if they fell short and nobody accepted it; it still holds."""
+    """The stored verdict on those trials if they fell short and nobody accepted it; it still holds."""
     stopped: str = ""
-    """The reason why a run ends early (budget, clock): nothing more is asked for. Empty: it does not."""
+    """The reason the run ends early (budget, clock), so that no more trials are requested; empty if it does not."""
     outage: Finding | None = None
-    """The reason to take the agent for down; its failures are excused then."""
+    """The reason to consider the agent down; its failures are then excused."""
     seed: int = 0
     suite_id: str = ""
 
@@ -85,7 +85,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def judged(self) -> tuple[Case, ...]:
-        """The cases that can change the verdict: those not in quarantine."""
+        """The cases that can change the verdict: all except those in quarantine."""
         return tuple([case for case in self.cases if case.id not in self.settings.quarantine])
 
     @cached_property
@@ -95,7 +95,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def paired(self) -> tuple[str, ...]:
-        """The judged cases that have a baseline to be compared with."""
+        """The judged cases that have a baseline to compare with."""
         found = []
         for case in self.judged:
             if self.baseline.get(case.id) and any(not criterion.hard for criterion in self.comparable(case.id)):
@@ -109,21 +109,21 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def unchecked(self) -> tuple[str, ...]:
-        """The judged cases that ran without anything to fail by."""
+        """The judged cases that ran without any criterion they could fail."""
         return tuple([case.id for case in self.judged if all_unchecked(self.measured(case.id), self.criteria)])
 
     # --- criteria ---------------------------------------------------------------------------------
 
     @cached_property
     def metrics(self) -> tuple[Criterion, ...]:
-        """Metric 0, then every criterion that is measured on a scale. A hard one is no statistics."""
+        """Metric 0, then every criterion measured on a scale. Hard criteria are not tested statistically."""
         rate = pass_rate(self.settings.pass_rate_margin, self.rate)
         others = [criterion for criterion in self.criteria if not criterion.hard and criterion.metric != RATE_METRIC]
         return (rate, *others)
 
     @cached_property
     def rate(self) -> Criterion | None:
-        """The criterion that limits metric 0, where one does."""
+        """The criterion that limits metric 0, if any."""
         for criterion in self.criteria:
             if criterion.metric == RATE_METRIC and criterion.blocking:
                 return criterion
@@ -131,30 +131,30 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def demanding(self) -> tuple[Criterion, ...]:
-        """The blocking criteria that have a threshold for the suite."""
+        """The blocking criteria with a threshold for the suite."""
         return tuple(
             [criterion for criterion in self.criteria if criterion.blocking and criterion.threshold is not None]
         )
 
     def comparable(self, case_id: str) -> Sequence[Criterion]:
-        """Return the criteria by which a case is compared with the baseline."""
+        """Return the criteria by which a case can be compared with the baseline."""
         if not self.not_comparable:
             return self.criteria
         return [criterion for criterion in self.criteria if (case_id, criterion.name) not in self.not_comparable]
 
     def deciding(self, case_id: str) -> Sequence[Criterion]:
-        """Return the criteria that say whether a case passes: those that are compared, or all if it is not paired."""
+        """Return the criteria that decide if a case passes: those compared, or all if the case is not paired."""
         return self.comparable(case_id) if case_id in self.with_baseline else self.criteria
 
     def correction_of(self, criterion: Criterion) -> Correction | None:
-        """Return the correction of a criterion's scores, alike on both sides; None without one."""
+        """Return the correction of a criterion's scores, the same on both sides; None without one."""
         if criterion.calibration is None:
             return None
         return correction_for(criterion, set(measured_values((*self.trials, *self.stored), criterion)))
 
     @cached_property
     def incomparable_criteria(self) -> Mapping[str, Finding]:
-        """Criterion → why the baseline's scores of it are not comparable, though the baseline measured it."""
+        """Criterion → the reason its baseline scores cannot be compared, though the baseline has some."""
         if not self.stored:
             return {}
         found = dict(self.criteria_without_cases)
@@ -165,10 +165,10 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def criteria_without_cases(self) -> Mapping[str, Finding]:
-        """The criteria whose baseline cases are all gone, edited or removed, so that none of them is compared.
+        """The criteria whose baseline cases were all removed or edited, so that none of them is compared.
 
-        A criterion may apply to a tenth of the cases only. Empty if nothing at all is paired: then criteria are not the
-        reason.
+        A criterion may apply to only a tenth of the cases. Empty if no case is paired at all: then the criteria are not
+        the cause.
         """
         found: dict[str, Finding] = {}
         if not self.paired:
@@ -176,7 +176,7 @@ class Comparison(Struct, frozen=True, dict=True):
         judged = {case.id for case in self.judged}
         replaced = {other.stands_for for other in self.criteria if other.stands_for and self.stored_values(other)}
         for criterion in self.criteria:
-            if criterion.name in replaced:  # its previous version is compared in its place
+            if criterion.name in replaced:  # its previous version is compared instead
                 continue
             cases = set()
             for case_id, trials in self.baseline.items():
@@ -197,11 +197,13 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def errors(self) -> tuple[Trial, ...]:
-        """The candidate's trials that brought no answer. Mostly none, and then nothing failed and nothing was lost."""
+        """The candidate's trials without an answer. Usually there are none: then nothing failed and nothing was
+        lost."""
         return tuple([trial for trial in self.trials if trial.error is not None and trial.side is Side.CANDIDATE])
 
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
-        """Return the candidate's trials of a case that count: answered, or failed by the agent; ``full``: of epochs."""
+        """Return the candidate's trials of a case that count: answered, or failed by the agent. ``full``: only those of
+        epochs."""
         return (self._full if full else self._measured).get(case_id, ())
 
     @cached_property
@@ -221,14 +223,14 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def answers(self) -> tuple[Trial, ...]:
-        """The trials that have an answer, and so scores."""
+        """The trials that have an answer and therefore scores."""
         if not self.errors:
             return self.judged_trials
         return tuple([trial for trial in self.judged_trials if trial.answered])
 
     @cached_property
     def hard_failures(self) -> Mapping[str, Sequence[Trial]]:
-        """The candidate's trials that a hard criterion fails, by criterion; of any case, quarantined or not."""
+        """The candidate's trials that fail a hard criterion, by criterion; of all cases, even in quarantine."""
         hard = [criterion for criterion in self.criteria if criterion.hard]
         found = {criterion.name: list[Trial]() for criterion in hard}
         for case in self.cases if hard else ():
@@ -240,34 +242,34 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def has_failed_hard(self) -> bool:
-        """True if a blocking hard criterion fails: the trial's other scores were not computed."""
+        """True if a blocking hard criterion fails: the trial's other scores were then not computed."""
         return any(self.hard_failures[c.name] for c in self.criteria if c.hard and c.blocking)
 
     # --- epochs, and trials that were lost --------------------------------------------------------
 
     @property
     def epochs(self) -> int:
-        """Epochs so far, infrastructure errors included."""
+        """Number of epochs so far, including infrastructure errors."""
         return max(self._trials_in_epochs, default=0)
 
     @property
     def whole_epochs(self) -> int:
-        """Epochs that covered every judged case."""
+        """Number of epochs that covered every judged case."""
         return min(self._trials_in_epochs, default=0)
 
     @cached_property
     def _trials_in_epochs(self) -> Sequence[int]:
-        """Trials of epochs by judged case, infrastructure errors included."""
+        """Number of trials in epochs by judged case, including infrastructure errors."""
         if not self.errors and not any(trial.again for trial in self.trials):
             return [len(self.measured(case.id, full=True)) for case in self.judged]
         return [sum([trial.tag == FULL for trial in self.scheduled(case.id)]) for case in self.judged]
 
     def scheduled(self, case_id: str) -> tuple[Trial, ...]:
-        """Return the candidate's trials of a case, lost ones included, without those run in place of a lost one."""
+        """Return the candidate's trials of a case, including lost ones, but not those that replaced a lost one."""
         return tuple([trial for trial in self.candidate.get(case_id, ()) if not trial.again])
 
     def lost(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Return the trials that could not be measured, and in whose place none was."""
+        """Return the trials that could not be measured and were not replaced."""
         left: dict[tuple[int, str, str], list[Trial]] = {}
         trials = list(trials)
         for trial in trials:
@@ -281,7 +283,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @property
     def error_share(self) -> float:
-        """Share of the candidate's trials that were lost to infrastructure, and in whose place none was measured."""
+        """Share of the candidate's trials that were lost to infrastructure and not replaced."""
         if not self.errors:
             return 0.0
         trials = [trial for group in self.candidate.values() for trial in group]
@@ -292,47 +294,47 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def baseline(self) -> ByCase:
-        """The baseline's measured trials of epochs, by case: stored, and run now beside the candidate's.
+        """The baseline's measured trials of epochs by case: stored ones, and ones run now alongside the candidate's.
 
-        Its reruns were picked by their outcomes.
+        Reruns are left out, since they were picked by outcome.
         """
         run_now = [trial for trial in self.trials if trial.side is Side.BASELINE]
         return _by_case(trial for trial in (*self.stored, *run_now) if trial.measured and trial.tag == FULL)
 
     @cached_property
     def base_reruns(self) -> ByCase:
-        """The baseline's measured trials that were run now and are not of whole epochs, by case."""
+        """The baseline's measured trials run now outside whole epochs, by case."""
         return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured and t.tag != FULL)
 
     def of_base(self, case_id: str) -> tuple[Trial, ...]:
-        """Return the measured trials of the base commit's agent: stored, and run now."""
+        """Return the measured trials of the base commit's agent, both stored and run now."""
         return (*self.baseline.get(case_id, ()), *self.base_reruns.get(case_id, ()))
 
     @property
     def is_recorded(self) -> bool:
-        """True if the baseline's trials were recorded: a matter of its configuration, and of no outcome."""
+        """True if the baseline's trials were recorded: this depends on its configuration, not on any outcome."""
         return any(trial.replay is not None and trial.replay.recording for trial in self.stored)
 
-    # --- draws of their own -----------------------------------------------------------------------
+    # --- independent draws ----------------------------------------------------------------------------
 
     @cached_property
     def repeats(self) -> Repeats:
-        """The trials that are no draws of their own, but repeat another of their run."""
+        """The trials that are not independent draws because they repeat another of their run."""
         return repeats(self.stored, self.trials, self.passes)
 
     @cached_property
     def coupling(self) -> CoupledTrials:
-        """The trials that share their random part with a stored one, or repeat a draw that counts."""
+        """The trials that share their randomness with a stored one, or repeat a draw that already counts."""
         stored = [trial for trial in self.stored if trial.measured and trial.tag == FULL]
         return coupling(stored, self.trials)
 
     @cached_property
     def dropped(self) -> frozenset[int]:
-        """The trials (by ``id``) that are no draws of their own."""
+        """The trials (by ``id``) that are not independent draws."""
         return self.repeats.dropped | self.coupling.dropped
 
     def counted(self, trials: Iterable[Trial]) -> tuple[Trial, ...]:
-        """Return the trials that are draws of their own."""
+        """Return the trials that are independent draws."""
         dropped = self.dropped
         if not dropped:
             return tuple(trials)
@@ -341,17 +343,18 @@ class Comparison(Struct, frozen=True, dict=True):
     # --- outcomes and values ----------------------------------------------------------------------
 
     def outcome_of(self, trial: Trial) -> bool | None:
-        """Return whether a trial satisfies every blocking criterion, or None if that is not known."""
+        """Return True if a trial satisfies every blocking criterion, or None if that is unknown."""
         case = self.by_id.get(trial.case_id)
         return None if case is None else passed(trial, case, self.criteria)
 
     def passes(self, trial: Trial) -> bool:
-        """True if a trial holds every blocking criterion that can be compared; of all, where none can."""
+        """True if a trial meets every blocking criterion that can be compared, or all of them if none can."""
         case = self.by_id.get(trial.case_id)
         return case is not None and bool(passed(trial, case, self.comparable(case.id) or self.criteria))
 
     def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
-        """Return the candidate's values of a criterion in its epochs, by judged case; of cases that have a value."""
+        """Return the candidate's values of a criterion in its epochs, by judged case; cases without a value are left
+        out."""
         found = self._values.get(criterion.name)
         if found is None:
             found = {}
@@ -363,7 +366,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return found
 
     def stored_values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
-        """Return the baseline's values that can be compared with those, by case; of cases that have a value."""
+        """Return the baseline's values that can be compared with those, by case; cases without a value are left out."""
         found = self._stored_values.get(criterion.name)
         if found is None:
             found = {}
@@ -386,7 +389,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def samples(self) -> dict[str, Any]:
-        """By criterion, what `thresholds` has worked out of all judged cases."""
+        """Cache of the samples that `thresholds` computes over all judged cases, by criterion."""
         return {}
 
 

@@ -1,6 +1,6 @@
-"""Scores pairs of trials by whether the agent goes the same way twice, which no metric of a single trial can.
+"""Scores pairs of trials by whether the agent proceeds the same way twice, which no metric of a single trial can do.
 
-docs/dev/decisions/0007-strategy-consistency.md says why the pairs are disjoint, and why they never decide a regression.
+docs/dev/decisions/0007-strategy-consistency.md explains why the pairs are disjoint and never decide a regression.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ TOO_FEW = "trials are compared with one another, and no case (or group of equiva
 NO_TOOLS = "the agent reports no tool calls, so there is no pattern to compare"
 
 Pattern = tuple[tuple[str, ...], ...]
-"""Names of the tools in order, turn by turn; the same tool several times in a row counts once."""
+"""Names of the tools in order, turn by turn; consecutive calls of the same tool count once."""
 
 
 def group_of(case: Case) -> str:
-    """The group of equivalent cases that the author put this one into (``metadata: {equivalent: name}``), or none."""
+    """Return the group of equivalent cases that the author put this one into (``metadata: {equivalent: name}``), if
+    any."""
     return _name_in(case, "equivalent")
 
 
 def cluster_of(case: Case) -> str:
-    """The cluster that the author put this case into (``cluster: name``, or in its metadata), or none."""
+    """Return the cluster that the author put this case into (``cluster: name``, or in its metadata), if any."""
     return case.cluster or _name_in(case, "cluster")
 
 
 def clusters_of(cases: Iterable[Case]) -> dict[str, str]:
-    """Return the cluster of each case that is in one, by its id."""
+    """Return the clusters by case id, without cases that are in none."""
     found = {}
     for case in cases:
         cluster = cluster_of(case)
@@ -43,7 +44,7 @@ def clusters_of(cases: Iterable[Case]) -> dict[str, str]:
 
 
 def in_cluster(case: Case, cluster: str) -> Case:
-    """The case in this cluster, whatever it states; empty: in none."""
+    """Return the case in this cluster, whatever it states itself; an empty name means no cluster."""
     metadata = case.metadata
     if not cluster and "cluster" in metadata:
         metadata = {name: value for name, value in metadata.items() if name != "cluster"}
@@ -56,12 +57,12 @@ def _name_in(case: Case, key: str) -> str:
 
 
 def compares_trials(criteria: Iterable[Criterion]) -> bool:
-    """True if deciding needs the tool calls of every trial."""
+    """True if the decision needs the tool calls of every trial."""
     return any(criterion.metric == METRIC for criterion in criteria)
 
 
 def pattern(trial: Trial) -> Pattern:
-    """Return the names of the tools that a trial called."""
+    """Return the pattern of the tools that a trial called."""
     found = []
     for turn in trial.invocations:
         names = [call.name for call in turn.tool_calls]
@@ -72,11 +73,11 @@ def pattern(trial: Trial) -> Pattern:
 def compared(
     cases: Sequence[Case], criteria: Iterable[Criterion], trials: Sequence[Trial], apart: Collection[str] = ()
 ) -> tuple[Trial, ...]:
-    """The trials with the scores of `METRIC`, where a criterion asks for it; ``apart``: cases in no group.
+    """Return the trials with the scores of `METRIC` if a criterion uses it; ``apart``: cases in no group.
 
-    Of each side, the measured trials of epochs are taken in the order of passes and of cases, and cut into
-    consecutive pairs of the same case or group. The second of a pair scores 1 where both have the same pattern, else 0;
-    the first, and one that is left over, have none.
+    On each side, the measured trials of epochs are ordered by epoch and case and split into consecutive pairs of the
+    same case or group. The second of a pair scores 1 if both have the same pattern, else 0; the first of a pair and an
+    unpaired last trial have no score.
     """
     names = [criterion.name for criterion in criteria if criterion.metric == METRIC]
     if not names:
@@ -93,7 +94,7 @@ def compared(
 
 
 def lacks_pairs(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
-    """True if a further epoch would let a blocking criterion of `METRIC` be measured."""
+    """True if another epoch would make a blocking criterion of `METRIC` measurable."""
     names = [criterion.name for criterion in criteria if criterion.metric == METRIC and criterion.blocking]
     if not names:
         return False
@@ -105,11 +106,11 @@ def lacks_pairs(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
 
 
 Queue = Sequence[tuple[int, Trial]]
-"""Trials with their positions, in the order in which they are paired."""
+"""Trials with their positions, in pairing order."""
 
 
 def _queues(cases: Sequence[Case], trials: Queue, apart: Collection[str]) -> list[Queue]:
-    """Return the trials of each group, or of each case that is in none, epoch by epoch in the order of its cases."""
+    """Return the trials of each group, or of each ungrouped case, epoch by epoch in the order of the cases."""
     by_case: dict[str, list[tuple[int, Trial]]] = {}
     for position, trial in sorted(trials, key=lambda item: (item[1].round, item[1].number)):
         by_case.setdefault(trial.case_id, []).append((position, trial))
@@ -142,7 +143,7 @@ def _scores(queues: Sequence[Queue]) -> Mapping[int, Score]:
 
 
 def _uses_tools(queue: Queue) -> bool:
-    """True if a tool was called in any of these trials."""
+    """True if any of these trials called a tool."""
     return any(any(pattern(trial)) for _, trial in queue)
 
 

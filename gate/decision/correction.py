@@ -1,8 +1,8 @@
-"""Corrects a judge's scores by its calibration: means, intervals and slopes. The scores stay as they are.
+"""Corrects means, intervals and slopes by the judge's calibration. The scores themselves stay unchanged.
 
-Zeros and ones are corrected by the judge's sensitivity and specificity, graded scores by the mean difference of
-people's scores and the judge's (prediction-powered). Where neither can be done, or the labels do not show the judge to
-follow people, nothing is corrected.
+Zeros and ones are corrected by the judge's sensitivity and specificity, graded scores by the mean difference between
+people's scores and the judge's (prediction-powered). Nothing is corrected if neither is possible, or if the labels do
+not show that the judge follows people.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from gate.statistics.agreement import (
 from gate.statistics.intervals import mean
 
 PLAIN: Ends = (1.0, 0.0)
-"""The slope of scores that are not corrected."""
+"""The slope of uncorrected scores and its error."""
 
 
 class ByRates(Struct, frozen=True):
-    """Rogan and Gladen's, of zeros and ones."""
+    """Correction of zeros and ones by Rogan and Gladen."""
 
     known: JudgeCalibration
 
     @property
     def slope(self) -> Ends:
-        """Return the factor by which a true difference shows in the judge's verdicts, with its standard error."""
+        """Return the factor by which a true difference shows in the judge's verdicts, and its standard error."""
         return slope(self.known)
 
     def value(self, measured: float, fell: float) -> float:
-        """A mean as people would score it, in which the share ``fell`` comes from failed trials.
+        """Return a mean as people would score it; the share ``fell`` of it comes from failed trials.
 
-        These are no verdicts of the judge: they count as 0, and nothing of them is corrected.
+        Failed trials have no verdict of the judge: they count as 0 and are not corrected.
         """
         judged = 1 - fell
         return _within(judged * corrected_share(measured / judged, self.known), (0.0, 1.0)) if judged else measured
@@ -57,14 +57,16 @@ class ByRates(Struct, frozen=True):
 
 
 class ByDifference(Struct, frozen=True):
-    """Prediction-powered, of graded scores: the mean plus what people's scores differ from the judge's by."""
+    """Prediction-powered correction of graded scores: the mean plus the mean difference between people and the
+    judge."""
 
     graded: GradedLabels
     ends: Ends
 
     @property
     def slope(self) -> Ends:
-        """The difference is the same on both sides and cancels in a change."""
+        """Return the slope of uncorrected scores: the difference is the same on both sides and cancels out in a
+        change."""
         return PLAIN
 
     def value(self, measured: float, fell: float) -> float:
@@ -80,7 +82,7 @@ class ByDifference(Struct, frozen=True):
         return Estimate(value, _within(low, self.ends), _within(high, self.ends), found.n, found.trials, found.level)
 
     def _half(self, p: float) -> float:
-        """The quantile of the mean difference, above its mean."""
+        """Return the distance from the mean difference to its ``p`` quantile."""
         low, high = self.ends
         return difference_error(self.graded, p, high - low)
 
@@ -91,9 +93,9 @@ Correction = ByRates | ByDifference
 def correction_for(criterion: Criterion, values: Collection[float]) -> Correction | None:
     """Return the correction of a criterion's scores; None without one.
 
-    Not without a calibration, nor where the judge is not shown to be better
-    than chance, nor where scores are graded and people said pass or fail, or graded too few to show that the judge
-    follows them. ``values`` are of both sides, so that both are corrected alike.
+    There is none without a calibration, if the judge is not shown to be better than chance, or if scores are graded but
+    people said only pass or fail, or graded too few answers to show that the judge follows them. ``values`` are of both
+    sides, so that both are corrected alike.
     """
     known = criterion.calibration
     if known is None or criterion.hard or criterion.direction is Direction.LOWER:
@@ -107,7 +109,7 @@ def correction_for(criterion: Criterion, values: Collection[float]) -> Correctio
 def calibrated_judge(
     criterion: Criterion, correction: Correction | None, now: Estimate | None, before: Estimate | None
 ) -> CalibratedJudge | None:
-    """Return the calibration of a criterion's judge, with its estimates corrected if they can be."""
+    """Return the calibration of a criterion's judge, with corrected estimates if possible."""
     known = criterion.calibration
     if known is None:
         return None
@@ -124,7 +126,7 @@ def _rate(successes: int, n: int) -> Estimate | None:
 
 
 def mean_fallen(groups: Sequence[Sequence[float]], fell: Sequence[int]) -> float:
-    """The share of trials that the agent failed, over cases as their means are."""
+    """Return the share of trials that the agent failed, averaged over cases."""
     return mean([failed / len(group) for group, failed in zip(groups, fell, strict=True)])
 
 

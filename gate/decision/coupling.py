@@ -1,6 +1,6 @@
-"""Finds the trials that share their random part: by the recordings that they were answered from. Pure.
+"""Finds trials that share their randomness, by the recordings that answered them. Pure.
 
-A trial that was answered from the recording of a stored one is its pair; one draw counts once, however often it was
+A trial answered from the recording of a stored trial is paired with it; a draw counts once, however often it was
 replayed. docs/dev/decisions/0023-coupled-trials.md has the reasons.
 """
 
@@ -15,15 +15,16 @@ from gate.model import Side, Trial
 
 
 class CoupledTrials(Struct, frozen=True):
-    """The replays of the trials, as their recordings tell them."""
+    """The links between trials and those they replay, according to their recordings."""
 
     partners: Mapping[int, tuple[Trial, bool]] = {}
-    """``id`` of a trial of the candidate → the stored trial that it was coupled with, and whether all was replayed."""
+    """``id`` of a candidate's trial → the stored trial it is coupled with, and True if everything was replayed."""
     dropped: frozenset[int] = frozenset()
-    """Trials (by ``id``) whose draw counts already, or that say nothing of what they were run for."""
+    """Trials (by ``id``) whose draw counts already, or that say nothing about what they were run for."""
 
     def links(self, trials: Sequence[Trial], stored: Sequence[Trial]) -> tuple[Partner | None, ...]:
-        """Return the place of each trial's partner among the ``stored`` ones of its case; empty if none is coupled."""
+        """Return the position of each trial's partner among the ``stored`` ones of its case; empty if none is
+        coupled."""
         if not self.partners:
             return ()
         places = {id(trial): place for place, trial in enumerate(stored)}
@@ -39,10 +40,10 @@ NONE = CoupledTrials()
 
 
 def coupling(stored: Iterable[Trial], trials: Iterable[Trial]) -> CoupledTrials:
-    """Return the pairs of trials, and the trials that repeat a draw that counts.
+    """Return the pairs of trials, and the trials that repeat a draw that already counts.
 
-    A source that is not among the stored trials makes no pair: the trial stands for itself, and further trials of the
-    same source repeat it. A trial that claims replayed calls without a source does not count: its proxy would have
+    If the source is not among the stored trials there is no pair: the trial counts by itself, and further trials of the
+    same source repeat it. A trial that claims replayed calls but names no source does not count: its proxy would have
     named one.
     """
     stored, trials = tuple(stored), tuple(trials)
@@ -74,7 +75,7 @@ def coupling(stored: Iterable[Trial], trials: Iterable[Trial]) -> CoupledTrials:
 
 
 def _names(trial: Trial) -> tuple[str, ...]:
-    """By what a stored trial's draw is known: its own recording, and the one that it was itself answered from."""
+    """Return the names by which a stored trial's draw is known: its own recording, and the one that answered it."""
     replay = trial.replay
     if replay is None:
         return ()
@@ -82,13 +83,13 @@ def _names(trial: Trial) -> tuple[str, ...]:
 
 
 def _order(trial: Trial) -> tuple[int, bool, int]:
-    """In the order of time, so that what stands for a draw is chosen without a look at outcomes, and stays."""
+    """Return a key that sorts by time, so that the trial that represents a draw never depends on outcomes."""
     return trial.round, trial.tag != FULL, trial.number
 
 
 def _says_nothing(trial: Trial, partner: Trial | None) -> bool:
-    """True if a replayed trial is no answer to what it was run for: what the baseline's agent does now, or what a
-    provider does now; or a copy of a stored trial on the baseline's own side."""
+    """True if a replayed trial cannot show what it was run for: the current behaviour of the baseline's agent or of the
+    provider. Also True for a copy of a stored trial on the baseline's own side."""
     if trial.side is Side.BASELINE:
         return partner is not None or trial.tag == CONCURRENT
     return trial.tag == CONCURRENT and trial.replay is not None and trial.replay.whole

@@ -1,4 +1,4 @@
-"""The course of a verdict: runs by their reason, times of tools, stored runs, and what recordings answered."""
+"""The course of a verdict: runs by reason, tool times, stored runs, and the share answered by recordings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gate.model.course import Course, LiveCase, ReplayedShare
 from gate.statistics.intervals import mean
 
 FIXED_DESIGN = 5
-"""Trials a case of the fixed design that runs are compared with."""
+"""Trials per case of the fixed design that runs are compared with."""
 COVERED = 0.9
-"""Share of the paired cases that a stored run has at least, to be a point of the trend."""
+"""Minimum share of the paired cases that a stored run covers to be a point of the trend."""
 
 
 def course(comparison: Comparison) -> Course:
-    """Return the runs by their reason: each is counted in ``runs``, and under one of the reasons for it."""
+    """Return the runs by reason: each counts in ``runs`` and under exactly one reason."""
     planned, again = [], Counter[Side]()
     for trial in comparison.trials:
         if trial.again:
@@ -66,7 +66,7 @@ def course(comparison: Comparison) -> Course:
 def tool_times_of(comparison: Comparison) -> tuple[ToolTime, ...]:
     """Return calls and time per tool over the candidate's measured trials.
 
-    Without a criterion about time only of the turns in which the agent times its tools: no others' calls are kept.
+    Unless a criterion measures time, only turns in which the agent times its tools count: other calls are not kept.
     """
     asked = any(criterion.scale is Scale.SECONDS for criterion in comparison.criteria)
     turns = []
@@ -79,7 +79,7 @@ def tool_times_of(comparison: Comparison) -> tuple[ToolTime, ...]:
 
 
 def trend(comparison: Comparison) -> tuple[float, ...]:
-    """Return pass rates of the runs that the stored trials are of, and of the candidate, over the paired cases."""
+    """Return the pass rates over the paired cases of each stored run and of the candidate."""
     runs: dict[str, dict[str, list[float]]] = {}
     began: dict[str, float] = {}
     now = []
@@ -104,7 +104,7 @@ def trend(comparison: Comparison) -> tuple[float, ...]:
 
 
 def replayed_share(comparison: Comparison) -> ReplayedShare | None:
-    """Return the share that the baseline's recordings answered; None if no trial had one."""
+    """Return the share answered by the baseline's recordings; None if no trial had one."""
     ran: dict[str, Sequence[Trial]] = {}
     for case in comparison.judged:
         if comparison.candidate.get(case.id):
@@ -126,9 +126,9 @@ def replayed_share(comparison: Comparison) -> ReplayedShare | None:
 
 
 def same_world(comparison: Comparison, trials: Sequence[Trial]) -> bool:
-    """True if the model was asked the same things in each of a case's trials as in a trial that the baseline holds.
+    """True if in each trial of these cases the model got the same requests as in some trial of the baseline.
 
-    A recording that the baseline does not hold shows nothing, whatever the record says of it.
+    A recording that the baseline does not have shows nothing, whatever the record says about it.
     """
     known = comparison.coupling
     if not known.partners or not any(id(trial) in known.partners for trial in trials):
@@ -142,7 +142,7 @@ def same_world(comparison: Comparison, trials: Sequence[Trial]) -> bool:
 
 
 def difference(trials: Sequence[Trial]) -> str:
-    """Return the first difference from the recording, in the first trial that reports one."""
+    """Return the first difference from the recording in the first trial that reports one."""
     for trial in trials:
         if trial.replay is not None and trial.replay.difference:
             return trial.replay.difference
@@ -150,7 +150,8 @@ def difference(trials: Sequence[Trial]) -> str:
 
 
 def _live(case_id: str, trials: Sequence[Trial]) -> LiveCase:
-    """Return what a case asked of the real world; a trial without a word of its recording counts as live."""
+    """Return the calls that a case made to the real world; a trial that says nothing about its recording counts as
+    live."""
     asked = [trial for trial in trials if trial.replay is None or not trial.replay.same]
     calls = sum(trial.replay.live for trial in trials if trial.replay is not None)
     return LiveCase(case_id, len(asked), calls, difference(trials))

@@ -1,8 +1,8 @@
 """Trials in which the agent failed instead of answering: where, how often, and when a block may rest on them.
 
-A change that crashes is worse, and a provider's bad two minutes look the same at first. So a block that needs failures
-is confirmed: the failing cases are asked again a while later, between cases that answered and, if it can be run, beside
-the base commit's agent. docs/dev/decisions/0010-a-crash-is-an-outcome.md says why that suffices.
+A change that crashes is worse, but a short outage of the provider looks the same at first. So a block that needs
+failures is confirmed: the failing cases are rerun a while later, interleaved with cases that answered and, if possible,
+with the base commit's agent. docs/dev/decisions/0010-a-crash-is-an-outcome.md explains why that suffices.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from gate.model.finding import Finding
 from gate.statistics.intervals import fisher_less
 
 PROBES = 24
-"""Trials of failing cases that a confirmation asks for at least."""
+"""Minimum number of trials of failing cases in a confirmation."""
 MOST_PROBED = 24
-"""Failing cases that are asked again; the most frequent stand for the rest."""
+"""Maximum number of failing cases to rerun; those that fail most often represent the rest."""
 MOST_EACH = 12
-"""Trials that one case is asked for."""
+"""Maximum number of trials per case in a confirmation."""
 ANSWERS_EACH = 6
-"""Answers that clear a case of one failure: one that fails in 60 % of its runs gives them once in 250."""
+"""Answers that clear a case of one failure: a case that fails in 60 % of its runs gives that many once in 250 times."""
 MOST_CLEARED = 2
-"""Failures of a case that can be cleared so."""
+"""Maximum number of failures of a case that answers can clear."""
 MOST_LOST = 1 / 3
-"""Share of the trials of a confirmation that may be lost to infrastructure."""
+"""Maximum share of a confirmation's trials that infrastructure may lose."""
 CRASH_SHARE = 0.10
-"""Share of alpha for the one test of a confirmation against the stored trials; it is what looks and e-values leave."""
+"""Share of alpha for testing a confirmation against the stored trials; looks and e-values leave this much."""
 MEASURABLE = 0.05
-"""Seconds by which answers have to slow at least for it to mean anything."""
+"""A slowdown of answers counts only above this many seconds."""
 
 
 # --- facts ----------------------------------------------------------------------------------------
 
 
 def crash_facts(comparison: Comparison) -> CrashFacts | None:
-    """Return the crashes of the candidate's judged cases; None if the agent failed in none."""
+    """Return the crashes in the candidate's judged cases; None if the agent never failed."""
     failures = failures_by_case(comparison)
     if not failures:
         return None
@@ -63,9 +63,9 @@ def crash_facts(comparison: Comparison) -> CrashFacts | None:
 
 
 def failures_by_case(comparison: Comparison, *, confirming: bool = True) -> dict[str, int]:
-    """Return the number of failures of the agent, by judged case, the most frequent first.
+    """Return the number of agent failures by judged case, the most frequent first.
 
-    ``confirming``: with those of the trials that confirm others.
+    ``confirming``: include the trials of confirmations.
     """
     found = {}
     for case in comparison.judged if comparison.errors else ():
@@ -84,16 +84,16 @@ def _count_answered(trials: Iterable[Trial]) -> int:
     return sum(trial.answered for trial in trials)
 
 
-# --- clearing: what keeps a verdict from PASS -----------------------------------------------------
+# --- clearing: failures that keep a verdict from PASS ----------------------------------------------
 
 
 def unexplained(comparison: Comparison) -> tuple[str, ...]:
-    """Return the cases that failed so, never did at the baseline, and did not answer often enough since."""
+    """Return the cases that failed, never did at the baseline, and have not answered often enough since."""
     return tuple([case_id for case_id, missing in _answers_missing(comparison).items() if missing])
 
 
 def clearing(comparison: Comparison) -> tuple[Request, ...]:
-    """Return the reruns that would clear them, or show what is wrong."""
+    """Return the reruns that would clear those cases, or show the cause."""
     cases: dict[int, list[str]] = {}
     for case_id, missing in _answers_missing(comparison).items():
         if 0 < missing <= MOST_CLEARED * ANSWERS_EACH:
@@ -102,10 +102,10 @@ def clearing(comparison: Comparison) -> tuple[Request, ...]:
 
 
 def _answers_missing(comparison: Comparison) -> dict[str, int]:
-    """Return each case that fails for the first time, with the answers that it is short of; beyond bounds if it fails
-    often.
+    """Return the number of answers each newly failing case still needs to be cleared; unreachable if it fails often.
 
-    So does one that the baseline does not have, or has with another content: nothing shows that it is not the change.
+    Cases that are new or edited since the baseline count as newly failing: nothing shows that the change is not the
+    cause.
     """
     found: dict[str, int] = {}
     if not comparison.stored:
@@ -123,7 +123,7 @@ def _answers_missing(comparison: Comparison) -> dict[str, int]:
 
 
 def probes(comparison: Comparison) -> tuple[Request, ...]:
-    """Return the failing cases once more, between as many that answered; of both sides if the base commit's can be
+    """Return reruns of the failing cases, interleaved with as many that answered; of both sides if the base can be
     run."""
     failing = list(failures_by_case(comparison, confirming=False))[:MOST_PROBED]
     if not failing or comparison.settings.confirm_after is None:
@@ -143,7 +143,7 @@ def probes(comparison: Comparison) -> tuple[Request, ...]:
 
 
 def _answering(comparison: Comparison, n: int) -> Sequence[str]:
-    """Return this many cases that always answered, spread over the suite."""
+    """Return ``n`` cases that always answered, spread over the suite."""
     ids = []
     for case in comparison.judged:
         trials = comparison.measured(case.id)
@@ -153,15 +153,15 @@ def _answering(comparison: Comparison, n: int) -> Sequence[str]:
 
 
 def probed(comparison: Comparison) -> bool:
-    """True if the failures were asked for again."""
+    """True if the failures were rerun."""
     return any(trial.tag == PROBE for trial in comparison.trials)
 
 
 def unconfirmed(comparison: Comparison) -> Finding | None:
-    """Return the reason why failures that a block needs do not prove the agent to be at fault; None if they do.
+    """Return the reason the failures that a block needs do not show the agent to be at fault; None if they do.
 
-    What failed before the confirmation picked the cases; in the confirmation itself a provider's trouble strikes them
-    no more than it strikes those that answered, or the base commit's agent: Fisher's test on these trials alone.
+    The cases were picked by failures before the confirmation. Within the confirmation, trouble of the provider affects
+    them no more than cases that answered, or the base commit's agent: Fisher's test on these trials alone.
     """
     failed = _count_failed(trial for trial in comparison.errors if trial.tag != PROBE)
     asked = [trial for trial in comparison.trials if trial.tag == PROBE]
@@ -194,18 +194,18 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
 
 
 def _p_of_answering_less(now: Sequence[Trial], beside: Sequence[Trial]) -> float:
-    """Return the probability that trials alike would answer so much less often than the others."""
+    """Return the probability of answering this much less often than the others if both are alike."""
     return fisher_less(_count_answered(now), len(now), _count_answered(beside), len(beside))
 
 
 _OF_PROVIDER = re.compile(
     r"\b(429|503|529)\b|overloaded|rate.?limit|too many requests|service unavailable|temporarily unavailable", re.I
 )
-"""The words of a provider that cannot answer for now."""
+"""Messages of a provider that is temporarily unable to answer."""
 
 
 def is_of_provider(comparison: Comparison, why: Finding) -> bool:
-    """True if all failures that did not recur look like the provider's."""
+    """True if no failure recurred and all of them look like the provider's."""
     if why["why"] != "gone":
         return False
     for case_id in failures_by_case(comparison):
@@ -216,10 +216,10 @@ def is_of_provider(comparison: Comparison, why: Finding) -> bool:
 
 
 def proven(comparison: Comparison) -> float | None:
-    """Return the p-value at which the confirmation alone proves the candidate worse; None if it does not.
+    """Return the p-value if the confirmation alone proves the candidate worse; else None.
 
-    The candidate's earlier failures picked the cases, and nothing else did; so of an unchanged agent their fresh trials
-    are exchangeable with those stored at the baseline. That the provider is not at fault `unconfirmed` has to say too.
+    The cases were picked only by the candidate's earlier failures, so for an unchanged agent their new trials are
+    exchangeable with those stored at the baseline. `unconfirmed` must also rule out the provider.
     """
     now: list[Trial] = []
     then: list[Trial] = []
@@ -234,7 +234,7 @@ def proven(comparison: Comparison) -> float | None:
 
 
 def _slowed_down(comparison: Comparison, others: Iterable[Trial], failed: int) -> Finding | None:
-    """Return the slowdown, if answers took longer than the latency margin allows: failures are then to be expected."""
+    """Return a finding if answers slowed beyond the latency margin, which would explain the failures."""
     took, took_before = [], []
     for trial in others:
         of_base = comparison.baseline.get(trial.case_id, ())

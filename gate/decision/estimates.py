@@ -1,5 +1,5 @@
-"""Means with their intervals, and the engine's oriented numbers as a reader means them: candidate minus baseline, in
-the criterion's own unit."""
+"""Means with their intervals, and the engine's oriented numbers as readers see them: candidate minus baseline, in the
+criterion's own unit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Groups = Sequence[Sequence[float]]
 
 
 def estimate_of(groups: Groups, scale: Scale) -> Estimate | None:
-    """Return the mean over cases, each by its own mean; None without a value."""
+    """Return the mean over cases, each represented by its own mean; None without values."""
     known = [group for group in groups if group]
     return estimate([mean(group) for group in known], [value for group in known for value in group], scale)
 
@@ -51,7 +51,7 @@ def _with_spread(found: Estimate, means: Sequence[float], values: Sequence[float
 
 
 def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[tuple[float, Estimate], ...]:
-    """Return each limited quantile with its interval, as far as the values reach."""
+    """Return each limited quantile with its interval, as far as the values suffice."""
     found = []
     for q, _ in criterion.quantiles if values else ():
         low, high = quantile_interval(values, q)
@@ -65,21 +65,21 @@ def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[t
 
 
 def natural(change: float, criterion: Criterion) -> float:
-    """Return an oriented change as a reader means it: candidate minus baseline; relative for money, time and counts."""
+    """Return an oriented change as readers see it: candidate minus baseline; relative for money, time and counts."""
     change = change if criterion.direction is Direction.HIGHER else -change
     return math.expm1(min(change, 50.0)) if criterion.scale.is_relative else change
 
 
 def natural_margin(margin: float, criterion: Criterion) -> float:
-    """Return an oriented margin as a reader means it; always positive."""
+    """Return an oriented margin as readers see it; always positive."""
     if not criterion.scale.is_relative:
         return margin
     return math.expm1(margin) if criterion.direction is Direction.LOWER else -math.expm1(-margin)
 
 
 def margin_over(found: MetricChange, criterion: Criterion, cases: int) -> float:
-    """Return the oriented margin that would hold for a suite of so many cases, of the same kind: where few cases
-    widened it, more of them widen it less."""
+    """Return the oriented margin of a similar suite with ``cases`` cases: a margin widened for few cases narrows with
+    more."""
     own = criterion.scale.default_margin if criterion.margin is None else criterion.margin
     if criterion.scale.is_relative or found.margin <= own:
         return found.margin
@@ -87,7 +87,7 @@ def margin_over(found: MetricChange, criterion: Criterion, cases: int) -> float:
 
 
 def change_of(found: MetricChange, criterion: Criterion) -> Change:
-    """Return the paired change with its interval, its ends in order."""
+    """Return the paired change with its interval, the lower end first."""
     value = natural(found.change, criterion)
     if found.low is None or found.high is None:
         return Change(value, None, None, found.cases)
@@ -96,7 +96,7 @@ def change_of(found: MetricChange, criterion: Criterion) -> Change:
 
 
 def change_estimate(found: MetricChange | None, criterion: Criterion) -> Estimate | None:
-    """Return the paired change with the interval whose bad end is what the certificate bounds."""
+    """Return the paired change with its interval, whose bad end is bounded by the certificate."""
     if found is None:
         return None
     change = change_of(found, criterion)
@@ -106,7 +106,7 @@ def change_estimate(found: MetricChange | None, criterion: Criterion) -> Estimat
 
 
 def detectable_drop(found: MetricChange | None, criterion: Criterion) -> float | None:
-    """Return the smallest drop that is found four times in five, in the criterion's unit; always positive."""
+    """Return the smallest drop that is found in 80 % of cases, in the criterion's unit; always positive."""
     if found is None or found.detectable is None:
         return None
     return abs(natural(-found.detectable, criterion)) if criterion.scale.is_relative else found.detectable

@@ -1,4 +1,4 @@
-"""The findings on one criterion: hard failures, missing scores, its thresholds and limits, and the sequential test."""
+"""The findings on one criterion: hard failures, missing scores, thresholds and limits, and the sequential test."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome |
     return findings or [Finding.of("nothing_held")]
 
 
-# --- hard failures and what could not be measured -------------------------------------------------
+# --- hard failures and missing scores -------------------------------------------------------------
 
 
 def _hard_rule(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """One failing trial of any case fails, quarantine or not, in any round."""
+    """Return the failures of a hard criterion: one failing trial of any case, quarantined or not, in any round."""
     if not criterion.hard:
         return []
     reasons = {t.case_id: t.scores[criterion.name].reason for t in comparison.hard_failures[criterion.name]}
@@ -43,7 +43,7 @@ def _hard_rule(comparison: Comparison, criterion: Criterion) -> list[Finding]:
 
 
 def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
-    """True if a selection left out every case that a criterion applies to: then it decides nothing."""
+    """True if a selection left out every case to which a criterion applies: the criterion then decides nothing."""
     if not comparison.selected or criterion.name == PASS_RATE:
         return False
     answered = False
@@ -59,9 +59,10 @@ def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
 
 
 def _not_measured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return what keeps a criterion from being measured: a case without a score, too many lost, nothing to check."""
+    """Return the reason a criterion could not be measured: a case without scores, too many lost, or nothing to
+    check."""
     if comparison.has_failed_hard:
-        return []  # the verdict does not wait for what was not computed
+        return []  # the verdict does not wait for scores that were not computed
     unscored = _unscored_cases(comparison, criterion)
     if unscored:
         error = _first_error(comparison.measured(unscored[0]), criterion)
@@ -71,14 +72,14 @@ def _not_measured(comparison: Comparison, criterion: Criterion) -> list[Finding]
     if lost is not None:
         return [lost]
     if comparison.answers and not measured_values(comparison.answers, criterion):
-        went_with_cases = criterion.name in comparison.criteria_without_cases  # the base's rules may name it still
+        went_with_cases = criterion.name in comparison.criteria_without_cases  # the base's rules may still name it
         verdict = Verdict.NOT_COMPARED if went_with_cases else Verdict.NOT_MEASURED
         return [Finding.of("no_value", verdict, why="applies_to_none")]
     return []
 
 
 def _unscored_cases(comparison: Comparison, criterion: Criterion) -> list[str]:
-    """Return the cases that were answered, and of which no trial has a score that was due."""
+    """Return the answered cases of which no trial has a required score."""
     if not any(error_of(trial, criterion) for trial in comparison.answers):
         return []
     found = []
@@ -98,7 +99,7 @@ def _first_error(trials: tuple[Trial, ...], criterion: Criterion) -> str:
 
 
 def _scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None:
-    """Return too many scores that ended in an error, where the criterion blocks: what is left is no fair sample."""
+    """Return a finding if a blocking criterion has too many scores that ended in errors: the rest is no fair sample."""
     errors, values = [], 0
     for trial in comparison.answers:
         score = trial.scores.get(criterion.name)
@@ -113,8 +114,8 @@ def _scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None
 
 
 def error_of(trial: Trial, criterion: Criterion) -> str | None:
-    """Return the reason why a trial has no score of a criterion; None if it has one, or none is due: the criterion does
-    not apply, or the agent failed."""
+    """Return the reason a trial has no score of a criterion; None if it has one or needs none because the criterion
+    does not apply or the agent failed."""
     if not trial.answered:
         return None
     score = trial.scores.get(criterion.name)
@@ -127,9 +128,9 @@ def error_of(trial: Trial, criterion: Criterion) -> str | None:
 
 
 def change_against_base(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
-    """Return what the sequential test found of a criterion.
+    """Return the results of the sequential test for a criterion.
 
-    Of a proven regression the criteria are worse whose own adjusted p rejects; and the pass rate, if cases broke.
+    In a proven regression, the criteria whose own adjusted p rejects are worse, and so is the pass rate if cases broke.
     """
     if outcome is None or criterion.hard:
         return []
@@ -142,7 +143,7 @@ def change_against_base(criterion: Criterion, outcome: Outcome | None) -> list[F
         return [Finding.of("change", change=change)]
     if outcome.verdict == "INCONCLUSIVE":
         return [_not_proven(outcome, criterion, found)]
-    if criterion.name not in regressed_metrics(outcome):  # the run ended at the proof, whatever this one came to
+    if criterion.name not in regressed_metrics(outcome):  # the run ended at the proof, whatever this criterion's result
         return [Finding.of("change", change=change) if found.holds else _open_change(found, change, criterion)]
     broken = outcome.cases if criterion.name == PASS_RATE else ()
     return [Finding.of("change", Verdict.REGRESSED, change=change, broken=broken)]
@@ -164,7 +165,7 @@ def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> 
 
 
 def never_pass(outcome: Outcome) -> tuple[CaseTally, ...]:
-    """Return the cases that always passed and never do now, and are not proven broken."""
+    """Return the cases that always passed and now never do, but are not proven broken."""
     found = []
     for case_id in outcome.evidence.unproven:
         case = outcome.evidence.cases[case_id]
@@ -186,7 +187,7 @@ def regressed_metrics(outcome: Outcome) -> set[str]:
 
 
 def _undecided_metrics(outcome: Outcome) -> set[str]:
-    """Return the metrics that stand in the way of PASS; success where it is the whole that does."""
+    """Return the metrics that prevent PASS; the pass rate if the suite as a whole does."""
     metrics, look = outcome.evidence.metrics, outcome.evidence.last_look
     found = {name for name, change in metrics.items() if change.blocks_regression and not change.holds}
     if look is not None and look.p <= 0.05:
@@ -195,12 +196,12 @@ def _undecided_metrics(outcome: Outcome) -> set[str]:
 
 
 def _clearest(tests: Mapping[str, MetricTest]) -> str:
-    """Return the metric whose test comes nearest to a proof."""
+    """Return the metric whose test is closest to a proof."""
     return min(tests, key=lambda name: tests[name].p_adjusted)
 
 
 def _open_change(found: MetricChange, change: Change, criterion: Criterion) -> Finding:
-    """Return the change that stands in the way of a pass, and why."""
+    """Return the change that prevents a pass, and the reason."""
     if found.holds:
         return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why="suggests_drop")
     if found.low is None:

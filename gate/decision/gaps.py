@@ -1,5 +1,5 @@
-"""The parts of the base that were not compared: cases that are gone, edited cases that miss now, criteria that fell
-silent."""
+"""The parts of the base that were not compared: removed cases, edited cases that now miss, and criteria that no longer
+apply."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from gate.model.finding import Finding
 from gate.statistics.intervals import mean, stratified_fisher_less
 
 MOST_GONE = 0.1
-"""Share of the baseline's cases that may be removed. A drop over the whole suite shows from ten points on (the default
-margin): were every one of these cases a regression, it would have shown no more than that."""
+"""Maximum share of the baseline's cases that may be removed. A drop of the whole suite shows from ten points on (the
+default margin): even if every one of these cases regressed, it would have shown no more than that."""
 LEAST_GONE = 2
-"""This many of them at least: one case that is fixed is no reason to doubt a suite of nine, if the rest is compared."""
+"""At least this many may always be removed: one fixed case is no reason to doubt a suite of nine if the rest is
+compared."""
 MOST_CASES = 200
-"""Cases that a test rests on at most, the first of the suite: they prove what there is to prove."""
+"""Maximum number of cases in a test, the first of the suite: these are enough for a proof."""
 
 
 def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list[Finding]:
-    """Return the base's contents that were not compared; ``blocking``: the rows that can fail the suite."""
+    """Return the contents of the base that were not compared; ``blocking``: the rows that can fail the suite."""
     silent = silent_criteria(comparison)
     names = {finding["criterion"] for finding in silent}
     found = []
@@ -41,7 +42,7 @@ def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list
 
 
 def are_few(gone: int, known: int) -> bool:
-    """True if so many of the baseline's cases may be missing under a pass."""
+    """True if a suite may pass with this many of the baseline's cases missing."""
     return gone < LEAST_GONE or gone <= MOST_GONE * known
 
 
@@ -68,7 +69,7 @@ def edited_cases(comparison: Comparison) -> tuple[str, ...]:
 
 
 def too_many_gone(comparison: Comparison) -> Finding | None:
-    """Return the removed cases that passed at the base, if they are too many; cases in quarantine aside."""
+    """Return a finding if too many removed cases passed at the base; cases in quarantine do not count."""
     passed, gone, criteria = 0, [], _known_at_base(comparison)
     for case_id in sorted(comparison.baseline):
         if case_id in comparison.settings.quarantine or not _mostly_passed(comparison, case_id, criteria):
@@ -82,40 +83,40 @@ def too_many_gone(comparison: Comparison) -> Finding | None:
 
 
 def _mostly_passed(comparison: Comparison, case_id: str, criteria: Sequence[Criterion]) -> bool:
-    """True if at least half of the baseline's trials of a case passed; a case that is gone has no thresholds."""
+    """True if at least half of the baseline's trials of a case passed; a removed case has no thresholds of its own."""
     case = comparison.by_id.get(case_id) or Case(case_id, ())
     outcomes = outcomes_of(comparison.baseline[case_id], case, criteria)
     return 2 * sum(outcomes) >= len(outcomes) > 0
 
 
 def _known_at_base(comparison: Comparison) -> list[Criterion]:
-    """Return the criteria that the base measured, too. By one that is new, nothing would have passed there."""
+    """Return the criteria that the base measured, too. No trial there would have passed a new criterion."""
     names = {name for trial in comparison.stored for name in trial.scores}
     return [criterion for criterion in comparison.criteria if criterion.name in names]
 
 
 class _Sides(Struct, frozen=True):
-    """The outcomes of the trials of an edited case, now and at the base: true if one passes."""
+    """The outcomes of an edited case's trials, now and at the base: True for a pass."""
 
     now: Sequence[bool]
     before: Sequence[bool]
 
     @property
     def fell(self) -> bool:
-        """True if it passes less often than at the base."""
+        """True if the case passes less often than at the base."""
         return mean(self.now) < mean(self.before)
 
     @property
     def misses_now(self) -> bool:
-        """True if fewer than half of its trials pass, and at least half did."""
+        """True if fewer than half of its trials pass now, and at least half passed at the base."""
         return 2 * sum(self.now) < len(self.now) and 2 * sum(self.before) >= len(self.before)
 
 
 def edited_and_missing(comparison: Comparison) -> Finding | None:
-    """Return the edited cases that passed at the base and miss now; cases in quarantine aside.
+    """Return a finding on edited cases that passed at the base and now miss; cases in quarantine do not count.
 
-    Each by itself, if fewer than half of its trials pass and at least half did, or a score without a mark fell by half
-    of its scale; and all that fell, if chance does not explain how much they fell together.
+    A single case counts if fewer than half of its trials pass and at least half did, or if a score without a pass mark
+    fell by half of its scale. All cases that fell count if chance does not explain their joint fall.
     """
     sides = _edited_sides(comparison)
     fell = [case_id for case_id, side in sides.items() if side.fell]
@@ -146,8 +147,8 @@ def _fell_beyond_chance(comparison: Comparison, sides: Mapping[str, _Sides]) -> 
 
 
 def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
-    """True if the mean of a blocking score without a pass mark fell by at least half of its scale, except content
-    scores."""
+    """True if the mean of a blocking score without a pass mark fell by at least half of its scale, unless the score
+    cannot block a regression."""
     case = comparison.by_id[case_id]
     for criterion in comparison.criteria:
         if not (criterion.blocking and criterion.blocks_regression and criterion.scale.is_bounded):
@@ -165,11 +166,11 @@ def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
     return False
 
 
-# --- criteria that have nothing to check any more -------------------------------------------------
+# --- criteria that no longer have anything to check -----------------------------------------------
 
 
 class _Applied(Struct, frozen=True):
-    """The trials of one case to which a criterion applies, and all to which it could have applied."""
+    """The trials of one case to which a criterion applies, and all trials to which it could apply."""
 
     before: int
     of_before: int
@@ -178,24 +179,24 @@ class _Applied(Struct, frozen=True):
 
     @property
     def no_longer_applies(self) -> bool:
-        """True if it always applied, and never does now."""
+        """True if the criterion always applied at the baseline and never does now."""
         return self.before == self.of_before and not self.now
 
     @property
     def is_mixed(self) -> bool:
-        """True if it applies to some of the trials and not to others."""
+        """True if the criterion applies to some of the trials but not to all."""
         return self.before + self.now < self.of_before + self.of_now
 
 
 def silent_criteria(comparison: Comparison) -> tuple[Finding, ...]:
     """Return the blocking criteria that lost too much of what they checked at the baseline for a pass.
 
-    A score that does not apply is no failure, and no pass either. Where an agent goes silent, a criterion of what it
-    says compares the few cases that are left, and would call that no worse.
+    A score that does not apply is neither a failure nor a pass. If an agent goes silent, a criterion on its answers
+    would compare only the few remaining cases and find them no worse.
 
-    It is too much where more cases fell away than may be removed, and chance would do as much in less than the error
-    rate's part of this criterion: if both sides shared one rate in each case, the trials that have nothing to check
-    would be drawn from all trials of the case.
+    The loss is too much if more cases stopped applying than may be removed, and chance would explain it with a
+    probability below this criterion's part of the error rate: if both sides shared one rate per case, the trials
+    without anything to check would be drawn from all trials of the case.
     """
     blocking = [criterion for criterion in comparison.criteria if criterion.blocking]
     found = []
@@ -226,7 +227,8 @@ def _applied_at_base(comparison: Comparison, criterion: Criterion) -> dict[str, 
 
 
 def _applies_to(trials: Iterable[Trial], criterion: Criterion) -> tuple[int, int]:
-    """Return how many trials have a value, and how many have one or need none; one that was not measured is neither."""
+    """Return the numbers of trials that have a value, and that have one or need none; unmeasured trials count in
+    neither."""
     with_value = without = 0
     for trial in trials:
         score = trial.scores.get(criterion.name)
@@ -240,6 +242,6 @@ def _applies_to(trials: Iterable[Trial], criterion: Criterion) -> tuple[int, int
 
 
 def _as_silent_by_chance(cases: Iterable[_Applied]) -> float:
-    """Return the probability of as many trials now without anything to check, or more, if both sides are alike."""
+    """Return the probability of at least as many trials now without anything to check, if both sides are alike."""
     mixed = [one for one in cases if one.is_mixed][:MOST_CASES]
     return stratified_fisher_less([(one.now, one.of_now, one.before, one.of_before) for one in mixed])

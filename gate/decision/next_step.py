@@ -1,4 +1,4 @@
-"""From the trials of a suite to the trials wanted next, or to its verdict."""
+"""Determines the trials that a suite should run next, or its verdict."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ from gate.model import REPEAT, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 
 MOST_RETRIES = 2
-"""Most repetitions of a trial that infrastructure kept from being measured."""
+"""Maximum number of retries of a trial that infrastructure kept from being measured."""
 LEAST_DOWN = 8
-"""Failing cases that tell an outage when a run ended before it had tried every case; or half of the suite's."""
+"""Number of failing cases that indicate an outage if a run ended before it tried every case; or half of the suite's."""
 REPEATED = 3
 """Number of steady cases to rerun if repeats may not be independent draws."""
 VARYING = 6
-"""Cases that are asked again, twice, where only those that vary tell."""
+"""Number of cases to rerun twice if only cases with varying outcomes are informative."""
 SELDOM = 0.25
-"""Share of a case's trials that the agent may fail in while its answers alone can prove it broken."""
+"""Maximum share of a case's trials that may be agent failures for its answers alone to prove it broken."""
 FEW_CRASHING = 3
-"""Below this many crashing cases another epoch looks for more, before the failures are confirmed."""
+"""With fewer crashing cases, another epoch looks for more before the failures are confirmed."""
 
 
 class More(Struct, frozen=True):
-    """Undecided: these trials are wanted, all in one round."""
+    """Undecided; these trials should run next, all in one round."""
 
     requests: tuple[Request, ...]
     round: int
-    """The number for their trials' ``round``."""
+    """The ``round`` number of these trials."""
     why: str
     again: bool = False
-    """True if they stand for trials of this very round that could not be measured."""
+    """True if they replace trials of the current round that could not be measured."""
     pause: float = 0.0
-    """Seconds to let pass before them."""
+    """Seconds to wait before running them."""
 
     @property
     def runs(self) -> int:
-        """The agent runs that they take."""
+        """Number of agent runs in these trials."""
         return sum(request.runs for request in self.requests)
 
 
-# --- the four questions that are asked of this room -----------------------------------------------
+# --- the public questions -------------------------------------------------------------------------
 
 
 def next_step(comparison: Comparison, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
     """Return the next trials to run, or the verdict.
 
-    ``can_run=False`` judges what there is: trials of one round in one look, those of several as their schedule looked.
-    ``verdict_only``: of the result only verdict and criteria are wanted, which saves a second per 10,000 cases. The
+    ``can_run=False`` judges the trials so far: those of one round in one look, those of several as their schedule
+    looked. ``verdict_only`` computes only the verdict and the criteria, which saves a second per 10,000 cases. The
     pipeline completes baseline, cost, duration and commit of the result.
     """
     known = prepared(comparison)
@@ -78,9 +78,9 @@ def next_step(comparison: Comparison, *, can_run: bool = True, verdict_only: boo
 
 
 def wanted(comparison: Comparison) -> More | None:
-    """Return the next trials to run, as `next_step` does; None: the verdict, which `verdict_on` gives.
+    """Return the next trials to run, like `next_step`; None if there are none and `verdict_on` gives the verdict.
 
-    If no agent failed, nothing but the rounds depends on that verdict, so it is not worked out here.
+    If no agent failed, that verdict affects only the number of rounds, so it is not computed here.
     """
     known = prepared(comparison)
     step = _before_the_verdict(known, can_run=True)
@@ -92,10 +92,10 @@ def wanted(comparison: Comparison) -> More | None:
 
 
 def verdict_on(comparison: Comparison, *, scheduled: bool = False) -> SuiteResult:
-    """Return the verdict on these trials as they stand.
+    """Return the verdict on the trials so far.
 
-    ``scheduled``: the schedule was followed with these settings, so the trials are looked at where it looked at them.
-    Otherwise trials of one round are looked at once.
+    ``scheduled``: the schedule ran with these settings, so the trials are looked at when it looked. Otherwise trials of
+    one round are looked at once.
     """
     known = prepared(comparison)
     outcome = None if known.same_as else outcome_without_runs(known, can_run=scheduled)
@@ -110,16 +110,16 @@ def confirmation(comparison: Comparison) -> More | None:
 
 
 def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
-    """Return the trials that do not count when a run is continued, since they were run in an outage: failures, and
-    trials that were run because of them.
+    """Return the trials to discard when a run continues because they ran during an outage: failures, and trials that
+    were run because of them.
 
-    An outage says nothing about the agent, so a later session must not count it. In a run that ended early it takes
-    `LEAST_DOWN` failing cases to recognise one, or all cases if they are fewer.
+    An outage says nothing about the agent, so a continued run must not count it. If a run ended early, `LEAST_DOWN`
+    failing cases indicate an outage, or all cases if there are fewer.
     """
     comparison = replace(comparison, reported=True)
     known = prepared(comparison)
     if _failures_left_it_unmeasured(comparison):
-        return tuple(known.trials)  # what was answered, too: to keep that alone would choose by outcome
+        return tuple(known.trials)  # including answers: keeping only those would select by outcome
     down = 0
     for case in known.judged:
         down += any(trial.excused for trial in known.candidate.get(case.id, ()))
@@ -130,7 +130,7 @@ def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
 
 
 def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
-    """True if agent failures that did not come again left the suite unmeasured: running the job again must help."""
+    """True if agent failures that did not recur left the suite unmeasured, so that running the job again may help."""
     for scheduled in (True, False):
         cause = verdict_on(comparison, scheduled=scheduled).cause
         if cause.kind not in ("failures_not_confirmed", "unexplained_failures"):
@@ -138,11 +138,11 @@ def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
     return True
 
 
-# --- the trials before there is a verdict ---------------------------------------------------------
+# --- trials before there is a verdict -------------------------------------------------------------
 
 
 def _before_the_verdict(comparison: Comparison, *, can_run: bool) -> More | Outcome | None:
-    """Return the trials to run before there is a verdict at all; else the sequential test's answer, None if nothing is
+    """Return the trials to run before any verdict; else the result of the sequential test, None if nothing is
     paired."""
     may_run = can_run and not comparison.stopped
     if may_run:
@@ -162,13 +162,13 @@ def _before_the_verdict(comparison: Comparison, *, can_run: bool) -> More | Outc
             first = _whether_repeats_count(comparison)
             if first is not None:
                 return first
-            if more.runs:  # a round without a trial would be asked for again for ever
+            if more.runs:  # a round without trials would be requested forever
                 return more
     return outcome if more is None else outcome_without_runs(comparison, can_run=can_run)
 
 
 def _findings_without_baseline(comparison: Comparison) -> list[Finding]:
-    """Return what is found of the blocking criteria whatever the baseline was; nothing before the first trial."""
+    """Return the findings on the blocking criteria that do not depend on the baseline; none before the first trial."""
     found: list[Finding] = []
     for criterion in comparison.criteria if comparison.trials else ():
         if criterion.blocking:
@@ -177,21 +177,21 @@ def _findings_without_baseline(comparison: Comparison) -> list[Finding]:
 
 
 def _is_settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
-    """True if something stands that no further trial can change: hard failure, missed limit, too many errors."""
+    """True if no further trial can change the result: hard failure, missed limit, or too many errors."""
     if not comparison.trials:
         return False
     return any(one.settles for one in found) or comparison.error_share > comparison.settings.max_error_rate
 
 
 def _lost_ones_again(comparison: Comparison) -> More | None:
-    """Return once more the trials that infrastructure kept from being measured in the newest round.
+    """Return retries of the trials in the newest round that infrastructure kept from being measured.
 
-    Before anything is looked at, so that each look is taken once.
+    They run before anything is looked at, so that each look happens once.
     """
     settings = comparison.settings
     number = _next_round(comparison) - 1
     newest = [trial for trial in comparison.trials if trial.round == number]
-    if settings.rerun == "never":  # a base that is gone is not asked again
+    if settings.rerun == "never":  # a base that is gone is not run again
         newest = [trial for trial in newest if trial.side is Side.CANDIDATE]
     tried = Counter((t.side, t.tag, t.case_id) for t in newest if t.again)
     lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not t.excused)
@@ -208,7 +208,7 @@ def _lost_ones_again(comparison: Comparison) -> More | None:
 
 
 def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding]) -> More | None:
-    """Return a further epoch while a threshold is undecided: the whole schedule if there is no baseline."""
+    """Return another epoch while a threshold is undecided; the whole schedule if there is no baseline."""
     settings = comparison.settings
     if outcome is not None and outcome.verdict == "REGRESSION":
         return None
@@ -232,7 +232,7 @@ def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequ
 
 
 def _is_open(comparison: Comparison, found: Sequence[Finding], last: int) -> bool:
-    """True if further epochs may turn what is known of a threshold or a limit."""
+    """True if further epochs may change the result of a threshold or a limit."""
     if any(one.verdict is Verdict.INCONCLUSIVE for one in found):
         return True
     if any(may_turn(comparison, criterion, last) for criterion in comparison.demanding):
@@ -241,11 +241,11 @@ def _is_open(comparison: Comparison, found: Sequence[Finding], last: int) -> boo
 
 
 def _whether_repeats_count(comparison: Comparison) -> More | None:
-    """Return a few cases again, before anything is rerun that a cache may answer: then reruns would prove nothing.
+    """Return reruns of a few cases, before reruns that a cache may answer: these would prove nothing.
 
-    Steady ones; where their answers say too little, those that come out otherwise in another run. The baseline's agent
-    with them, if it can be run: that it answers as it did when it was stored proves it deterministic, whatever the
-    change has reworded.
+    The cases are steady ones, or if their answers say too little, those whose outcomes vary between runs. If possible
+    the baseline's agent reruns them, too: if it still answers as it did when stored, it is deterministic, however the
+    change reworded its answers.
     """
     known = comparison.repeats
     if not known.untold or comparison.settings.exact_epochs is not None or not comparison.trials:
@@ -264,7 +264,7 @@ def _whether_repeats_count(comparison: Comparison) -> More | None:
 
 
 def _steady(comparison: Comparison) -> list[str]:
-    """Return the paired cases of which every trial passes."""
+    """Return the paired cases whose trials all pass."""
     found = []
     for case_id in comparison.paired:
         trials = comparison.measured(case_id)
@@ -274,16 +274,17 @@ def _steady(comparison: Comparison) -> list[str]:
 
 
 def _spread(ids: Sequence[str], n: int) -> tuple[str, ...]:
-    """Return so many of the cases, spread over the suite."""
+    """Return ``n`` of the cases, spread over the suite."""
     step = max(1, len(ids) // n)
     return tuple(ids[::step][:n])
 
 
-# --- the trials that settle failures of the agent -------------------------------------------------
+# --- trials that settle failures of the agent -----------------------------------------------------
 
 
 def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome | None) -> More | None:
-    """Return what a verdict that turns on agent failures still needs: a confirmation, or answers that clear a case."""
+    """Return the trials that a verdict depending on agent failures still needs: a confirmation, or answers that clear a
+    case."""
     if not any(trial.failed for trial in comparison.errors) or comparison.outage:
         return None
     if table.not_confirmed is not None:
@@ -305,7 +306,7 @@ def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome |
 def _reruns_without_failures(comparison: Comparison, outcome: Outcome | None) -> Sequence[Request]:
     """Return reruns that may prove the broken cases by their answers alone, so that no confirmation is needed.
 
-    Of cases that seldom fail to answer: of others they would be asked for ever.
+    Only cases that seldom fail to answer are rerun: others would be rerun forever.
     """
     answering = set()
     for case_id in outcome.cases if outcome is not None else ():
@@ -321,7 +322,7 @@ def _reruns_without_failures(comparison: Comparison, outcome: Outcome | None) ->
 
 
 def _another_epoch(comparison: Comparison) -> More | None:
-    """Return one more epoch: one or two cases that crash prove little, and what crashes is rarely alone."""
+    """Return one more epoch: one or two crashing cases prove little, and crashes are rarely isolated."""
     settings = comparison.settings
     if settings.exact_epochs is not None or comparison.epochs >= settings.max_epochs:
         return None
@@ -330,7 +331,7 @@ def _another_epoch(comparison: Comparison) -> More | None:
 
 
 def _confirmation(comparison: Comparison) -> More | None:
-    """Return the one round that asks the failing cases again, after a while."""
+    """Return the round that reruns the failing cases after a pause; there is only one."""
     if probed(comparison):
         return None
     pause = comparison.settings.confirm_after or 0.0
@@ -341,7 +342,7 @@ def _confirmation(comparison: Comparison) -> More | None:
 
 
 def _round_of(comparison: Comparison, requests: Sequence[Request], why: str, *, pause: float = 0.0) -> More | None:
-    """Return these requests as the next round; None if there are none, or the budget has no room for them."""
+    """Return these requests as the next round; None if there are none or the budget does not allow them."""
     if not requests or not _is_affordable(comparison, requests):
         return None
     return More(tuple(requests), _next_round(comparison), why, pause=pause)

@@ -17,15 +17,15 @@ from gate.security.limits import cut
 
 MAX_MESSAGE_CHARS = 200
 LEAST_IN_VAIN = 10
-"""Trials of the base's agent that are lost one after the other, before it is asked no more."""
+"""Number of consecutive lost trials of the base's agent after which it is not run again."""
 OF_ALL_CASES = (FULL, CONCURRENT)
-"""Tags of trials that no failure picked the cases of."""
+"""Tags of trials whose cases were not picked by failures."""
 MOST = 0.5
-"""Share of the answering cases above which failures are an outage."""
+"""If more than this share of the answering cases fails, the failures are an outage."""
 
 
 def commonest_error(trials: Iterable[Trial], most: int = MAX_MESSAGE_CHARS) -> str:
-    """Return the error that most of these trials ended in, with its kind; ``most``: characters. Empty without one."""
+    """Return the most common error of these trials with its kind, cut to ``most`` characters; empty without errors."""
     counts = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
     if not counts:
         return ""
@@ -34,7 +34,7 @@ def commonest_error(trials: Iterable[Trial], most: int = MAX_MESSAGE_CHARS) -> s
 
 
 def _cut(text: str, most: int) -> str:
-    """Return at most so many characters, and of a long text with a hint in brackets at its end the hint, too."""
+    """Return at most ``most`` characters; a hint in brackets at the end of a long text is kept."""
     said, bracket, hint = text.rpartition(" (")
     if len(text) <= most or not bracket or not hint.endswith(")") or len(hint) > most // 2:
         return cut(text, most)
@@ -45,15 +45,15 @@ def _cut(text: str, most: int) -> str:
 
 
 def with_outage(comparison: Comparison) -> Comparison:
-    """Return the comparison with its failures excused if the agent is down: that is no regression, and no base is as
-    bad."""
+    """Return the comparison with its failures excused if the agent is down: an outage is no regression."""
     comparison = _without_base_that_is_down(comparison)
     found = _outage(comparison)
     return comparison if found is None else replace(excused(comparison), outage=found)
 
 
 def _outage(comparison: Comparison) -> Finding | None:
-    """Return a finding if most cases that answered at the baseline now fail alike; without a baseline, every case."""
+    """Return a finding if most cases that answered at the baseline now fail alike; without a baseline, if every case
+    does."""
     if not comparison.errors:
         return None
     tried, down = 0, []
@@ -78,16 +78,16 @@ def _outage(comparison: Comparison) -> Finding | None:
 
 
 def _cause_of(trial: Trial) -> str:
-    """Return the part that failures of one cause share: the kind, and the message up to its first particulars."""
+    """Return the part that failures with one cause share: the kind, and the message up to its first specific detail."""
     assert trial.error is not None
     return f"{trial.error.kind.value}: {re.sub('[0-9]+', '0', trial.error.message.partition(':')[0][:60])}"
 
 
 def _without_base_that_is_down(comparison: Comparison) -> Comparison:
-    """Return the comparison without the failures of the base's agent in rounds in which most of what it answered before
-    fails.
+    """Return the comparison without failures of the base's agent in rounds in which most of the cases that it answered
+    before fail.
 
-    A base that is not up fails everything, and next to it no change would be worse.
+    A base that is down fails everything, and compared with it no change would be worse.
     """
     down = _rounds_of_a_base_that_is_down(comparison)
     if not down:
@@ -116,7 +116,7 @@ def _rounds_of_a_base_that_is_down(comparison: Comparison) -> set[int]:
 def excused(comparison: Comparison) -> Comparison:
     """Return the comparison as if infrastructure had kept the candidate's failed trials from being measured.
 
-    What a hard rule found in the turns before a failure is no less true for it.
+    Violations of a hard rule in the turns before a failure remain valid.
     """
     hard = {criterion.name for criterion in comparison.criteria if criterion.hard}
     trials = []
@@ -127,12 +127,12 @@ def excused(comparison: Comparison) -> Comparison:
 
 
 def _excuse(trial: Trial) -> Trial:
-    """Return the trial as if infrastructure had kept it from being measured, if it failed."""
+    """Return a failed trial as if infrastructure had kept it from being measured; others unchanged."""
     return trial if trial.error is None else replace(trial, error=replace(trial.error, excused=True))
 
 
 def failures_excused(comparison: Comparison) -> list[Finding]:
-    """Return the failures that do not count, of each side: an agent that is down fails everything."""
+    """Return a finding per side on the failures that do not count: an agent that is down fails everything."""
     found = []
     for side in (Side.CANDIDATE, Side.BASELINE):
         own = [trial for trial in comparison.trials if trial.side is side]
@@ -144,8 +144,8 @@ def failures_excused(comparison: Comparison) -> list[Finding]:
 
 
 def base_gone(comparison: Comparison) -> Finding | None:
-    """Return a finding if the base's agent was asked in vain: its newest trials, by whole rounds and `LEAST_IN_VAIN` at
-    least, are all lost. Earlier trials still say what is known of the base."""
+    """Return a finding if the base's agent no longer answers: its newest trials, in whole rounds and at least
+    `LEAST_IN_VAIN`, are all lost. Its earlier trials still count."""
     rounds: dict[int, list[Trial]] = {}
     for trial in comparison.trials:
         if trial.side is Side.BASELINE:
@@ -160,16 +160,16 @@ def base_gone(comparison: Comparison) -> Finding | None:
     return Finding.of("base_gone", trials=len(lost), error=commonest_error(lost))
 
 
-# --- trials that were lost ------------------------------------------------------------------------
+# --- lost trials ----------------------------------------------------------------------------------
 
 
 def lost_to_infrastructure(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the trials that could not be measured, without failures of an agent that is down: those were its own."""
+    """Return the trials that could not be measured, except failures of an agent that is down: those are its own."""
     return [trial for trial in trials if not trial.measured and not trial.excused]
 
 
 def lost_ids(comparison: Comparison) -> frozenset[int]:
-    """Return the candidate's judged trials that could not be measured, and in whose place none was (by ``id``)."""
+    """Return the candidate's judged trials (by ``id``) that could not be measured and were not replaced."""
     if not comparison.errors:
         return frozenset()
     lost = comparison.lost(_judged_attempts(comparison))
@@ -177,9 +177,8 @@ def lost_ids(comparison: Comparison) -> frozenset[int]:
 
 
 def unscored_ids(comparison: Comparison) -> frozenset[int]:
-    """Return the answers of which a blocking criterion's score could not be computed (by ``id``), those of the baseline
-    too; empty if it is none of the candidate's. A judge that refuses what is worst leaves the rest to look well.
-    """
+    """Return the answers (by ``id``) without a computable score of a blocking criterion, the baseline's included; empty
+    if none is the candidate's. A judge that refuses the worst answers makes the rest look good."""
     names = [criterion.name for criterion in comparison.criteria if criterion.blocking]
     found = [id(trial) for trial in _judged_attempts(comparison) if trial.answered and lacks_a_score(trial, names)]
     if not found:
@@ -193,7 +192,7 @@ def unscored_ids(comparison: Comparison) -> frozenset[int]:
 
 
 def _judged_attempts(comparison: Comparison) -> list[Trial]:
-    """Return the candidate's trials of judged cases, errors included."""
+    """Return the candidate's trials of judged cases, including errors."""
     return [trial for case in comparison.judged for trial in comparison.candidate.get(case.id, ())]
 
 

@@ -1,4 +1,4 @@
-"""The outcome of a trial: the marks that it is held to, and the values that it has. Pure functions of single trials."""
+"""The outcome of a single trial: the marks that apply to it, and its values. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from gate.decision import all_pass, consistency
 from gate.model import Case, Criterion, Direction, Scale, Score, Trial
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
-"""The name of metric 0: whether a trial holds every blocking criterion."""
+"""The name of metric 0: 1 if a trial meets every blocking criterion."""
 RATE_METRIC = "pass_rate"
-"""The metric of a criterion that demands something of metric 0."""
+"""The metric of a criterion that sets a limit on metric 0."""
 COUNT_PASSES = frozenset({all_pass.METRIC, RATE_METRIC})
-"""The metrics that count which trials pass."""
+"""The metrics that count passing trials."""
 OF_SEVERAL_TRIALS = COUNT_PASSES | {consistency.METRIC}
-"""The metrics that say nothing of a single trial."""
+"""The metrics that are not defined for a single trial."""
 
 
 def pass_rate(margin: float | None = None, own: Criterion | None = None) -> Criterion:
-    """Return metric 0 as a criterion, with the limit that the criterion ``own`` sets to it."""
+    """Return metric 0 as a criterion, with the limit set by the criterion ``own``."""
     if own is None:
         return Criterion(PASS_RATE, PASS_RATE, Scale.BINARY, margin=margin)
     return replace(own, name=PASS_RATE, metric=PASS_RATE, margin=margin, blocks_regression=True, fingerprint="")
@@ -30,8 +30,8 @@ def pass_rate(margin: float | None = None, own: Criterion | None = None) -> Crit
 
 
 def mark(criterion: Criterion, case: Case) -> float | None:
-    """Return the limit that each trial must reach, or stay below if lower is better; None if single trials are
-    not judged."""
+    """Return the limit that each trial must reach, or stay below if lower is better; None if single trials are not
+    judged."""
     if criterion.metric in OF_SEVERAL_TRIALS:
         return None
     own = case.thresholds.get(criterion.name)
@@ -43,7 +43,7 @@ def mark(criterion: Criterion, case: Case) -> float | None:
 
 
 def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
-    """True if a trial holds the criterion: True also where it does not apply, None where it could not be measured."""
+    """True if a trial meets the criterion or the criterion does not apply; None if it could not be measured."""
     limit = mark(criterion, case)
     if criterion.hard and limit is None:
         limit = 1.0
@@ -57,20 +57,20 @@ def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
 
 
 def value_of(trial: Trial, criterion: Criterion) -> float | None:
-    """Return the value of a trial; None if it has none."""
+    """Return the value of a trial; None if there is none."""
     score = trial.scores.get(criterion.name)
     return None if score is None else score.value
 
 
 def measured_values(trials: Sequence[Trial], criterion: Criterion) -> list[float]:
-    """Return the values that were measured in these trials."""
+    """Return the measured values of these trials."""
     name = criterion.name
     scores = [trial.scores.get(name) for trial in trials]
     return [score.value for score in scores if score is not None and score.value is not None]
 
 
 def are_successes(values: Iterable[float], scale: Scale) -> bool:
-    """True if scores are all 0 or 1, and judged as successes, even if their scale allows other values."""
+    """True if all scores are 0 or 1 and count as successes, even if their scale allows other values."""
     return scale.is_zero_to_one and set(values) <= {0.0, 1.0}
 
 
@@ -78,11 +78,11 @@ def are_successes(values: Iterable[float], scale: Scale) -> bool:
 
 
 def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | None:
-    """Metric 0: every blocking criterion holds.
+    """True if every blocking criterion is met (metric 0).
 
-    None if one could not be measured, even if another fails: while a judge is down, only failures would be left. A hard
-    failure decides alone: nothing else is scored. None also if no criterion applies: nothing was checked. A trial in
-    which the agent failed is a failed trial, regardless of the criteria.
+    None if one could not be measured, even if another fails: while a judge is down, only failures would remain. A hard
+    failure alone decides, since nothing else is scored. None also if no criterion applies, since nothing was checked. A
+    trial in which the agent failed is a failed trial, regardless of the criteria.
     """
     if trial.error is not None:
         return False if trial.failed else None
@@ -102,7 +102,7 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
 
 
 def outcomes_of(trials: Iterable[Trial], case: Case, criteria: Iterable[Criterion]) -> list[bool]:
-    """Return whether each trial passes; without those of which it is not known."""
+    """Return True or False per trial for pass or fail, without trials of unknown outcome."""
     criteria = tuple(criteria)
     found = []
     for trial in trials:
@@ -113,14 +113,14 @@ def outcomes_of(trials: Iterable[Trial], case: Case, criteria: Iterable[Criterio
 
 
 def as_values(outcomes: Iterable[bool]) -> list[float]:
-    """Return 1 for each trial that passes and 0 for each other."""
+    """Return 1 for each passing trial and 0 for each other."""
     return [float(outcome) for outcome in outcomes]
 
 
 def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, bool], ...]:
-    """Return the bars for the scores of an answered trial: name, bar, and whether it is the most rather than the least.
+    """Return the bars for the scores of an answered trial: name, bar, and True if the bar is a maximum.
 
-    Where every criterion named has a value, `passed` says whether all of them keep to their marks.
+    If every named criterion has a value, `passed` is True when all of them keep to their bars.
     """
     found = []
     for criterion in criteria:
@@ -135,7 +135,7 @@ def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, 
 
 
 def lacks_a_score(trial: Trial, names: Iterable[str]) -> bool:
-    """True if one of these criteria could not be computed of a trial."""
+    """True if a trial's score for one of these criteria could not be computed."""
     for name in names:
         score = trial.scores.get(name)
         if score is not None and score.unmeasured:
@@ -144,7 +144,7 @@ def lacks_a_score(trial: Trial, names: Iterable[str]) -> bool:
 
 
 def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
-    """True if no blocking criterion applies to an answered trial: nothing that it holds could fail."""
+    """True if no blocking criterion applies to an answered trial: it could not fail."""
     asked = False
     for criterion in criteria:
         if criterion.blocking:
@@ -155,11 +155,11 @@ def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
 
 
 def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:
-    """True if nothing was checked in any of a case's trials."""
+    """True if nothing was checked in any of the trials."""
     own = [criterion for criterion in criteria if criterion.metric not in COUNT_PASSES]
     return bool(trials) and all(unchecked(trial, own) for trial in trials)
 
 
 def _applies(score: Score | None) -> bool:
-    """True if a criterion applies; otherwise, its score has neither a value nor an error."""
+    """True if a criterion applies; otherwise the score has neither a value nor an error."""
     return score is None or not score.does_not_apply

@@ -1,8 +1,8 @@
-"""Computes the changes of an agent that the rule finds: the engine itself, run on simulated trials of a record's own
+"""Computes how large a change of an agent the rule finds, by running the engine on simulated trials of a record's
 cases.
 
-Each case's rate is drawn from what its trials leave possible, under a prior fitted to all cases, so that a steady case
-has failures too. A design of the suite's own size takes every case once; any other draws its cases among them.
+Each case's rate is drawn from those its trials leave possible, under a prior fitted to all cases, so that steady cases
+fail now and then, too. A design of the suite's size takes every case once; any other draws its cases from them.
 """
 
 from __future__ import annotations
@@ -34,41 +34,41 @@ from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import wilson
 
 GRID = (0.0, 0.02, 0.05, *(n / 20 for n in range(2, 19)), 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 1.0)
-"""The rates that a case may have."""
+"""The possible pass rates of a case."""
 FIRST = (2.0, *[1.0] * (len(GRID) - 2), 10.0)
-"""The weights that the fit begins with: in most suites many cases always pass, and some never do. From equal weights
-the steady cases of a stable suite would fail twice as often as they do."""
+"""Initial weights of the fit: in most suites many cases always pass and some never do. With equal weights the steady
+cases of a stable suite would fail twice as often as they do."""
 STEPS = 40
-"""The steps of the fit. More would put all steady cases at exactly 1, which a few trials do not show."""
+"""Number of iterations of the fit. More would put all steady cases at exactly 1, which a few trials do not show."""
 TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0.0))
-"""The rates of a suite that nothing is known of: the share of cases, and the range of their rates."""
+"""The rates in a suite without known rates: the share of cases, and the range of their rates."""
 BREAKABLE = 0.8
-"""A case that breaks is one of those that passed at least so often."""
+"""A case that breaks in a simulation passed at least this often."""
 WANTED = POWER_FIND
-"""Share of changes that a design is to find."""
+"""Share of changes that a design should find."""
 PASSES = 0.94
 """Share of unchanged agents that should pass with the stored trials."""
 SECONDS = 4.0
-"""Seconds of a simulation by default, about; the number of runs follows from the size of the design."""
+"""Approximate default duration of a simulation in seconds; the number of runs follows from the size of the design."""
 LEAST_RUNS, MOST_RUNS = 8, 400
 BOTH_SIDES = 2.0
-"""So many times as long takes a change of an agent whose base is run, too."""
+"""Factor on the duration if the base's agent runs, too."""
 FINENESS = 2
-"""The fineness of the tests in a simulated change: what one p-value lacks in digits, many changes make up for."""
+"""Fineness of the tests in a simulated change: many changes make up for less precise p-values."""
 DESIGNS = (10, 20, 30, 50, 75, 100, 150, 200, 300, 500)
-"""Numbers of cases that are tried for a wanted drop."""
+"""Numbers of cases to try for a wanted drop."""
 SAID_FIRST, NEARLY_ALWAYS = 0.2, 0.95
 STORED = (5, 15)
 MOST_RERUNS = 200
 NONE_BREAKS = "NONE"
-"""In place of a verdict: no case passes often enough to break."""
+"""Replaces the verdict if no case passes often enough to break."""
 
 Tick = Callable[[], None]
 """Called after each simulated run."""
 
 
 class Design(Struct, frozen=True):
-    """A suite and how it is decided."""
+    """A suite and the way it is decided."""
 
     cases: int
     stored: int = STORED_TRIALS
@@ -79,15 +79,15 @@ class Design(Struct, frozen=True):
 
 
 class Scores(Struct, frozen=True):
-    """Further scores of a trial that share the error rate with its success: drawn from recorded trials."""
+    """Further scores of a trial that share the error rate with its success; drawn from recorded trials."""
 
     metrics: tuple[Metric, ...]
     passing: tuple[tuple[Row, ...], ...]
-    """By case, the values of its trials that passed."""
+    """The values of passing trials, by case."""
     failing: tuple[tuple[Row, ...], ...]
 
     def draw(self, rng: Random, case: int, passed: bool) -> Row:
-        """Draw a trial that came out so: of the case's own, else of any, else of one that came out otherwise."""
+        """Return a drawn trial with this outcome: of the same case, else of any case, else with the other outcome."""
         sides = (self.passing, self.failing) if passed else (self.failing, self.passing)
         for side in sides:
             known = side[case] or list(chain.from_iterable(side))
@@ -100,30 +100,30 @@ class Drawn(Struct, frozen=True):
     """A case of a simulated suite."""
 
     like: int
-    """The known case that it is like."""
+    """Position of the known case that it resembles."""
     rate: float
     cluster: str = ""
 
 
 class Rates(Struct, frozen=True, dict=True):
-    """The rates of the cases, from their trials."""
+    """The pass rates of the cases, estimated from their trials."""
 
     counts: tuple[tuple[int, int], ...]
-    """By case: passed, and run. Empty: nothing is known, and the rates are those of a typical suite."""
+    """(passed, trials) by case. Empty if nothing is known: the rates are then those of a typical suite."""
     scores: Scores | None = None
-    """None: success alone is simulated."""
+    """None to simulate only success."""
     clusters: tuple[str, ...] = ()
-    """By case, the cluster that it is in, which the rule takes as one unit; empty where it is in none."""
+    """The cluster of each case, which the rule treats as one unit; empty if the case is in none."""
 
     @property
     def units(self) -> int:
-        """Clusters, and cases that are in none."""
+        """Number of clusters and of cases without one."""
         named = [cluster for cluster in self.clusters if cluster]
         return len(self.counts) - len(named) + len(set(named))
 
     @cached_property
     def posteriors(self) -> tuple[tuple[float, ...], ...]:
-        """By case: the weights of the rates on the grid."""
+        """The weights of the rates on the grid, by case."""
         weights = [weight / sum(FIRST) for weight in FIRST]
         distinct = Counter(self.counts)
         for _ in range(STEPS):
@@ -136,8 +136,8 @@ class Rates(Struct, frozen=True, dict=True):
         return tuple(known[count] for count in self.counts)
 
     def draw(self, rng: Random, cases: int) -> list[Drawn]:
-        """A suite of so many cases. Those of a cluster are drawn independently of one another, though they may not be:
-        how much they depend on each other a few trials do not show."""
+        """Return a suite of ``cases`` cases. Cases of a cluster are drawn independently, though they may depend on each
+        other: a few trials do not show how much."""
         if not self.counts:
             parts = rng.choices(TYPICAL, weights=[share for share, _, _ in TYPICAL], k=cases)
             return [Drawn(0, rng.uniform(low, high)) for _, low, high in parts]
@@ -145,7 +145,7 @@ class Rates(Struct, frozen=True, dict=True):
         return [Drawn(i, rng.choices(GRID, weights=self.posteriors[i])[0], cluster) for i, cluster in chosen]
 
     def _chosen(self, rng: Random, cases: int) -> list[tuple[int, str]]:
-        """The known cases that the drawn ones are like, with their clusters; whole clusters where there are any."""
+        """Return the known cases that the drawn ones resemble, with their clusters; whole clusters if there are any."""
         known = range(len(self.counts))
         if not any(self.clusters):
             chosen = known if cases == len(known) else rng.choices(known, k=cases)
@@ -168,7 +168,7 @@ def _posterior(weights: Sequence[float], passed_trials: int, trials: int) -> tup
 
 
 class Share(Struct, frozen=True):
-    """The share of simulated runs that ended so, with a 95 % interval."""
+    """The share of simulated runs with some result, with a 95 % interval."""
 
     share: float
     low: float
@@ -177,21 +177,21 @@ class Share(Struct, frozen=True):
 
 
 class Drop(Struct, frozen=True):
-    """A fall of the pass rate, every case losing the same share of its own, and how often it is found."""
+    """A fall of the pass rate in which every case loses the same share of its rate, and how often it is found."""
 
     drop: float
     """0–1."""
     found: Share
-    """Read from one curve over all drops that were simulated, so that each adds to its neighbours'."""
+    """Share read from one curve through all simulated drops, so that neighbouring drops add to its precision."""
     simulated: Share
-    """The simulated runs of this drop."""
+    """Share in the simulated runs of this drop alone."""
 
 
 _NORMAL = NormalDist()
 
 
 class Curve(Struct, frozen=True):
-    """The share that is found over the drop, Φ(a + b·√drop): a smooth curve through simulated shares."""
+    """The share found as a function of the drop, Φ(a + b·√drop): a smooth curve through simulated shares."""
 
     a: float
     b: float
@@ -200,7 +200,7 @@ class Curve(Struct, frozen=True):
 
     @classmethod
     def fitted(cls, points: Sequence[tuple[float, int, int]]) -> Curve:
-        """By Fisher scoring, held by a weak prior where all or none is found."""
+        """Fit the curve by Fisher scoring, with a weak prior in case all or none are found."""
         a, b = -2.0, 8.0
         aa = ab = bb = 0.0
         for _ in range(60):
@@ -228,7 +228,7 @@ class Curve(Struct, frozen=True):
         return Share(_NORMAL.cdf(centre), _NORMAL.cdf(centre - half), _NORMAL.cdf(centre + half), runs)
 
     def reaches(self, share: float, within: Sequence[float]) -> float | None:
-        """Return the smallest drop of which this share is found, or None if it is beyond those that were simulated."""
+        """Return the smallest drop of which this share is found, or None if it is beyond the simulated drops."""
         if self.b <= 0:
             return None
         drop = max(0.0, (_NORMAL.inv_cdf(share) - self.a) / self.b) ** 2
@@ -240,48 +240,47 @@ class Power(Struct, frozen=True):
 
     design: Design
     known: bool
-    """True if the rates are a record's; else those of a typical suite."""
+    """True if the rates are from a record; else they are those of a typical suite."""
     criteria: int
-    """Number of criteria that are tested beside success."""
+    """Number of criteria that are tested besides success."""
     units: int
-    """Number of units that are compared: clusters of the record, and cases that are in none; 0 if no rates are
-    known."""
+    """Number of units compared: clusters of the record, and cases without one; 0 if no rates are known."""
     runs: int
-    """Simulated runs, of every question together."""
+    """Number of simulated runs for all questions together."""
     drops: tuple[Drop, ...]
     curve: Curve
     finds: float | None
-    """The smallest drop found four times in five, 0–1; None: none of those simulated is."""
+    """The smallest drop found in 80 % of runs, 0–1; None if no simulated drop is found that often."""
     broken: Share | None
-    """One case that always failed from now on; None: no case passes often enough to break."""
+    """Share of runs that find one case that always fails from now on; None if no case passes often enough to break."""
     blocked: Share
     """The share of unchanged agents that are blocked."""
     inconclusive: Share
     runs_per_case: float
-    """Agent runs per case of an unchanged agent, both sides."""
+    """Agent runs per case for an unchanged agent, both sides."""
     cost_per_run: float | None = None
 
 
 def telling_drop(power: Power) -> Drop:
-    """The drop that says most of a suite: the largest of those it does not find nearly always, at most 20 points."""
+    """Return the most informative drop: the largest that is not nearly always found, at most 20 points."""
     asked = [one for one in power.drops if one.drop <= SAID_FIRST]
     return next((one for one in reversed(asked) if one.found.share < NEARLY_ALWAYS), asked[0])
 
 
 class Wanted(Struct, frozen=True):
-    """The smallest suite of those tried that finds a wanted drop four times in five."""
+    """The smallest of the tried suites that finds a wanted drop in 80 % of runs."""
 
     drop: float
     stored: int
     cases: int | None
-    """None: not even the largest."""
+    """None if even the largest does not."""
     found: Share
 
 
 def power_of(
     rates: Rates, design: Design, *, runs: int | None = None, seed: int = 0, tick: Tick = lambda: None
 ) -> Power:
-    """Simulates changes of an agent with these rates. ``runs``: of each kind of change; None: of a few seconds."""
+    """Simulate changes of an agent with these rates. ``runs``: per kind of change; None for about `SECONDS` in all."""
     ladder = drops_of(design)
     questions = len(ladder) + 2
     criteria = len(rates.scores.metrics) if rates.scores else 0
@@ -317,7 +316,7 @@ def power_of(
 
 
 def _count_found(rates: Rates, design: Design, drop: float, runs: int, rng: Random, tick: Tick) -> int:
-    """Return in how many of these simulated changes a drop is found."""
+    """Return the number of simulated changes in which the drop is found."""
     found = 0
     for _ in range(runs):
         verdict, _ = _run(rates, design, rng, tick, drop=drop)
@@ -328,7 +327,7 @@ def _count_found(rates: Rates, design: Design, drop: float, runs: int, rng: Rand
 def wanted_designs(
     rates: Rates, design: Design, drop: float, *, runs: int = 40, tick: Tick = lambda: None
 ) -> tuple[Wanted, ...]:
-    """Return the cases that find a drop four times in five, by stored trials per case: halving the ladder of
+    """Return the number of cases that find a drop in 80 % of runs, per number of stored trials, by bisection of the
     designs."""
     answers = []
     for stored in STORED:
@@ -347,14 +346,14 @@ def wanted_designs(
 
 
 def drops_of(design: Design) -> tuple[float, ...]:
-    """The drops that are simulated: between what no design of this size finds and what each does."""
+    """Return the drops to simulate: between those that no design of this size finds and those that each finds."""
     if design.cases >= 200:
         return (0.01, 0.02, 0.05, 0.1)
     return (0.02, 0.05, 0.1, 0.2) if design.cases >= 60 else (0.05, 0.1, 0.2, 0.3, 0.5)
 
 
 def runs_of(design: Design, questions: int, criteria: int = 0) -> int:
-    """Runs of each question that take `SECONDS` together; ``criteria``: that are tested beside success."""
+    """Return the runs per question that together take `SECONDS`; ``criteria``: number tested besides success."""
     one = (0.009 + 0.00025 * design.cases) * (1 + 0.6 * criteria)
     if design.config.rerun == "match":
         one *= BOTH_SIDES
@@ -364,7 +363,7 @@ def runs_of(design: Design, questions: int, criteria: int = 0) -> int:
 def _run(
     rates: Rates, design: Design, rng: Random, tick: Tick, *, drop: float = 0.0, broken: bool = False
 ) -> tuple[str, int]:
-    """The rule's answer on one simulated change, and the agent runs it took."""
+    """Return the rule's answer on one simulated change, and the number of agent runs used."""
     from gate.decision.engine.rule import follow  # weight: only a simulation needs it
 
     drawn = rates.draw(rng, design.cases)
@@ -408,16 +407,16 @@ def share_of(count: int, runs: int) -> Share:
     return Share(count / runs, max(0.0, low), min(1.0, high), runs)
 
 
-# --- what a record's trials say -------------------------------------------------------------------
+# --- estimates from a record's trials -------------------------------------------------------------
 
 
 def missed_thresholds(
     trials: Sequence[Trial], criteria: Sequence[Criterion], epochs: int, own: Mapping[str, Case]
 ) -> dict[str, float]:
-    """Return how often an unchanged agent misses each blocking threshold in a run of so many epochs, 0 to 1.
+    """Return how often an unchanged agent misses each blocking threshold in a run of ``epochs`` epochs, 0 to 1.
 
-    By criterion; without those of which nothing shows it. ``own``: the cases, since thresholds of their own stand
-    outside the suite's mean.
+    By criterion, without those whose rate the trials do not show. ``own``: the cases; those with their own threshold do
+    not count in the suite's mean.
     """
     by_case: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -436,7 +435,7 @@ def missed_thresholds(
 
 
 def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None) -> Rates:
-    """Return the rates of the candidate's trials in a record. ``cases`` give thresholds of single cases."""
+    """Return the pass rates of the candidate's trials in a record; ``cases`` provide the thresholds of single cases."""
     groups = _by_outcome(trials, criteria, cases)
     counts, clusters = [], []
     for case_id, group in groups.items():
@@ -446,7 +445,7 @@ def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapp
 
 
 def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[Criterion]) -> Scores | None:
-    """Return the scores that a change is tested for beside success."""
+    """Return the scores that are tested besides success."""
     trials = [trial for group in groups for trial, _ in group]
     tested = []
     for criterion in criteria:
@@ -467,7 +466,7 @@ def _values(trial: Trial, criteria: Iterable[Criterion]) -> Row:
 
 
 def cost_per_run(trials: Sequence[Trial]) -> float | None:
-    """US dollars of the agent, on average; None where none is reported."""
+    """Return the agent's average cost per run in US dollars; None if no trial reports it."""
     costs = []
     for trial in trials:
         usage = trial.usage
@@ -479,7 +478,7 @@ def cost_per_run(trials: Sequence[Trial]) -> float | None:
 def outcomes_by_case(
     trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None
 ) -> dict[str, list[bool]]:
-    """True if each candidate trial passed, by case; trials that could not be measured are left out."""
+    """Return True or False per candidate trial for pass or fail, by case, without trials that could not be measured."""
     groups = _by_outcome(trials, criteria, cases)
     return {case_id: [outcome for _, outcome in group] for case_id, group in groups.items()}
 
@@ -501,12 +500,12 @@ def _by_outcome(
 
 
 LEVEL_SHARE, LEVEL_SHARE_OF_FEW, FEW = 0.52, 0.3, 15
-"""Share of alpha at which one test of the mean finds about as much as the whole rule; less of fewer cases than the
-last. Fitted to simulations: docs/evidence/decision.md."""
+"""Share of alpha at which one test of the mean finds about as much as the whole rule: the first number, or the second
+with fewer cases than the third. Fitted to simulations: docs/evidence/decision.md."""
 
 
 def stored_wanted(rates: Rates, goal: Goal, *, alpha: float, epochs: int) -> int:
-    """Return how many stored trials per case find the goal's drop as often as it asks, between 5 and 25."""
+    """Return the stored trials per case that find the goal's drop as often as the goal demands, between 5 and 25."""
     for stored in range(STORED_TRIALS, MOST_STORED):
         if chance_of_finding(rates, goal.drop, stored, alpha=alpha, epochs=epochs) >= goal.find:
             return stored
@@ -522,8 +521,8 @@ def stored_enough(rates: Rates, goal: Goal, *, alpha: float, epochs: int, margin
 
 
 def chance_of_passing(rates: Rates, stored: int, *, epochs: int, margin: float | None = None) -> float:
-    """Return the approximate probability that the bad end of an unchanged suite's interval lies within the
-    pass-rate margin."""
+    """Return the approximate probability that the bad end of an unchanged suite's interval lies within the pass-rate
+    margin."""
     cases = len(rates.counts)
     if not cases:
         return 0.0
@@ -536,10 +535,10 @@ def chance_of_passing(rates: Rates, stored: int, *, epochs: int, margin: float |
 
 
 def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, epochs: int) -> float:
-    """Return about how often a drop of the pass rate is found that every case has a share of, without a simulation.
+    """Return the approximate probability of finding a drop of the pass rate that all cases share, without a simulation.
 
-    One test of the mean at a level that makes up for what the rule does beside it. The spread of a case is what its
-    trials leave possible, under "unchanged" with the trials of both sides pooled.
+    Uses one test of the mean, at a level that accounts for the other tests of the rule. The spread of a case is
+    computed over the rates its trials leave possible; under "unchanged" the trials of both sides are pooled.
     """
     cases = len(rates.counts)
     if not cases:
@@ -565,7 +564,7 @@ def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, e
 
 
 def provable(cases: int, baseline_trials: int, alpha: float = ALPHA, *, recorded: bool = False) -> bool:
-    """True if the schedule's reruns can prove that a case broke which always passed and now always fails."""
+    """True if the schedule's reruns can prove that a case broke if it always passed and now always fails."""
     few = 1 + sum(WAVES)
     long = case_log_e(baseline_trials, baseline_trials, 0, few) >= math.log(LONG_E)
     needed = reruns_to_prove(cases, baseline_trials, alpha, recorded=recorded)
@@ -573,12 +572,13 @@ def provable(cases: int, baseline_trials: int, alpha: float = ALPHA, *, recorded
 
 
 def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = ALPHA, *, recorded: bool = False) -> int | None:
-    """Consecutive failing trials after which one of ``cases`` cases blocks, if all others pass as before."""
+    """Return the number of consecutive failing trials after which one of ``cases`` cases blocks if all others still
+    pass."""
     quiet = case_log_e(baseline_trials, baseline_trials, 1, 1)
 
     def proves(n: int) -> bool:
         broken = case_log_e(baseline_trials, baseline_trials, 0, n)
         return suite_e([broken, *[quiet] * (cases - 1)], recorded=recorded) >= 1 / (alpha * CASES_SHARE)
 
-    least = 1 + bisect_left(range(1, MOST_RERUNS + 1), True, key=proves)  # each failure is further evidence
+    least = 1 + bisect_left(range(1, MOST_RERUNS + 1), True, key=proves)  # each failure adds evidence
     return least if least <= MOST_RERUNS else None

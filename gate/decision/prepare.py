@@ -1,4 +1,4 @@
-"""Completes what is known of a suite before it is looked at: scores that no single trial has, and an outage."""
+"""Completes a suite before it is judged: adds scores that no single trial has, and detects an outage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ UNKNOWN = "whether the trial passes is not known: a blocking criterion could not
 
 
 def prepared(comparison: Comparison) -> Comparison:
-    """Return the comparison with the scores that are computed of several trials, and with an outage set aside."""
+    """Return the comparison with the scores computed across several trials, and with failures in an outage set
+    aside."""
     known = comparison
     now = with_stored_epochs(known.trials, [case.id for case in known.judged], known.criteria)
     now = without_unseen(known.criteria, now, reported=known.reported)
@@ -34,7 +35,7 @@ def prepared(comparison: Comparison) -> Comparison:
 def _with_scores_across_trials(
     comparison: Comparison, trials: Sequence[Trial], not_comparable: Mapping[tuple[str, str], Incomparable]
 ) -> tuple[Trial, ...]:
-    """Return one side's trials with the scores of consistency, of the pass rate and of pass^k, where asked for."""
+    """Return one side's trials with the scores of consistency, pass rate and pass^k, as far as criteria use them."""
     criteria, by_id = comparison.criteria, comparison.by_id
     found = compared(comparison.cases, criteria, trials, comparison.settings.quarantine)
     outcome_of = _outcomes_by_others(by_id, criteria, not_comparable)
@@ -45,7 +46,7 @@ def _with_scores_across_trials(
 def _outcomes_by_others(
     cases: Mapping[str, Case], criteria: Sequence[Criterion], not_comparable: Mapping[tuple[str, str], Incomparable]
 ) -> Callable[[Trial], bool | None]:
-    """Return the function that says whether a trial passes by the criteria that do not count passes themselves."""
+    """Return a function that tells if a trial passes by the criteria that do not count passes themselves."""
 
     def outcome_of(trial: Trial) -> bool | None:
         return passed(trial, cases[trial.case_id], _others(trial, criteria, not_comparable))
@@ -56,7 +57,7 @@ def _outcomes_by_others(
 def _others(
     trial: Trial, criteria: Sequence[Criterion], not_comparable: Mapping[tuple[str, str], Incomparable]
 ) -> list[Criterion]:
-    """Return the criteria that do not count passes; of the baseline, those that say something of this case."""
+    """Return the criteria that do not count passes; for the baseline, those that are comparable on this case."""
     found = []
     for criterion in criteria:
         if criterion.metric not in COUNT_PASSES and (trial.case_id, criterion.name) not in not_comparable:
@@ -70,9 +71,9 @@ def with_outcomes(
     criteria: Sequence[Criterion],
     not_comparable: Mapping[tuple[str, str], Incomparable],
 ) -> tuple[Trial, ...]:
-    """Return the trials with the score of `RATE_METRIC` if a criterion needs it: 1 if a trial passes, else 0.
+    """Return the trials with the score of `RATE_METRIC` if a criterion uses it: 1 if a trial passes, else 0.
 
-    ``not_comparable``: of the baseline, which criteria say nothing of which case; there it passes by the others.
+    ``not_comparable``: the baseline's criteria that cannot be compared, by case; a trial there passes by the others.
     """
     outcome_of = _outcomes_by_others(cases, criteria, not_comparable)
     names = [criterion.name for criterion in criteria if criterion.metric == RATE_METRIC]

@@ -1,4 +1,4 @@
-"""The reasons why a suite could not be measured, or why its measurements cannot clear it."""
+"""The reasons a suite could not be measured, or its measurements cannot clear it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gate.model.finding import Finding
 from gate.statistics.intervals import mean, stratified_fisher_less
 
 MAX_ERROR_CHARS = 120
-"""Characters of the commonest error that stand in a headline."""
+"""Maximum number of characters of the most common error in a headline."""
 OFTEN = 0.5
-"""A baseline whose mean is as high on its scale cannot come out at the worst value everywhere by luck alone."""
+"""If the baseline's mean is at least this far up its scale, chance alone cannot put every value at its worst."""
 RARE = 0.05
-"""From this probability down a lower baseline cannot either."""
+"""For a lower baseline, chance is ruled out if its probability is at most this."""
 LEAST_TRIALS = 3
-"""Trials of each kind: of an unchanged case that passed each time, three failures in a row come in 2 % at most."""
+"""Minimum trials of each kind: an unchanged case that always passed fails three times in a row in at most 2 %."""
 
 
 def measuring_problem(comparison: Comparison) -> Finding | None:
-    """Return why the suite could not be measured, or None if it could."""
+    """Return the reason the suite could not be measured, or None if it could."""
     if not comparison.judged:
         return Finding.of("no_cases", quarantined=bool(comparison.cases))
     share, most = comparison.error_share, comparison.settings.max_error_rate
@@ -36,7 +36,7 @@ def measuring_problem(comparison: Comparison) -> Finding | None:
 
 
 def _lost_case(comparison: Comparison) -> Finding | None:
-    """Return the first case of which too much is missing for the rest to stand for it."""
+    """Return the first case that lost too many trials for the rest to represent it."""
     if not comparison.errors:
         return None
     for case in comparison.judged:
@@ -58,25 +58,25 @@ def _case_lost(comparison: Comparison, case_id: str, lost: int, trials: int, *, 
 
 
 def _asked_in_vain(trial: Trial) -> bool:
-    """True if a trial ended because it asked otherwise than its recording: a trial in its place would as well."""
+    """True if a trial ended because its requests differ from its recording: a retry would end the same way."""
     if trial.error is None or trial.error.kind is not ErrorKind.MISSING:
         return False
     return trial.replay is not None and bool(trial.replay.source)
 
 
 def _commonest_error(comparison: Comparison) -> str:
-    """Return the error that most of the candidate's lost trials ended in."""
+    """Return the most common error among the candidate's lost trials."""
     lost = [trial for trials in comparison.candidate.values() for trial in trials if not trial.measured]
     return commonest_error(lost, MAX_ERROR_CHARS)
 
 
-# --- measured, and not to be believed -------------------------------------------------------------
+# --- measured, but not credible -------------------------------------------------------------------
 
 
 def collapsed(comparison: Comparison) -> Finding | None:
-    """Return the first blocking criterion whose every value is at its worst, where the baseline's were not.
+    """Return the first blocking criterion whose values are all the worst, unlike the baseline's.
 
-    However few cases there are, such a suite does not pass.
+    Such a suite does not pass, however few cases it has.
     """
     for criterion in comparison.criteria:
         if not criterion.blocking or criterion.hard or not criterion.scale.is_bounded:
@@ -95,7 +95,7 @@ def collapsed(comparison: Comparison) -> Finding | None:
 
 
 def _fell_to_the_worst(pairs: list[tuple[Sequence[float], Sequence[float]]], criterion: Criterion) -> bool:
-    """True if every value now is the worst of its scale and the baseline's values were not, beyond chance."""
+    """True if every value now is the worst of its scale and the baseline's values were better, beyond chance."""
     low, high = criterion.scale.range
     worst, best = (low, high) if criterion.direction is Direction.HIGHER else (high, low)
     counts = []
@@ -110,11 +110,11 @@ def _fell_to_the_worst(pairs: list[tuple[Sequence[float], Sequence[float]]], cri
 
 
 def base_fails_too(comparison: Comparison) -> Finding | None:
-    """Return the cases in which each stored trial passed, and none does now, neither the base's nor the change's.
+    """Return the cases that passed in every stored trial and now fail in every trial of both the base and the change.
 
-    The base commit's agent, run now, is a control: where it fails what it always passed, it cannot clear the change.
-    The provider may have moved; or what runs as the base's agent is another, as behind a wrong address or in an
-    environment of the change's.
+    The base commit's agent, run now, is a control: if it fails cases it always passed, it cannot clear the change. The
+    provider may have moved, or the agent that runs as the base's is another one, for example because of a wrong address
+    or an environment that belongs to the change.
     """
     if not any(trial.side is Side.BASELINE for trial in comparison.trials):
         return None

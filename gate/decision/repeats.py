@@ -1,9 +1,8 @@
-"""Finds repeated trials that are no draws of their own: a cache or a reused session gives one answer again and again.
-Pure.
+"""Finds repeated trials that are not independent: a cache or a reused session gives the same answer each time. Pure.
 
-Identical answers of one run may be one draw, and then they count as one trial. They may also come from a deterministic
-agent: then another run gives them too, and each counts, unless all answers are so short that chance would give them as
-well. docs/dev/decisions/0018-dependent-trials.md has the reasons.
+Identical answers within a run may be one draw; then they count as one trial. They may also come from a deterministic
+agent: then another run gives them, too, and each counts, unless all answers are so short that runs would agree by
+chance. docs/dev/decisions/0018-dependent-trials.md has the reasons.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from msgspec.structs import replace
 from gate.model import FULL, REPEAT, Side, Trial
 
 LEAST = 3
-"""Steady cases that have to be repeated in a run, before it is said whether its repeats are draws of their own."""
+"""Minimum number of steady cases repeated in a run before its repeats are judged."""
 REPRODUCED = 0.05
-"""Up to this share of cases, or one of them, may answer differently in two stored runs of a deterministic agent."""
+"""Maximum share of cases (at least one case) that two stored runs of a deterministic agent may answer differently."""
 MOST = 0.5
-"""The most in the stored run and this one, since a change may be why they differ."""
+"""The maximum between the stored run and this one, since the change may cause the differences."""
 FRESH = 0.1
-"""From this share of differing repeats on a run draws anew, whatever other runs answered."""
+"""With at least this share of differing repeats a run draws anew, whatever other runs answered."""
 INDEPENDENT = 1 / 3
-"""Repeats are draws of their own if they differ at least this often, as a share of how often two runs do."""
+"""Repeats are independent draws if they differ at least this often, relative to how often two runs differ."""
 CACHED = 0.5
-"""Cases of constant answers are cached, not predictable, if two runs disagree on more than this share of them."""
+"""Cases with constant answers are cached, not predictable, if two runs disagree on more than this share of them."""
 ANEW = 0.9
-"""The least rate at which the repeats of all other cases then differ."""
+"""Minimum rate at which the repeats of all other cases must then differ."""
 SHORT = 0.3
-"""From this share of pairs of cases with the same passing answer on, equal answers of two runs prove nothing."""
+"""If at least this share of pairs of cases has the same passing answer, equal answers of two runs prove nothing."""
 
 
 class AgentSession(NamedTuple):
@@ -41,50 +40,50 @@ class AgentSession(NamedTuple):
 
     run: str
     of_store: bool
-    """True if the run is a stored one."""
+    """True if the run is stored."""
     side: Side
-    """The side whose agent it is."""
+    """The side to which the agent belongs."""
     process: str
-    """The agent's process; empty if a run is taken as one."""
+    """The agent's process; empty to treat the run as one process."""
 
 
 Trials = Sequence[Trial]
 OfCase = Mapping[AgentSession, Trials]
-"""The answers of one case by session, in the order in which they were asked for."""
+"""The answers of one case by session, in the order of the trials."""
 Answers = Mapping[str, OfCase]
-"""By case."""
+"""The answers by case."""
 Steady = Callable[[Trial], bool]
 """True if a trial passes."""
 
 
 class Repeats(Struct, frozen=True):
-    """The trials that repeat an already counted draw."""
+    """The trials that repeat a draw that is already counted."""
 
     dropped: frozenset[int] = frozenset()
     """The trials (by ``id``) that repeat another of their session."""
     cases: tuple[str, ...] = ()
-    """The cases that they are of."""
+    """The cases of these trials."""
     repeated: int = 0
-    """Cases that were asked more than once in a session."""
+    """Number of cases that ran more than once in a session."""
     frozen: bool = False
-    """True if this run is known to give one answer a case: asking again proves nothing."""
+    """True if this run is known to give one answer per case: reruns prove nothing."""
     untold: bool = False
-    """True if asking a few cases again would tell."""
+    """True if rerunning a few cases would settle the question."""
     ask: tuple[str, ...] = ()
-    """The cases to ask then; empty: steady ones."""
+    """The cases to rerun for that; empty for steady ones."""
     proven: bool = True
-    """True if two runs of the baseline's agent show what its repeats are; else one more would."""
+    """True if two runs of the baseline's agent show the nature of its repeats; else one more run would."""
     lost: tuple[str, ...] = ()
-    """Cases that passed each time and now fail each time, where none went the other way and nothing is proven: a cache
-    that drew worse answers, or a deterministic agent that broke."""
+    """Cases that always passed and now always fail, if none went the other way and nothing is proven: either a cache
+    drew worse answers, or a deterministic agent broke."""
 
     @property
     def tells(self) -> bool:
-        """True if repeats were found that are no draws of their own, or asking again would say whether they are."""
+        """True if there are repeats that are not independent draws, or reruns would settle whether there are."""
         return bool(self.dropped) or self.frozen or self.untold
 
     def joined(self, other: Repeats) -> Repeats:
-        """Return the repeats that either of two views of the same trials shows."""
+        """Return the repeats shown by either of two views of the same trials."""
         if not (self.tells and other.tells):
             return other if other.tells else self
         frozen = self.frozen or other.frozen
@@ -104,20 +103,20 @@ NONE = Repeats()
 
 
 def repeats(stored: Trials, trials: Trials, steady: Steady) -> Repeats:
-    """Return the trials that are no draws of their own.
+    """Return the trials that are not independent draws.
 
-    Those that fail are left out where a run is judged by its answers: what a change broke differs from the stored
-    answer, and may well fail with the same words each time.
+    Failing trials are left out when a run is judged by its answers: a case that the change broke differs from the
+    stored answer, and may well fail with the same words each time.
     """
     if not stored and len({trial.run for trial in trials}) < 2:
-        return NONE  # a single run: nothing says what another would answer
+        return NONE  # with a single run, nothing shows how another would answer
     found = _told_by(_answers(stored, trials), steady, trials)
     return found.joined(_of_processes(stored, trials, steady))
 
 
 def _of_processes(stored: Trials, trials: Trials, steady: Steady) -> Repeats:
-    """Return the repeats if each process of the agent has a cache of its own: then a run that was held by several, as
-    one that was topped up or resumed is, does not repeat itself, and each of them does."""
+    """Return the repeats if each process of the agent has its own cache: a run with several processes, such as one that
+    was topped up or resumed, may then differ within itself although each process repeats itself."""
     if not any(trial.process for trial in (*stored, *trials)):
         return NONE
     answers = _answers(stored, trials, by_process=True)
@@ -128,7 +127,7 @@ def _of_processes(stored: Trials, trials: Trials, steady: Steady) -> Repeats:
 
 
 def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
-    """Return the repeats within sessions, and those among the answers of different ones."""
+    """Return the repeats within sessions, judged by comparing answers within and between runs."""
     if not answers:
         return NONE
     passing = {}
@@ -150,11 +149,11 @@ def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
 
 
 def _of_outcomes(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
-    """Return the repeats if an answer says no more than whether it passes, so that runs agree on it by chance.
+    """Return the repeats if answers show little more than pass or fail, so that runs agree on them by chance.
 
-    What is left are the cases that come out otherwise in another run. A change may break any, so only those count that
-    differ between two runs of the baseline's agent, or that failed there and now do not. If such cases never differ
-    within a run, a cache answers; without one of them the agent is taken to be deterministic.
+    The remaining evidence is cases whose outcome varies between runs. A change may break any case, so cases only count
+    if they differ between two runs of the baseline's agent, or failed there and now pass. If such cases never differ
+    within a run, a cache answers; if there are none, the agent is taken to be deterministic.
     """
     varied = [case_id for case_id, sessions in answers.items() if _varies(sessions, steady)]
     if not varied:
@@ -187,7 +186,7 @@ def _repeated(
     is_known: bool,
     proven: bool,
 ) -> Repeats:
-    """Return the trials to drop: constant answers of frozen sides, and of the cases that a partial cache answers."""
+    """Return the trials to drop: constant answers of frozen sides, and of cases that a partial cache answers."""
     dropped: set[int] = set()
     cases = []
     for case_id, sessions in answers.items():
@@ -216,7 +215,7 @@ def _repeated(
 
 
 def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bool = False) -> Answers:
-    """Return the answers that were drawn: what was replayed is equal by design, and says nothing of repeats."""
+    """Return the drawn answers, without replays: these are equal by design and show nothing about repeats."""
     found: dict[str, dict[AgentSession, list[Trial]]] = {}
     for of_store, group in ((True, stored), (False, trials)):
         for trial in group:
@@ -230,7 +229,7 @@ def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bo
 
 
 def _runs(sessions: OfCase) -> list[Trials]:
-    """Return the answers by run: both sides of one run are one job, whose cache both may share."""
+    """Return the answers by run: both sides of a run are one job and may share its cache."""
     runs: dict[tuple[str, bool, str], list[Trial]] = {}
     for session, group in sessions.items():
         runs.setdefault((session.run, session.of_store, session.process), []).extend(group)
@@ -242,7 +241,7 @@ def _of_store(sessions: OfCase) -> list[Trials]:
 
 
 def _is_repeated(sessions: OfCase) -> bool:
-    """True if a session asked the case more than once."""
+    """True if a session ran the case more than once."""
     return any(len(group) > 1 for group in sessions.values())
 
 
@@ -251,17 +250,17 @@ def _is_constant(group: Trials) -> bool:
 
 
 def _is_reproduced(sessions: OfCase) -> bool:
-    """True if several runs gave the same answer, and none another."""
+    """True if several runs gave the same answer and none gave another."""
     return len(_runs(sessions)) > 1 and _is_constant([trial for group in sessions.values() for trial in group])
 
 
 def _stored_twice(answers: Answers) -> bool:
-    """True if two stored runs say what the agent's repeats are."""
+    """True if two stored runs show the nature of the agent's repeats."""
     return sum(len(_of_store(sessions)) > 1 for sessions in answers.values()) >= min(LEAST, len(answers))
 
 
 def _but_one(group: Trials) -> list[Trial]:
-    """Return all but the trial that stands for them: the first of an epoch that lacks no score."""
+    """Return all but the trial that represents them: the first of an epoch with all scores."""
 
     def order(trial: Trial) -> tuple[bool, bool, int, int]:
         lacks_score = any(score.error for score in trial.scores.values())
@@ -275,9 +274,9 @@ def _but_one(group: Trials) -> list[Trial]:
 
 
 def _rate_of_difference(answers: Answers) -> tuple[float, bool]:
-    """Return the rate at which two runs answer a case differently, and whether it is of runs of the base's agent alone.
+    """Return the rate at which two runs answer a case differently, and True if only runs of the base's agent count.
 
-    Where two of them are known, a change has no part in it. 0 where no case was answered in two.
+    With two runs of that agent, the change has no influence on the rate. 0 if no case was answered in two runs.
     """
     own, every = [], []
     for sessions in answers.values():
@@ -293,8 +292,8 @@ def _rate_of_difference(answers: Answers) -> tuple[float, bool]:
 
 
 def _disagreement(runs: Sequence[Trials]) -> float | None:
-    """Return the share of pairs of trials, of two runs each, that answer differently; all pairs of runs weigh the
-    same."""
+    """Return the share of pairs of trials from two different runs that answer differently; each pair of runs has the
+    same weight."""
     if len(runs) < 2:
         return None
     shares: dict[str, float] = {}
@@ -308,14 +307,15 @@ def _disagreement(runs: Sequence[Trials]) -> float | None:
 
 
 def _differing(group: Trials) -> float:
-    """Return the share of pairs of these trials, of which there are at least two, that answer differently."""
+    """Return the share of pairs of these trials, at least two, that answer differently."""
     n = len(group)
     alike = sum(k * (k - 1) for k in Counter(trial.answer for trial in group).values())
     return 1 - alike / (n * (n - 1))
 
 
 def _differing_within(answers: Answers, side: Side) -> list[float]:
-    """Return the share of pairs of trials that answer differently, of each case that a session of a side repeated."""
+    """Return the share of pairs of trials that answer differently, for each case that a session of the side
+    repeated."""
     found = []
     for sessions in answers.values():
         for session, group in sessions.items():
@@ -325,16 +325,16 @@ def _differing_within(answers: Answers, side: Side) -> list[float]:
 
 
 def _is_frozen(within: Sequence[float], differing: float, *, of_one_agent: bool) -> bool:
-    """True if repeats differ too seldom for draws of their own."""
+    """True if repeats differ too seldom to be independent draws."""
     share = fmean(within)
     return share < INDEPENDENT * differing and (of_one_agent or share < FRESH)
 
 
 def _cached_cases(answers: Answers) -> frozenset[str]:
-    """Return the cases that a cache answers, where it answers some of them only.
+    """Return the cases that a cache answers, if it answers only some of them.
 
-    Their repeats never differ, those of all other cases nearly always do, and yet two runs answer them differently:
-    a case that is merely predictable would be answered alike by both.
+    Their repeats never differ and those of all other cases nearly always do, yet two runs answer them differently: both
+    runs would give a merely predictable answer alike.
     """
     constant, disagreements, varying = [], [], []
     for case_id, sessions in answers.items():
@@ -354,7 +354,7 @@ def _cached_cases(answers: Answers) -> frozenset[str]:
 
 
 def _says_little(passing: Answers) -> bool:
-    """True if passing answers of different cases are often the same, as "yes" and "no" are."""
+    """True if passing answers of different cases are often the same, like "yes" and "no"."""
     first = []
     for sessions in passing.values():
         if sessions:
@@ -365,7 +365,7 @@ def _says_little(passing: Answers) -> bool:
 
 
 def _varies(sessions: OfCase, steady: Steady) -> bool:
-    """True if runs come out differently, and the change cannot have broken it."""
+    """True if outcomes vary between runs in a way that the change cannot have caused."""
     passed_before = [any(map(steady, group)) for group in _of_store(sessions)]
     if not passed_before:
         return False
@@ -375,7 +375,8 @@ def _varies(sessions: OfCase, steady: Steady) -> bool:
 
 
 def _lost_one_way(answers: Answers, steady: Steady) -> tuple[str, ...]:
-    """Return the cases that passed in each stored trial and fail in each new one; none, if any went the other way."""
+    """Return the cases that passed in each stored trial and fail in each new one; none if any case went the other
+    way."""
     lost = []
     for case_id, sessions in answers.items():
         before: list[bool] = []

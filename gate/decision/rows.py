@@ -1,4 +1,4 @@
-"""The rows of a decided suite: the pass rate and each criterion, with what was found of it and its figures."""
+"""The rows of a decided suite: the pass rate and each criterion, with its findings and figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gate.model.finding import Finding
 from gate.statistics.intervals import all_pass, mean
 
 BothSides = tuple[Estimate | None, Estimate | None]
-"""The candidate's and the baseline's."""
+"""The estimates of the candidate and the baseline."""
 NOTHING_HELD = Finding.of("nothing_held")
 
 
@@ -33,7 +33,7 @@ def rows_of(
 ) -> tuple[CriterionResult, ...]:
     """Return the pass rate and then each criterion; criteria that only the base has come last.
 
-    ``failures_prove``: the p-value at which agent failures that came again prove a loss of the pass rate.
+    ``failures_prove``: the p-value at which recurring agent failures prove a loss of the pass rate.
     """
     judged = [criterion for criterion in comparison.criteria if criterion is not comparison.rate]
     rows = [_row(comparison, criterion, outcome) for criterion in (comparison.metrics[0], *judged)]
@@ -51,14 +51,14 @@ def rows_of(
 
 
 def _with_same_trials(row: CriterionResult) -> CriterionResult:
-    """Return a row of a suite whose trials are the stored ones: if nothing judges it, that is no omission."""
+    """Return a row of a suite whose trials are the stored ones: a row that nothing judges is no omission there."""
     if row.findings != (NOTHING_HELD,):
         return row
     return replace(row, findings=(Finding.of("nothing_held", same=True),), checked=True)
 
 
 def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionResult]) -> list[CriterionResult]:
-    """Return the rows, and those of criteria that are gone, with the reasons why some are not compared."""
+    """Return the rows, including criteria that are gone, with the reasons some are not compared."""
     reasons = dict(comparison.incomparable_criteria)
     for finding in silent_criteria(comparison):
         reasons[finding["criterion"]] = finding
@@ -73,7 +73,7 @@ def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionR
 
 
 def _not_compared(row: CriterionResult, why: Finding) -> CriterionResult:
-    """Return the row as one that was not compared, unless it fails by itself or decides nothing."""
+    """Return the row as not compared, unless it fails by itself or decides nothing."""
     if not row.criterion.blocking or row.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return replace(row, not_compared=why)
     findings = (why, *(row.findings if row.checked else ()))
@@ -114,7 +114,7 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
 
 
 def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome | None) -> list[Finding]:
-    """Return the findings on the pass rate: by the criterion that limits it, if any, and by the sequential test."""
+    """Return the findings on the pass rate: from the criterion that limits it, if any, and from the sequential test."""
     findings = findings_of(comparison, comparison.rate, None) if comparison.rate is not None else []
     return [*findings, *change_against_base(rate, outcome)] or [NOTHING_HELD]
 
@@ -124,7 +124,7 @@ def _count_unscored(comparison: Comparison, criterion: Criterion) -> int:
 
 
 def _compared_means(comparison: Comparison, criterion: Criterion) -> tuple[float, float] | None:
-    """Return the means of both sides over the cases that both have."""
+    """Return the means of both sides over the cases that both measured."""
     sides = outcomes(comparison) if criterion.name == PASS_RATE else scores(comparison, criterion)
     both = [case_id for case_id, values in sides.now.items() if values and sides.before.get(case_id)]
     if not both:
@@ -140,7 +140,7 @@ def _mean_of(side: Mapping[str, Sequence[float]], ids: Sequence[str]) -> float:
 
 
 def _means_of_both(comparison: Comparison, criterion: Criterion) -> BothSides:
-    """Return the means over all judged cases: of epochs, since reruns pick the cases that failed."""
+    """Return the means over all judged cases in epochs, since reruns pick the cases that failed."""
     stored = comparison.stored_values(criterion)
     before = [stored[case.id] for case in comparison.judged if case.id in stored]
     now = list(comparison.values(criterion).values())
@@ -155,8 +155,8 @@ def _rate_of_both(comparison: Comparison, criterion: Criterion) -> BothSides:
 def _outcomes_of_all(comparison: Comparison) -> Pairs:
     """Return 1 for each passing trial of an epoch and 0 for each other, by judged case with trials.
 
-    The candidate's pass by all criteria, since the estimate is that of the suite; the baseline's by those that can be
-    compared.
+    The candidate's trials are judged by all criteria, since the estimate describes the suite; the baseline's by those
+    that can be compared.
     """
     now, before = {}, {}
     for case in comparison.judged:
@@ -171,7 +171,8 @@ def _outcomes_of_all(comparison: Comparison) -> Pairs:
 
 
 def _pass_power(comparison: Comparison, criterion: Criterion) -> dict[str, BothSides]:
-    """Return pass^k beside the pass rate, for as many trials as each case has; empty where one has no second."""
+    """Return pass^k next to the pass rate, for the number of trials that each case has; empty if a case has only
+    one."""
     sides = _outcomes_of_all(comparison)
     k = min(map(len, sides.now.values()), default=0)
     if k < 2:
@@ -186,7 +187,7 @@ def _estimate_pass_power(groups: Sequence[Sequence[float]], k: int, criterion: C
 
 
 def _dimensions(comparison: Comparison, criterion: Criterion) -> dict[str, BothSides]:
-    """Return the means of what the scores are made of, over the cases that the criterion is estimated on."""
+    """Return the means of the parts of the scores, over the cases on which the criterion is estimated."""
     stored = comparison.stored_values(criterion)
     now = [comparison.measured(case.id, full=True) for case in comparison.judged]
     before = [comparison.baseline[case.id] for case in comparison.judged if case.id in stored]

@@ -1,12 +1,12 @@
-"""The verdict on a suite: the first rule of one list that applies, and the exit code that it leads to.
+"""The verdict on a suite, given by the first rule in a list that applies, and the exit code.
 
-A suite is asked two things. Does the agent meet its thresholds? Did this change make it worse? Exit code 0 means yes to
-the first, and no sign of the second beyond what chance explains. Nothing turns one verdict into another afterwards: a
-fact that changes no verdict is a note.
+Two questions decide. Does the agent meet its thresholds? Did this change make it worse? Exit code 0 means yes to the
+first, and no evidence for the second beyond chance. Nothing turns one verdict into another afterwards: a fact that
+changes no verdict is a note.
 
-Each rule takes a `Table` and returns what the verdict rests on, or None if it does not apply. Words: a trial *misses*
-if its answer does not satisfy a blocking criterion; an *agent failure* is a trial without a usable answer, and counts
-as a miss.
+Each rule takes a `Table` and returns the cause of the verdict, or None if it does not apply. Terms: a trial *misses* if
+its answer does not meet a blocking criterion; an *agent failure* is a trial without a usable answer, and counts as a
+miss.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from gate.model.finding import Finding
 
 
 class Table(Struct, frozen=True):
-    """Everything that the rules see: one suite against one reference, under the rules of one commit."""
+    """Everything the rules use: one suite against one reference, under the rules of one commit."""
 
     comparison: Comparison
-    """The trials of both sides, and what is demanded of them."""
+    """The trials of both sides, and the requirements on them."""
     outcome: Outcome | None
-    """The sequential test's answer on the pairing; None if nothing is paired."""
+    """The result of the sequential test on the paired cases; None if nothing is paired."""
     rows: tuple[CriterionResult, ...]
     """The pass rate and then each criterion, with its own findings."""
     cases: tuple[CaseResult, ...] = ()
     """The results of single cases; empty if only the verdict is wanted."""
     failures_prove: float | None = None
-    """The p-value at which agent failures that came again prove a loss by themselves; None if they do not."""
+    """The p-value at which recurring agent failures alone prove a loss; None if they do not."""
     not_confirmed: Finding | None = None
-    """The reason not to believe a block that rests on agent failures: then rules 2 and 3 do not apply."""
+    """The reason to distrust a block that rests on agent failures: rules 2 and 3 then do not apply."""
     lost: Finding | None = None
-    """Trials that could not be measured, if they could turn the verdict."""
+    """Trials that could not be measured, if they could change the verdict."""
 
     @property
     def blocking(self) -> list[CriterionResult]:
@@ -53,7 +53,7 @@ class Table(Struct, frozen=True):
         return [row for row in self.rows if row.criterion.blocking]
 
     def with_verdict(self, verdict: Verdict) -> list[CriterionResult]:
-        """Return the blocking rows with this verdict of their own."""
+        """Return the blocking rows with this verdict."""
         return [row for row in self.blocking if row.verdict is verdict]
 
 
@@ -61,7 +61,7 @@ class Table(Struct, frozen=True):
 
 
 def outage(table: Table) -> Finding | None:
-    """Most of what answered at the base now ends in agent failures alike."""
+    """Return the cause if most cases that answered at the base now end in the same agent failure."""
     return table.comparison.outage
 
 
@@ -69,7 +69,7 @@ def outage(table: Table) -> Finding | None:
 
 
 def loss(table: Table) -> Finding | None:
-    """A loss is proven against the base."""
+    """Return the cause if a loss against the base is proven."""
     comparison = table.comparison
     if table.not_confirmed is not None:
         return None
@@ -83,7 +83,8 @@ def loss(table: Table) -> Finding | None:
 
 
 def not_shown_fixed(table: Table) -> Finding | None:
-    """This change was measured regressed, and has not passed since: this measurement does not pass either."""
+    """Return the cause if this change was measured as regressed and has not passed since: then it does not pass now
+    either."""
     measurements = regressed_ago(table.comparison.earlier)
     if not measurements:
         return None
@@ -92,7 +93,7 @@ def not_shown_fixed(table: Table) -> Finding | None:
 
 
 def regressed_ago(earlier: Iterable[Verdict]) -> int:
-    """Return how many measurements ago this change regressed; 0 if a later one passed or none regressed."""
+    """Return how many measurements ago this change regressed; 0 if it passed since or never regressed."""
     for ago, verdict in enumerate(earlier, start=1):
         if verdict is Verdict.PASS:
             return 0
@@ -105,7 +106,7 @@ def regressed_ago(earlier: Iterable[Verdict]) -> int:
 
 
 def missed_threshold(table: Table) -> Finding | None:
-    """Sampling has ended, and a blocking mean, limit or hard rule is on the wrong side."""
+    """Return the cause if sampling has ended and a blocking mean, limit or hard rule is on the wrong side."""
     if table.not_confirmed is not None:
         return None
     comparison = table.comparison
@@ -119,16 +120,16 @@ def missed_threshold(table: Table) -> Finding | None:
 
 
 def below(table: Table) -> tuple[str, ...]:
-    """Return the blocking criteria of which a mean, a limit or a hard rule is on the wrong side."""
+    """Return the blocking criteria with a mean, limit or hard rule on the wrong side."""
     if table.not_confirmed is not None:
         return ()
     return tuple([row.criterion.name for row in table.blocking if row.is_below])
 
 
 def _nothing_passes(comparison: Comparison) -> Finding | None:
-    """Without a stored baseline a suite in which no trial passes is below its threshold, whatever that is.
+    """Return the cause if no stored baseline exists and no trial passes: the suite is below any threshold.
 
-    That the base commit's agent, run beside, passes none either is no excuse.
+    It is no excuse if no trial of the base commit's agent passes either.
     """
     has_stored = comparison.baseline and not comparison.base_ran_now
     if has_stored or not any(criterion.blocking for criterion in comparison.criteria):
@@ -136,7 +137,7 @@ def _nothing_passes(comparison: Comparison) -> Finding | None:
     trials = comparison.judged_trials
     was_run = {trial.case_id for trial in trials}
     if not trials or any(case.id not in was_run for case in comparison.judged):
-        return None  # what was not run may pass
+        return None  # cases that did not run may pass
     if any(comparison.outcome_of(trial) is not False for trial in trials):
         return None
     return Finding.of("nothing_passes", trials=len(trials))
@@ -146,7 +147,7 @@ def _nothing_passes(comparison: Comparison) -> Finding | None:
 
 
 def gaps(table: Table) -> Finding | None:
-    """Something that the base holds was not compared."""
+    """Return the cause if something in the base was not compared."""
     comparison = table.comparison
     found = tuple(comparison.gaps)
     if not comparison.same_as:
@@ -158,7 +159,7 @@ def gaps(table: Table) -> Finding | None:
 
 
 def problem(table: Table) -> Finding | None:
-    """Another problem prevented the measurement."""
+    """Return the cause if another problem prevented the measurement."""
     comparison = table.comparison
     found = measuring_problem(comparison)
     if found is not None:
@@ -173,7 +174,7 @@ def problem(table: Table) -> Finding | None:
         return Finding.of("unexplained_failures", cases=len(new))
     rows = table.with_verdict(Verdict.NOT_MEASURED)
     if rows:
-        others = [row for row in rows if row.criterion.name != PASS_RATE]  # the pass rate has no cause of its own
+        others = [row for row in rows if row.criterion.name != PASS_RATE]  # the pass rate never has a cause of its own
         first = (others or rows)[0]
         return Finding.of("criterion_decides", Verdict.ERROR, criterion=first.criterion.name)
     if not comparison.same_as:
@@ -187,7 +188,7 @@ def problem(table: Table) -> Finding | None:
 
 
 def noise(table: Table) -> Finding | None:
-    """Only noise is left: a margin's bound does not hold now that sampling has ended."""
+    """Return the cause if only noise is left: sampling has ended and a margin's bound does not hold."""
     comparison, outcome = table.comparison, table.outcome
     rows = table.with_verdict(Verdict.INCONCLUSIVE)
     if rows:
@@ -207,8 +208,7 @@ def noise(table: Table) -> Finding | None:
 
 
 def _drifted(rows: Iterable[CriterionResult]) -> dict[str, str]:
-    """Return the criteria whose loss shows only against the stored baseline, with the reference against which it
-    does not show."""
+    """Return the criteria whose loss shows only against the stored baseline, each with the reason."""
     found = {}
     for row in rows:
         for finding in row.findings:
@@ -218,7 +218,7 @@ def _drifted(rows: Iterable[CriterionResult]) -> dict[str, str]:
 
 
 def _is_held_to_anything(comparison: Comparison) -> bool:
-    """True if anything but a baseline could fail the suite: a threshold, a limit or a hard rule that blocks."""
+    """True if anything besides a baseline could fail the suite: a threshold, a limit or a blocking hard rule."""
     if any(case.thresholds for case in comparison.judged):
         return True
     for criterion in comparison.criteria:
@@ -241,13 +241,13 @@ RULES: tuple[tuple[Verdict, Rule], ...] = (
     (Verdict.ERROR, problem),
     (Verdict.INCONCLUSIVE, noise),
 )
-"""The first that applies is the verdict; if none does, the suite passes."""
+"""The rules in order: the first that applies gives the verdict; if none does, the suite passes."""
 SETTLED_BY_ACCEPTING = (loss, not_shown_fixed, gaps)
-"""The rules that somebody with the right to do so can settle. A missed threshold is changed, never accepted."""
+"""The rules that an authorised person can settle by accepting. A missed threshold is changed, never accepted."""
 
 
 def judge(table: Table) -> Finding:
-    """Return the verdict on a suite, as the finding that it rests on."""
+    """Return the verdict on a suite, as the finding that causes it."""
     for verdict, rule in RULES:
         cause = rule(table)
         if cause is not None:
@@ -258,9 +258,9 @@ def judge(table: Table) -> Finding:
 
 
 def if_accepted(table: Table) -> Verdict:
-    """Return the verdict that is left once somebody has accepted what can be accepted.
+    """Return the verdict that remains after everything acceptable has been accepted.
 
-    A mean that is below its threshold as the base's was is excused only as long as no loss is proven.
+    A mean below its threshold, like the base's, is excused only while no loss is proven.
     """
     if loss(table) is not None and any(row.has_excused_mean for row in table.blocking):
         return Verdict.BELOW_THRESHOLD
@@ -271,9 +271,9 @@ def if_accepted(table: Table) -> Verdict:
 
 
 def place(cause: Finding) -> int:
-    """Return the place in the list of the rule that found this cause; smaller is worse.
+    """Return the position in the list of the rule that found this cause; smaller is worse.
 
-    Of one suite against several references, or under the rules of two commits, the first rule that applies anywhere
+    For one suite against several references, or under the rules of two commits, the first rule that applies to any
     decides.
     """
     if cause.kind == "outage":
@@ -294,11 +294,11 @@ EXIT_CODES: Mapping[Verdict, ExitCode] = {
     Verdict.BELOW_THRESHOLD: ExitCode.FAILED,
     Verdict.REGRESSED: ExitCode.FAILED,
 }
-"""The one table from verdicts to the exit code."""
+"""Maps verdicts to exit codes."""
 
 
 def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
-    """Return the exit code of a run; no suite at all is 3, never green."""
+    """Return the exit code of a run; 3 if there are no suites, never green."""
     codes = []
     for suite in suites:
         verdict = suite.standing

@@ -1,4 +1,4 @@
-"""The sequential test on a suite: makes the engine's plain numbers of the trials, and asks for its answer."""
+"""The sequential test of a suite: converts trials to the engine's plain numbers and runs the test."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gate.model import PROBE, REPEAT, Criterion, Outcome, Scale, Side, Trial
 from gate.model.defaults import STORED_TRIALS
 
 NEWEST_STORED = 7
-"""The most that further runs are added up to, to those against which a drop of the whole suite has to show by
-themselves: a week of nights. docs/dev/decisions/0004-decision-rule.md."""
+"""Maximum number of the newest stored runs against which alone a drop of the whole suite must show: a week of nightly
+runs. docs/dev/decisions/0004-decision-rule.md."""
 
 
 def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcome | Continue | None:
-    """Return the test's answer, or the trials that it asks for; None if nothing is paired.
+    """Return the test's answer, or the trials that it requests; None if nothing is paired.
 
-    ``can_run=False`` looks at trials of one round once. ``stopped``: no further trial can be run.
+    ``can_run=False`` looks once at trials of one round. ``stopped``: no further trial can run.
     """
     if not comparison.paired:
         return None
@@ -37,13 +37,13 @@ def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcom
 
 
 def outcome_without_runs(comparison: Comparison, *, can_run: bool) -> Outcome | None:
-    """Return the test's answer on these trials as they stand; ``can_run``: they are looked at as a schedule would."""
+    """Return the test's answer on the trials so far; ``can_run``: look at them as the schedule would."""
     found = answer_of(comparison, can_run=can_run, stopped=True)
     return found if isinstance(found, Outcome) else None
 
 
 def with_all_cases(comparison: Comparison, request: Request) -> Request:
-    """Return an epoch with the cases outside the pairing; those in quarantine once, to see whether they healed."""
+    """Return an epoch that includes unpaired cases; those in quarantine once, to see if they recovered."""
     if request.tag != FULL or request.side is Side.BASELINE:
         return request
     cases = comparison.judged if comparison.trials else comparison.cases
@@ -55,7 +55,7 @@ def with_all_cases(comparison: Comparison, request: Request) -> Request:
 
 
 def state_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> State:
-    """Return the numbers of the pairing."""
+    """Return the paired trials as numbers for the engine."""
     settings = comparison.settings
     if stopped:
         left: int | None = 0
@@ -94,7 +94,7 @@ def state_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> State:
 
 
 def _stored_draws(comparison: Comparison) -> dict[str, tuple[Trial, ...]]:
-    """Return the stored trials of epochs that are draws of their own, by paired case."""
+    """Return the stored trials of epochs that are independent draws, by paired case."""
     by_case: dict[str, list[Trial]] = {case_id: [] for case_id in comparison.paired}
     for trial in comparison.stored:
         if trial.measured and trial.tag == FULL and trial.case_id in by_case:
@@ -107,9 +107,9 @@ def _stored_draws(comparison: Comparison) -> dict[str, tuple[Trial, ...]]:
 
 
 def _places_of_newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[str, list[int]]:
-    """Return the places of the trials of the newest runs that measured STORED_TRIALS of each case, and of as many more
-    as fit into NEWEST_STORED; empty if those are all runs."""
-    if len(runs) < 2:  # most calls: no trial need be looked at
+    """Return the positions of the trials of the newest runs that measured STORED_TRIALS of each case, and of as many
+    more as fit into NEWEST_STORED; empty if those are all runs."""
+    if len(runs) < 2:  # most calls: no need to look at any trial
         return {}
     sizes = Counter(trial.run for trials in stored.values() for trial in trials)
     newest: set[str] = set()
@@ -123,7 +123,7 @@ def _places_of_newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]
 
 
 def metric_of(criterion: Criterion, trials: Sequence[Trial], correction: Correction | None = None) -> Metric:
-    """Return a criterion as the engine knows it, by its values in these trials."""
+    """Return a criterion as the engine's metric, derived from its values in these trials."""
     scale = criterion.scale
     if are_successes(measured_values(trials, criterion), scale):
         scale = Scale.BINARY
@@ -134,9 +134,9 @@ def metric_of(criterion: Criterion, trials: Sequence[Trial], correction: Correct
 
 
 def _row(comparison: Comparison, trial: Trial) -> Row:
-    """Return metric 0 and the scores. Where criteria are not comparable, both sides are judged by the others alone.
+    """Return metric 0 and the scores. If criteria are not comparable, both sides are judged by the others alone.
 
-    Where the agent failed metric 0 is 0 and the rest is missing; a trial that was lost is a row of nothing.
+    If the agent failed, metric 0 is 0 and the rest is missing; a lost trial is an empty row.
     """
     comparable = comparison.comparable(trial.case_id)
     outcome = passed(trial, comparison.by_id[trial.case_id], comparable)
@@ -150,23 +150,23 @@ def _row(comparison: Comparison, trial: Trial) -> Row:
 # --- rounds ---------------------------------------------------------------------------------------
 
 RowsOfCase = list[tuple[Row, Trial]]
-"""The rows of a case in a round, each beside the trial that it is of."""
+"""The rows of a case in a round, each with its trial."""
 
 
 def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tuple[Round, ...]:
-    """Return the rounds in the order they were asked for.
+    """Return the rounds in the order in which they were requested.
 
-    A trial with an infrastructure error is a row of nothing, unless it was run again: then the newer one takes its
-    place. In a round the baseline's come first: it is looked at when the candidate's are there, too. One that repeats a
-    draw is a row of nothing, too: it was run, and says nothing new.
+    A trial with an infrastructure error is an empty row unless it was rerun: then the newer trial replaces it. Within a
+    round the baseline's trials come first and are looked at once the candidate's exist, too. A trial that repeats a
+    draw is also an empty row: it ran but says nothing new.
     """
     groups: dict[tuple[int, str, Side], dict[str, RowsOfCase]] = {}
-    repeated: Row = (None,) * len(comparison.metrics)  # a tuple: unlike a lost one, nothing takes its place
+    repeated: Row = (None,) * len(comparison.metrics)  # a tuple: unlike a lost row, nothing replaces it
     for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.CANDIDATE, t.tag, t.number)):
         if trial.case_id not in comparison.with_baseline:
             continue
         if trial.tag in (PROBE, REPEAT):
-            continue  # asked of cases picked by their outcomes, for another question than the one decided here
+            continue  # run on cases picked by their outcomes, for a question that is not decided here
         row = repeated if id(trial) in comparison.dropped else _row(comparison, trial)
         rows = groups.setdefault((trial.round, trial.tag, trial.side), {}).setdefault(trial.case_id, [])
         if trial.again and rows:
@@ -180,7 +180,7 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
 
 
 def _put_in_place_of_lost(rows: RowsOfCase, row: Row, trial: Trial) -> None:
-    """Put a row in the place of the first one that was lost; if none was, the round stays as it is."""
+    """Replace the first lost row with this one; if none was lost, the round stays unchanged."""
     lost = [None] * len(row)
     for place, (known, _) in enumerate(rows):
         if known == lost:

@@ -20,12 +20,12 @@ from gate.model.defaults import (
 )
 
 MOST_STORED = 25
-"""Stored trials of each case beyond which more add little: a change's own few trials are what is uncertain then."""
+"""Stored trials per case beyond which more add little: the uncertainty is then in the change's own few trials."""
 AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
-    """The power of the stored trials: to find a drop of the pass rate in so many changes."""
+    """The power of the stored trials: the share of changes in which a given drop of the pass rate is found."""
 
     drop: float = POWER_DROP
     """0 to 1."""
@@ -34,57 +34,57 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The rules by which a suite is judged. Three fields keep the keys that terms in records were first written
-    with."""
+    """The rules by which a suite is judged. Three fields keep the keys under which records first stored them."""
 
     alpha: float = ALPHA
     """Bound on P(regressed | unchanged agent), over all that the job compares."""
     threshold_alpha: float = 0.005
     """Bound on P(a case misses its own threshold, or a quantile its limit, by chance), over the whole job. The suite's
-    thresholds are apart: there the mean decides."""
+    thresholds do not share it: the mean decides those."""
     max_epochs: int = field(default=MOST_EPOCHS, name="max_passes")
     exact_epochs: int | None = field(default=None, name="exact_passes")
-    """Exactly this many epochs and one look."""
+    """Exactly this many epochs and a single look."""
     rerun: Rerun = "never"
     pass_rate_margin: float | None = None
     max_error_rate: float = MAX_ERROR_RATE
     """Share of the candidate's trials that may end in infrastructure errors."""
     confirm_after: float | None = CONFIRM_AFTER
-    """Seconds until failures of the agent that a block needs are asked for again. None: of recordings, never."""
+    """Seconds until agent failures that a block needs are rerun. None for recordings: never."""
     on_inconclusive: Literal["warn", "block"] = ON_INCONCLUSIVE
     quarantine: Mapping[str, str] = field(default_factory=dict)
     """Case id → owner, reason and expiry, of the entries in force."""
     runs: int | None = None
-    """The most agent runs, both sides together."""
+    """Maximum number of agent runs, both sides together."""
     kept_epochs: int = 0
-    """Epochs that the run always makes, for later changes to compare with."""
+    """Number of epochs that the run always makes, for later changes to compare with."""
     comparisons: AtLeastOne = 1
-    """The comparisons of one job that share ``alpha``: of each suite with each of its references."""
+    """Number of comparisons in one job that share ``alpha``: each suite with each of its references."""
     suites: AtLeastOne = 1
-    """The suites of one job, which share ``threshold_alpha``."""
+    """Number of suites in one job, which share ``threshold_alpha``."""
     family: AtLeastOne = 1
-    """The jobs of one matrix, which share both."""
+    """Number of jobs in one matrix, which share both."""
     stored_trials: int = STORED_TRIALS
-    """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs."""
+    """Trials per case that a run on the default branch stores for later changes; 0: as many as needed."""
     goal: Goal | None = None
-    """The power that the trials of several such runs are to add up to; None: no more than one leaves."""
+    """The power that the trials of several such runs should reach together; None: no more trials than one run
+    stores."""
 
     @property
     def own_alpha(self) -> float:
-        """The part of ``alpha`` that one comparison may spend."""
+        """The part of ``alpha`` available to one comparison."""
         return self.alpha / (self.family * self.comparisons)
 
     @property
     def own_threshold_alpha(self) -> float:
-        """The part of ``threshold_alpha`` that one suite may spend."""
+        """The part of ``threshold_alpha`` available to one suite."""
         return self.threshold_alpha / (self.family * self.suites)
 
     @property
     def looks(self) -> int:
-        """The most looks of the sequential test at the whole suite."""
+        """Maximum number of looks of the sequential test at the whole suite."""
         return 1 if self.exact_epochs is not None else self.max_epochs
 
     @property
     def most_epochs(self) -> int:
-        """The most epochs that a verdict takes."""
+        """Maximum number of epochs before a verdict."""
         return self.exact_epochs or self.max_epochs

@@ -1,7 +1,7 @@
-"""Epochs that a run makes in any case, to be stored for later changes: which of them count in its own verdict.
+"""Epochs that a run makes in any case, to be stored for later changes, and which of them count in its own verdict.
 
-They come once the verdict could be given, so what ends them early must not harm it. An epoch counts once it is whole:
-every judged case was measured in it, and the agent was not down.
+They run after the verdict could be given, so an early end must not harm it. An epoch counts once it is complete: every
+judged case was measured in it, and the agent was not down.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from gate.decision.outcomes import lacks_a_score
 from gate.model import FULL, STORED, Criterion, Side, Trial
 
 DOWN_IN_A_ROW = 8
-"""Trials in a row without an answer, of cases that were answered before, that tell an outage within an epoch."""
+"""Consecutive trials without an answer, of cases that answered before, that indicate an outage within an epoch."""
 
 
 def with_stored_epochs(
     trials: Sequence[Trial], judged: Collection[str], criteria: Iterable[Criterion]
 ) -> Sequence[Trial]:
-    """Return the trials with the whole ones of these epochs as epochs like any other, and without the rest."""
+    """Return the trials; complete epochs of this kind are tagged like any other epoch, and the rest is left out."""
     if not any(trial.tag == STORED for trial in trials):
         return trials
     blocking = [criterion.name for criterion in criteria if criterion.blocking]
@@ -29,7 +29,7 @@ def with_stored_epochs(
     for epoch in _epochs(trials):
         measured = {trial.case_id for trial in epoch if trial.measured and not lacks_a_score(trial, blocking)}
         if measured.issuperset(judged) and not _was_down(epoch, answered):
-            last = max(trial.round for trial in epoch)  # of shards, whose rounds may have other numbers
+            last = max(trial.round for trial in epoch)  # in shards, rounds may have other numbers
             found += [replace(trial, tag=FULL, round=last) for trial in epoch]
     return tuple(found)
 
@@ -45,13 +45,13 @@ def rounds_of_outages(trials: Sequence[Trial]) -> frozenset[int]:
 
 
 def _answered_before(trials: Iterable[Trial]) -> frozenset[str]:
-    """Return the cases that the candidate answered in other trials than those of these epochs."""
+    """Return the cases that the candidate answered in trials outside these epochs."""
     own = (trial for trial in trials if trial.side is Side.CANDIDATE and trial.tag != STORED)
     return frozenset(trial.case_id for trial in own if trial.answered)
 
 
 def _epochs(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """Return the trials of the first such round of each case, of the second, and so on."""
+    """Return the trials epoch by epoch: those of each case's first such round, then those of its second, and so on."""
     rounds_of: dict[str, dict[tuple[str, int], int]] = {}
     epochs: list[list[Trial]] = []
     for trial in trials:
@@ -66,7 +66,7 @@ def _epochs(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def _was_down(epoch: Iterable[Trial], answered: Collection[str]) -> bool:
-    """True if most trials of cases that were answered before were not, or several in a row."""
+    """True if most trials of cases that answered before did not answer, or several in a row did not."""
     known = [trial for trial in epoch if trial.case_id in answered]
     if 2 * sum(trial.answered for trial in known) < len(known):
         return True

@@ -1,4 +1,4 @@
-"""Results by tag and by complexity, and the groups that a loss is concentrated in. Explains; no verdict looks at it."""
+"""Results by tag and by complexity, and the groups in which a loss is concentrated. Explains; affects no verdict."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from gate.statistics.concentration import concentrated
 from gate.statistics.intervals import mean, paired_change
 
 MOST_GROUPS = 200
-"""Groups that are looked at, the largest; more tags than that name single cases."""
+"""Maximum number of groups, the largest; further tags name only single cases."""
 MOST_LABELLINGS = 300
 EXPLAINED = (Verdict.REGRESSED, Verdict.INCONCLUSIVE)
-"""The verdicts of which it is asked where the loss is."""
+"""The verdicts for which the location of the loss is reported."""
 
 Group = tuple[GroupKind, str]
 
@@ -46,13 +46,13 @@ Group = tuple[GroupKind, str]
 
 
 class Pairs(Struct, frozen=True):
-    """The values of a criterion for each judged case, on both sides; a case without a value has none, or no entry."""
+    """The values of a criterion for each judged case, on both sides; empty or missing for a case without values."""
 
     now: Mapping[str, Sequence[float]]
     before: Mapping[str, Sequence[float]]
 
     def losses(self, cases: Iterable[str], criterion: Criterion) -> dict[str, float]:
-        """Return the loss of each of these cases against the baseline, as far as it is known of both sides."""
+        """Return the losses of these cases against the baseline, without cases that lack values on a side."""
         found = {}
         for case_id in cases:
             now, before = self.now.get(case_id), self.before.get(case_id)
@@ -62,7 +62,7 @@ class Pairs(Struct, frozen=True):
         return found
 
     def by_chance(self, case_id: str, criterion: Criterion, rng: Random) -> list[float]:
-        """Return the losses of a case under relabellings of its trials: all of them, or some if there are many."""
+        """Return the losses of a case under relabellings of its trials: all of them, or a sample if there are many."""
         now, values = len(self.now[case_id]), [*self.now[case_id], *self.before[case_id]]
         ways: Iterable[Sequence[int]] = combinations(range(len(values)), now)
         if math.comb(len(values), now) > MOST_LABELLINGS:
@@ -76,7 +76,7 @@ class Pairs(Struct, frozen=True):
 
 
 def loss_of(now: Sequence[float], before: Sequence[float], criterion: Criterion) -> float | None:
-    """Return the loss of the mean; of money, time and counts the log of the ratio, None if that is not known."""
+    """Return the loss of the mean; for money, time and counts the log ratio, None if that is undefined."""
     mean_now, mean_before = fmean(now), fmean(before)
     if criterion.scale.is_relative:
         if min(mean_now, mean_before) <= 0:
@@ -86,7 +86,7 @@ def loss_of(now: Sequence[float], before: Sequence[float], criterion: Criterion)
 
 
 def outcomes(comparison: Comparison) -> Pairs:
-    """Return the outcomes of trials of whole epochs, by judged case: by the criteria that are compared, if any is."""
+    """Return the outcomes of trials in whole epochs by judged case, by the comparable criteria if there are any."""
     now, before = {}, {}
     for case in comparison.judged:
         criteria = comparison.deciding(case.id)
@@ -97,7 +97,7 @@ def outcomes(comparison: Comparison) -> Pairs:
 
 
 def scores(comparison: Comparison, criterion: Criterion) -> Pairs:
-    """Return the scores of trials of whole epochs."""
+    """Return the scores of trials in whole epochs."""
     return Pairs(comparison.values(criterion), comparison.stored_values(criterion))
 
 
@@ -105,7 +105,7 @@ def scores(comparison: Comparison, criterion: Criterion) -> Pairs:
 
 
 def groups_of(cases: Iterable[Case]) -> dict[Group, list[str]]:
-    """Return group → its cases, the largest groups first. Complexities only where there are several."""
+    """Return the cases of each group, the largest groups first; complexities only if there are several."""
     found: dict[Group, list[str]] = {}
     cases = list(cases)
     several = len({case.complexity for case in cases}) > 1
@@ -119,7 +119,7 @@ def groups_of(cases: Iterable[Case]) -> dict[Group, list[str]]:
 
 
 def by_group(comparison: Comparison, cases: Sequence[CaseResult]) -> tuple[tuple[GroupResult, ...], int]:
-    """Return the results of each group, those that lost most first; and how many more groups there are."""
+    """Return the results of each group, the largest losses first, and the number of groups left out."""
     groups = groups_of(comparison.judged)
     if not groups:
         return (), 0
@@ -164,7 +164,7 @@ def _both(sides: Pairs, ids: Iterable[str], scale: Scale) -> tuple[Estimate | No
 
 
 def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -> Estimate | None:
-    """Return the paired change of the pass rate with its 90 % interval, as the engine bounds that of the suite."""
+    """Return the paired change of the pass rate with its 90 % interval, computed as for the suite."""
     if not losses:
         return None
     ids = list(losses)
@@ -184,7 +184,7 @@ def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -
 def where(
     comparison: Comparison, rows: Iterable[CriterionResult], verdict: Verdict, cause: Finding
 ) -> tuple[Concentration, ...]:
-    """Return the groups that a regression, or a loss that is not proven, is concentrated in; mostly none."""
+    """Return the groups in which a regression or an unproven loss is concentrated; usually none."""
     if verdict not in EXPLAINED or not comparison.paired:
         return ()
     named = cause["criteria"] if cause.kind in ("suite_got_worse", "not_enough_evidence") else ()
@@ -198,7 +198,7 @@ def where(
 
 
 def concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) -> tuple[Concentration, ...]:
-    """Test all groups together, and return the figures of those that the test names."""
+    """Test all groups together, and return the figures of the groups that the test names."""
     losses = pairs.losses([case.id for case in comparison.judged], criterion)
     groups = list(groups_of(case for case in comparison.judged if case.id in losses).items())[:MOST_GROUPS]
     ids = list(losses)
@@ -216,7 +216,7 @@ def concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) -
 
 
 def _by_chance(ids: Sequence[str], pairs: Pairs, criterion: Criterion, rng: Random) -> list[float]:
-    """Return the losses by chance of a unit of several cases: means of what each of them may have lost."""
+    """Return the chance losses of a unit: for several cases, means of losses that each could have by chance."""
     tables = [pairs.by_chance(case_id, criterion, rng) for case_id in ids]
     if len(tables) == 1:
         return tables[0]
@@ -225,7 +225,7 @@ def _by_chance(ids: Sequence[str], pairs: Pairs, criterion: Criterion, rng: Rand
 
 
 def _units_of(group: frozenset[str], ids: Sequence[str], units: Sequence[Sequence[int]]) -> frozenset[int]:
-    """Return the units of which most cases are in a group."""
+    """Return the units with most of their cases in a group."""
     found = set()
     for unit, members in enumerate(units):
         inside = sum(ids[place] in group for place in members)

@@ -1,7 +1,7 @@
-"""Absolute demands: thresholds of the suite and of single cases, limits of single trials, limits of quantiles.
+"""Absolute requirements: thresholds of the suite and of single cases, limits of single trials and of quantiles.
 
-The suite's threshold is decided by the mean over epochs, once further epochs would hardly turn the answer. A case with
-a threshold of its own stands outside that mean, and fails only beyond chance: it has few trials.
+The suite's threshold is decided by the mean over epochs, once further epochs would hardly change the result. A case
+with its own threshold does not count in that mean, and fails only beyond chance, since it has few trials.
 """
 
 from __future__ import annotations
@@ -32,34 +32,35 @@ from gate.statistics.intervals import (
 
 NONE = Score(None)
 FEWEST_TRIALS = 3
-"""If at least this many trials of a case ran and none reached its own threshold, it counts as missed."""
+"""If at least this many trials of a case ran and none reached its own threshold, the case misses it."""
 TURNS = 0.05
-"""From this chance down that further epochs turn the answer, a threshold needs none."""
+"""A threshold needs no further epochs if the probability that they change its result is at most this."""
 
 
 def error_of_tests(comparison: Comparison) -> float:
-    """Return what each test of a case's own threshold or of a quantile may err by at one look."""
+    """Return the error probability allowed for each test of a case's own threshold or of a quantile at one look."""
     blocking = [c for c in comparison.criteria if c.blocking and not c.hard]
     tests = sum(len(c.quantiles) + len(_with_own_threshold(comparison, c)) for c in blocking)
     return comparison.settings.own_threshold_alpha / max(1, tests) / comparison.settings.looks
 
 
 def _with_own_threshold(comparison: Comparison, criterion: Criterion) -> list[Case]:
-    """Return the judged cases whose own threshold is about their mean: if lower is better, it limits each trial."""
+    """Return the judged cases whose own threshold applies to their mean: if lower is better, it limits each trial
+    instead."""
     if criterion.hard or criterion.direction is Direction.LOWER:
         return []
     return [case for case in comparison.judged if criterion.name in case.thresholds]
 
 
 class Group(Struct, frozen=True):
-    """Values of epochs by case, with what stands for failures of the agent."""
+    """Values of epochs by case, including those that represent agent failures."""
 
     values: Sequence[Sequence[float]] = ()
     failed: Sequence[int] = ()
-    """By case: how many of its values represent agent failures."""
+    """Number of values that represent agent failures, by case."""
 
     def mean(self, correction: Correction | None) -> float:
-        """Return the mean over cases, corrected where the judge is calibrated."""
+        """Return the mean over cases, corrected if the judge is calibrated."""
         plain = mean_of(self.values)
         return plain if correction is None else correction.value(plain, mean_fallen(self.values, self.failed))
 
@@ -69,19 +70,19 @@ class Group(Struct, frozen=True):
         return [value for group in self.values for value in group]
 
     def and_also(self, other: Group) -> Group:
-        """Return the cases of both."""
+        """Return the cases of both groups."""
         return Group([*self.values, *other.values], [*self.failed, *other.failed])
 
 
 class Sample(Struct, frozen=True):
-    """The values for one requirement: those of comparable cases, and the others."""
+    """The values for one requirement: those of comparable cases, and those of the others."""
 
     kept: Group
     before: Group
-    """The baseline's, of the cases in ``kept``."""
+    """The baseline's values, for the cases in ``kept``."""
     new: Group
     correction: Correction | None = None
-    """The correction of a calibrated judge's scores: of means and their bounds."""
+    """The correction of a calibrated judge's scores, for means and their bounds."""
 
     @property
     def all(self) -> Group:
@@ -90,7 +91,7 @@ class Sample(Struct, frozen=True):
 
     @property
     def value(self) -> float:
-        """The mean of all."""
+        """The mean over all cases."""
         return self.all.mean(self.correction)
 
 
@@ -105,7 +106,8 @@ def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
 
 
 def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
-    """Return what a demand is held to. An agent failure counts as the worst value of a scale that has one."""
+    """Return the values that a requirement applies to. An agent failure counts as the worst value of a bounded
+    scale."""
     kept: tuple[list[list[float]], list[int]] = ([], [])
     before: tuple[list[list[float]], list[int]] = ([], [])
     new: tuple[list[list[float]], list[int]] = ([], [])
@@ -129,8 +131,8 @@ def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case
 
 
 def _stand_ins(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
-    """Return the values that stand for trials without a score because the agent failed."""
-    if worst is None or criterion.metric == ALL_PASS:  # which has counted them
+    """Return the values that represent trials without a score because the agent failed."""
+    if worst is None or criterion.metric == ALL_PASS:  # the metric itself has counted them
         return []
     found = []
     for trial in trials:
@@ -141,17 +143,17 @@ def _stand_ins(trials: Iterable[Trial], criterion: Criterion, worst: float | Non
 
 
 def _ends(criterion: Criterion) -> tuple[float, float] | None:
-    """Return the ends of a scale that has both; else None."""
+    """Return the ends of a scale that has both, else None."""
     return criterion.scale.range if criterion.scale.is_bounded else None
 
 
 def worst_of(criterion: Criterion) -> float | None:
-    """Return the worst value of a criterion's scale, or None if nothing bounds it (seconds, dollars)."""
+    """Return the worst value of a criterion's scale, or None if it is unbounded (seconds, dollars)."""
     return _end(criterion, is_high=criterion.direction is Direction.LOWER)
 
 
 def best_of(criterion: Criterion) -> float | None:
-    """Return the best value of a criterion's scale, or None if nothing bounds it."""
+    """Return the best value of a criterion's scale, or None if it is unbounded."""
     return _end(criterion, is_high=criterion.direction is Direction.HIGHER)
 
 
@@ -163,7 +165,7 @@ def _end(criterion: Criterion, *, is_high: bool) -> float | None:
 
 
 def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return what the mean over epochs is against the threshold, in either direction; nothing if there is neither."""
+    """Return the finding on the mean over epochs against the suite's threshold; none without a threshold or values."""
     if criterion.threshold is None or criterion.hard:
         return []
     sample = _judged_sample(comparison, criterion)
@@ -182,7 +184,7 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Findin
 
 
 def _misses(held: HeldMean, group: Group, *, base_cases: bool = False) -> Finding:
-    """Return that a mean misses its threshold, and how far it moves from run to run."""
+    """Return the finding that a mean misses its threshold, with its standard error between runs."""
     trials, error = len(group.trials), standard_error(group.values)
     return Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=held, trials=trials, error=error, base_cases=base_cases)
 
@@ -201,7 +203,8 @@ def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldM
 
 
 def _without_new_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding | None:
-    """Return that the base's own cases miss the threshold, if only cases that the base lacks lift the mean over it."""
+    """Return a finding if the base's own cases miss the threshold and only cases new since then lift the mean over
+    it."""
     if not sample.kept.values or not sample.new.values:
         return None
     value, before = sample.kept.mean(sample.correction), sample.before.mean(sample.correction)
@@ -212,7 +215,8 @@ def _without_new_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> 
 
 
 def _is_excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: Criterion) -> bool:
-    """True if the mean is below as the base's was, on changes; cases that the base lacks have to hold it alone."""
+    """True if on changes the mean may be below the threshold because the base's was, too; new cases alone must meet
+    it."""
     if not criterion.ratchet or not comparison.excuses or not sample.before.values:
         return False
     if not _short_of(sample.before.mean(sample.correction), held.threshold, criterion):
@@ -222,9 +226,9 @@ def _is_excused(comparison: Comparison, sample: Sample, held: HeldMean, criterio
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> int:
-    """Return the number of trials of epochs that have no score of the criterion because it could not be measured.
+    """Return the number of trials in epochs that could not be measured by the criterion.
 
-    A case that was to be run, and was not, is one.
+    A case that should have run but did not counts as one.
     """
     found = 0
     for case in comparison.judged:
@@ -237,7 +241,7 @@ def _lost(comparison: Comparison, criterion: Criterion) -> int:
 
 
 def _misses_with_hits(sample: Sample, held: HeldMean, criterion: Criterion, lost: int) -> bool:
-    """True if the mean misses its threshold even if every lost trial is counted as the best there is."""
+    """True if the mean misses its threshold even if every lost trial counts as the best value."""
     best = best_of(criterion)
     if best is None:
         return False
@@ -247,7 +251,7 @@ def _misses_with_hits(sample: Sample, held: HeldMean, criterion: Criterion, lost
 
 
 def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
-    """Return the standard error of the mean over epochs of an unchanged agent, or None if it is not known.
+    """Return the standard error of the mean over epochs of an unchanged agent, or None if it is unknown.
 
     The cases stay the same from run to run, so only the spread within cases counts.
     """
@@ -256,11 +260,11 @@ def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
 
 
 def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epochs: int = 0) -> float | None:
-    """Return how often an unchanged agent misses the suite's threshold, 0 to 1, in a run of so many epochs.
+    """Return how often an unchanged agent misses the suite's threshold, 0 to 1, in a run of ``epochs`` epochs.
 
-    0: in a run of as many trials as these. The true mean is known only as well as these trials tell it, so the mean of
-    that run differs from theirs by a normal deviate with the variance of both. None if the spread of the trials is not
-    known, or if they have none: then nothing shows how often another answer comes.
+    0 epochs means a run with as many trials as these. The true mean is known only as precisely as from these trials, so
+    the mean of that run differs from theirs by a normal deviate with the variance of both. None if the spread of the
+    trials is unknown or zero: then nothing shows how often another answer occurs.
     """
     groups = [group for group in groups if group]
     variance = _variance_within(groups)
@@ -273,7 +277,7 @@ def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epoc
 
 
 def close_thresholds(comparison: Comparison) -> list[Finding]:
-    """Return the thresholds that hold now, and that an unchanged agent misses in more than a few runs."""
+    """Return the thresholds that hold now but that an unchanged agent would miss in more than a few runs."""
     found = []
     for criterion in comparison.demanding:
         if criterion.hard or criterion.threshold is None or comparison.correction_of(criterion) is not None:
@@ -286,11 +290,11 @@ def close_thresholds(comparison: Comparison) -> list[Finding]:
 
 
 CLOSE = 0.05
-"""A threshold that an unchanged agent misses in at least this share of runs is one to be told of."""
+"""A threshold that an unchanged agent misses in at least this share of runs is reported."""
 
 
 def _variance_within(groups: Sequence[Sequence[float]]) -> float | None:
-    """Return the variance of one case's trials, pooled; after a single epoch that of all trials, which is larger."""
+    """Return the pooled variance of trials within a case; after a single epoch the larger variance of all trials."""
     freedom = sum(len(group) - 1 for group in groups)
     if freedom >= len(groups):
         return sum(_squares(group) for group in groups) / freedom
@@ -304,10 +308,10 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
-    """Return whether further epochs, up to ``most`` in all, may still turn the answer to the suite's threshold.
+    """Return True if further epochs, up to ``most`` in all, may still change the result for the suite's threshold.
 
     The mean after all epochs differs from the present one by a normal deviate with variance s²/n · r/(e·(e + r)), for n
-    cases, e epochs so far, r further ones, and the variance s² of one case's trials.
+    cases, e epochs so far, r further ones, and the variance s² of trials within a case.
     """
     done = comparison.epochs
     if criterion.threshold is None or criterion.hard or not criterion.blocking or not 0 < done < most:
@@ -328,17 +332,17 @@ def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
 
 
 QUIET = 0.003
-"""The tail that a proposed threshold leaves. Scores of few cases are skewed: of typical suites of 5 to 100 cases, with
-1 to 5 epochs behind the proposal, about 1 % of runs of a single epoch at most miss it."""
+"""The tail probability of a proposed threshold. Scores of few cases are skewed: in typical suites of 5 to 100 cases,
+with 1 to 5 epochs behind the proposal, at most about 1 % of runs of a single epoch miss it."""
 
 
 def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> float | None:
-    """Return the strictest threshold that an unchanged agent misses in at most 1 % of runs, or None if it is not known.
+    """Return the strictest threshold that an unchanged agent misses in at most 1 % of runs, or None if it is unknown.
 
-    For a run of a single epoch, which is the noisiest, and with the error of the trials that it is computed from:
-    m − t·√(s²/n · (1/e + 1)), for the mean m of n cases, e epochs, and the variance s² of one case's trials. Of hits
-    and misses that is at least the variance of all trials hitting but one more that misses: no spread at all is not
-    believed of so few.
+    Computed for a run of a single epoch, which is the noisiest, including the error of the trials behind it: m −
+    t·√(s²/n · (1/e + 1)), for the mean m of n cases, e epochs, and the variance s² of trials within a case. For hits
+    and misses the variance is at least that of all hits and one added miss, since a few trials without any spread do
+    not prove that there is none.
     """
     groups = [group for group in groups if group]
     trials = sum(map(len, groups))
@@ -357,7 +361,7 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
 
 
 def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return the findings on cases with their own threshold, each from its own trials."""
+    """Return the findings on cases with their own threshold, each based on its own trials."""
     error = error_of_tests(comparison)
     held = excused = short = 0
     missed: list[tuple[HeldMean, int]] = []
@@ -399,7 +403,7 @@ def _was_below(sample: Sample, least: float, criterion: Criterion) -> bool:
 
 
 def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
-    """True if a case is below a threshold of its own, and further epochs may show that it misses it."""
+    """True if a case is below its own threshold and further epochs may show that it misses it."""
     if not criterion.blocking:
         return False
     found = own_thresholds(comparison, criterion)
@@ -420,15 +424,15 @@ def _short_of(value: float, threshold: float, criterion: Criterion) -> bool:
 
 
 def mean_of(groups: Sequence[Sequence[float]]) -> float:
-    """The mean over cases, each by its own mean."""
+    """Return the mean over cases, each represented by its own mean."""
     return mean([mean(group) for group in groups])
 
 
 def best_case(means: Sequence[float], values: Sequence[float], criterion: Criterion, error: float) -> float | None:
-    """The one-sided bound of the mean on its good side; None if there is too little data to bound it.
+    """Return the one-sided bound of the mean on its good side; None with too little data.
 
-    Exact for 0/1 scores. Else the tighter of Student's over case means and, for bounded scores, Chernoff's over all
-    trials, at half the error each; a single case has no spread over cases, and leaves Chernoff's alone.
+    Exact for 0/1 scores. Otherwise the tighter of Student's bound over case means and, for bounded scores, Chernoff's
+    over all trials, each at half the error; a single case has no spread over cases, which leaves only Chernoff's.
     """
     better = criterion.direction is Direction.HIGHER
     if are_successes(values, criterion.scale):
@@ -453,14 +457,14 @@ def _student(sample: Sequence[float], error: float, *, better: bool) -> float | 
 
 
 def _chernoff(values: Sequence[float], ends: tuple[float, float], error: float, *, better: bool) -> float:
-    """On the scale's own ends; ``better``: the upper bound, else the lower."""
+    """Return Chernoff's bound on the scale itself; ``better``: the upper bound, else the lower."""
     worst, best = ends if better else ends[::-1]
     share = (mean(values) - worst) / (best - worst)
     return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
 
 
 def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return any trial above the most that a single trial may reach, unless its own case was as far above before."""
+    """Return a finding if a trial is above the maximum for single trials, unless its case was as far above before."""
     if criterion.direction is Direction.HIGHER:
         return []
     if criterion.limit is None and not any(criterion.name in case.thresholds for case in comparison.judged):
@@ -483,7 +487,7 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
 
 
 def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[float, Case]]:
-    """Return the values above the most that a trial of their case may reach."""
+    """Return the values above the maximum for trials of their case."""
     found = []
     for case in comparison.judged:
         limit = mark(criterion, case)
@@ -495,7 +499,8 @@ def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[flo
 
 
 def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case) -> bool:
-    """True if this very case broke its limit at the baseline, and is not beyond the margin of its highest trial."""
+    """True if this case exceeded its limit at the baseline, and the value is within the margin of its highest trial
+    there."""
     if not (criterion.ratchet and comparison.excuses) or (case.id, criterion.name) in comparison.not_comparable:
         return False
     limit = mark(criterion, case)
@@ -506,13 +511,13 @@ def _was_above(comparison: Comparison, criterion: Criterion, value: float, case:
 
 
 def _with_margin(value: float, criterion: Criterion) -> float:
-    """The largest value still called unchanged, where lower is better."""
+    """Return the largest value still called unchanged, if lower is better."""
     margin = criterion.scale.default_margin if criterion.margin is None else criterion.margin
     return value * (1 + margin) if criterion.scale.is_relative else value + margin
 
 
 def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return the quantiles over all trials of epochs beside their limits: too many above one is a binomial matter."""
+    """Return the findings on quantiles over all trials of epochs; a binomial test shows if too many exceed a limit."""
     if not criterion.quantiles:
         return []
     sample = _judged_sample(comparison, criterion)
@@ -541,9 +546,9 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
 
 
 def _risen(sample: Sample, q: float, criterion: Criterion, error: float) -> bool:
-    """True if more trials are beyond the margin of the baseline's quantile than an unchanged agent's would be.
+    """True if more trials exceed the baseline's quantile plus margin than an unchanged agent's would.
 
-    Trials above an order statistic of the baseline are a matter of ranks, so Fisher's test is exact in any case.
+    Exceeding an order statistic of the baseline depends only on ranks, so Fisher's test is always exact.
     """
     now, before = sample.kept.trials, sample.before.trials
     reached = quantile(before, q)

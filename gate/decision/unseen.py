@@ -1,4 +1,4 @@
-"""Scores of tool calls without evidence that the agent reports any. Pure; changes no record."""
+"""Scores of tool calls without evidence that the agent reports them. Pure; changes no record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gate.model import Criterion, Score, Trial
 from gate.model.finding import Finding
 
 UNSEEN = "the answers report no tool calls: return `tool_calls` ([] for none), or set `agent.reports_calls: true`"
-"""The reason why a criterion that looks at tool calls is not measured, with the line to add."""
+"""The reason a criterion on tool calls is not measured, with the line to add."""
 
 
 def shows_calls(trials: Iterable[Trial]) -> bool:
@@ -19,9 +19,8 @@ def shows_calls(trials: Iterable[Trial]) -> bool:
 
 
 def needs_calls(criteria: Sequence[Criterion]) -> frozenset[str]:
-    """Return the criteria that mean nothing without reported calls: those that look at calls, and what is computed from
-    them. A composite may be part of another one.
-    """
+    """Return the criteria that are meaningless without reported calls: those on calls, and those computed from them. A
+    composite may be part of another one."""
     found = {criterion.name for criterion in criteria if criterion.reads_tools}
     has_grown = bool(found)
     while has_grown:
@@ -34,9 +33,9 @@ def needs_calls(criteria: Sequence[Criterion]) -> frozenset[str]:
 
 
 def without_unseen(criteria: Sequence[Criterion], trials: Sequence[Trial], *, reported: bool) -> Sequence[Trial]:
-    """Return the trials of this run; a score that depends on tool calls which nobody could see counts as not measured.
+    """Return the trials of this run; scores that depend on unreported tool calls count as not measured.
 
-    ``reported``: there is other evidence, a baseline of the same agent definition.
+    ``reported``: there is other evidence, such as a baseline of the same agent definition.
     """
     names = frozenset() if reported else needs_calls(criteria)
     if not names or shows_calls(trials):
@@ -47,7 +46,7 @@ def without_unseen(criteria: Sequence[Criterion], trials: Sequence[Trial], *, re
 
 def _without_scores_of_calls(trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> Trial:
     """Return the trial without scores that lack evidence. A score that does not apply needs none, nor does a composite
-    of the other criteria alone."""
+    of other criteria only."""
     scores = dict(trial.scores)
     for name, score in trial.scores.items():
         if name in names and score.value is not None and _rests_on_calls(name, trial, names, parts):
@@ -56,7 +55,7 @@ def _without_scores_of_calls(trial: Trial, names: frozenset[str], parts: Mapping
 
 
 def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> bool:
-    """True if a score is one of calls, or one of its parts that are has a value here."""
+    """True if a score is on calls, or one of its parts is and has a value here."""
     if name not in parts:
         return True
     for part in parts[name]:
@@ -76,11 +75,11 @@ def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Seq
     return [Finding.of("calls_not_reported", criteria=read)]
 
 
-# --- answers that say nothing ---------------------------------------------------------------------
+# --- answers without content ----------------------------------------------------------------------
 
 
 def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[Finding]:
-    """Return a warning if criteria of absence hold for answers that are all the same."""
+    """Return a warning if criteria that require absence hold for answers that are all the same."""
     names = tuple([criterion.name for criterion in criteria if criterion.absence])
     cases = {trial.case_id for trial in trials}
     if not names or len(cases) < 2:

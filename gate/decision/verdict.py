@@ -1,4 +1,4 @@
-"""Puts a decided suite together: the table that the rules see, their verdict, and what reports show beside it."""
+"""Assembles a decided suite: the table for the rules, their verdict, and the facts that reports show with it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gate.model.finding import Finding
 
 
 def table_of(comparison: Comparison, outcome: Outcome | None, *, can_run: bool, with_cases: bool = True) -> Table:
-    """Return the table that the rules see; ``outcome``: the sequential test's answer on this comparison.
+    """Return the table for the rules; ``outcome``: the result of the sequential test on this comparison.
 
-    How agent failures count is settled here. They are misses. A block that would rest on them, and that asking again
-    does not confirm, is judged without them: if they look like the provider's, the later answers count; else the suite
-    could not be measured.
+    It settles how agent failures count: as misses. If a block would rest on them and reruns do not confirm them, the
+    suite is judged without them: if they look like the provider's, the later answers count; else the suite could not be
+    measured.
     """
     table = _plain_table(comparison, outcome, with_cases=with_cases)
     if any(trial.failed for trial in comparison.errors) and comparison.settings.confirm_after is not None:
@@ -38,12 +38,12 @@ def _plain_table(comparison: Comparison, outcome: Outcome | None, *, with_cases:
 
 
 def _outcome_of(comparison: Comparison, *, can_run: bool) -> Outcome | None:
-    """Return the test's answer on other trials than were asked for; None if both sides' are the same."""
+    """Return the test's result on trials other than those requested; None if both sides have the same trials."""
     return None if comparison.same_as else outcome_without_runs(comparison, can_run=can_run)
 
 
 def _with_failures_settled(table: Table, *, can_run: bool, with_cases: bool) -> Table:
-    """Return the table with agent failures as far as they are confirmed."""
+    """Return the table with agent failures counted only as far as they are confirmed."""
     comparison = table.comparison
     if not _blocks(table):
         p = proven(comparison)
@@ -55,7 +55,7 @@ def _with_failures_settled(table: Table, *, can_run: bool, with_cases: bool) -> 
         return table
     answered = excused(comparison)
     without = _plain_table(answered, _outcome_of(answered, can_run=can_run), with_cases=with_cases)
-    if _blocks(without):  # it does not rest on them; a loss may, beside a threshold that is missed anyway
+    if _blocks(without):  # it does not rest on them, though a loss may where a threshold is missed anyway
         rests_on_failures = loss(table) is not None and loss(without) is None
         return without if rests_on_failures else table
     if is_of_provider(comparison, why):
@@ -63,7 +63,7 @@ def _with_failures_settled(table: Table, *, can_run: bool, with_cases: bool) -> 
     rows = []
     for row, other in zip(table.rows, without.rows, strict=True):
         fails = row.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
-        rows.append(other if fails else row)  # a row that fails because of them would deny the verdict
+        rows.append(other if fails else row)  # a row that fails because of them would contradict the verdict
     return replace(table, rows=tuple(rows), not_confirmed=why)
 
 
@@ -73,7 +73,7 @@ def _blocks(table: Table) -> bool:
 
 
 def _lost_that_decide(table: Table, *, can_run: bool) -> Finding | None:
-    """Return the trials that could not be measured, if they would turn the verdict as failures."""
+    """Return the trials that could not be measured, if they would change the verdict as failures."""
     comparison = table.comparison
     unmeasured, unscored = lost_ids(comparison), unscored_ids(comparison)
     if not unmeasured and not unscored:
@@ -91,7 +91,7 @@ def _lost_that_decide(table: Table, *, can_run: bool) -> Finding | None:
 
 
 def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
-    """Return the decided suite; with ``verdict_only`` without what reports show of it besides."""
+    """Return the decided suite; with ``verdict_only`` without the additional facts for reports."""
     cause = judge(table)
     comparison = table.comparison
     result = SuiteResult(
@@ -111,7 +111,7 @@ def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
 
 
 def _with_facts(comparison: Comparison, result: SuiteResult) -> SuiteResult:
-    """Return the suite with what changes no verdict."""
+    """Return the suite with the facts that change no verdict."""
     groups, further = by_group(comparison, result.cases)
     return replace(
         result,

@@ -19,11 +19,12 @@ from gate.model.finding import Finding
 
 FEW_CASES = 10
 BLIND_MARGIN = 0.5
-"""From this margin of the pass rate on, which four cases or fewer have, only a case that breaks outright is seen."""
+"""From this pass-rate margin on, which suites of four cases or fewer have, only a case that breaks outright shows."""
 MEASURABLE = 0.05
-"""Minimum seconds of a first answer for a faster second one to be significant."""
+"""Minimum duration in seconds of a first answer for a faster second one to count."""
 MOST_QUICKER = 0.75
-"""Share of the cases whose repeats are quicker if a cache answers; a server that was cold is slow for the first few."""
+"""Share of the cases whose repeats must be quicker to indicate a cache; a cold server is slow only for the first
+few."""
 
 
 def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
@@ -59,7 +60,7 @@ def _excused(rows: Iterable[CriterionResult]) -> list[Finding]:
 
 
 def _unchecked_cases(comparison: Comparison) -> list[Finding]:
-    """Return cases that ran without anything to fail by: since none states it, or the answers gave no occasion."""
+    """Return the cases that ran without a check: no criterion covers them, or the answers gave it nothing to check."""
     never, were_checked = [], []
     for case_id in comparison.unchecked:
         before = comparison.baseline.get(case_id)
@@ -75,7 +76,7 @@ def _unchecked_cases(comparison: Comparison) -> list[Finding]:
     return found
 
 
-# --- a comparison that sees little ----------------------------------------------------------------
+# --- a comparison with little power ---------------------------------------------------------------
 
 
 def _rate_change(outcome: Outcome | None) -> MetricChange | None:
@@ -91,7 +92,7 @@ def _few_cases(comparison: Comparison, outcome: Outcome | None) -> list[Finding]
 
 
 def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
-    """Return that fewer trials are stored of some case than the decision, or the stated power, takes."""
+    """Return a finding if a case has fewer stored trials than the decision, or the configured power, needs."""
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
     settings = comparison.settings
     goal, least_wanted = settings.goal, max(settings.stored_trials, STORED_TRIALS)
@@ -118,7 +119,7 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Find
 
 
 def _cannot_prove_one(comparison: Comparison, cases: int, stored: int) -> bool:
-    """True if a single broken case could not be proven with so few stored trials, and the base is not run again."""
+    """True if so few stored trials could not prove a single broken case, and the base is not run again."""
     from gate.decision.power import provable  # weight: only with a baseline
 
     if comparison.settings.rerun != "never":
@@ -127,7 +128,7 @@ def _cannot_prove_one(comparison: Comparison, cases: int, stored: int) -> bool:
 
 
 def _wanted_for(goal: Goal, comparison: Comparison) -> int:
-    """Return how many stored trials of each case it takes to find a drop that the suite is meant to find."""
+    """Return the stored trials per case needed to find a drop that the suite is meant to find."""
     from gate.decision.power import Rates, stored_wanted  # weight: only with a baseline
 
     counts = []
@@ -144,7 +145,7 @@ def _wanted_for(goal: Goal, comparison: Comparison) -> int:
 
 
 def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
-    """Return metrics that do not block, and got worse beyond their margin and beyond noise."""
+    """Return the metrics that do not block but got worse beyond their margin and beyond noise."""
     by_name = {criterion.name: criterion for criterion in comparison.metrics}
     found = []
     for name, change in outcome.evidence.metrics.items() if outcome is not None else ():
@@ -173,7 +174,7 @@ def _scores_unmeasured(comparison: Comparison) -> list[Finding]:
 
 
 def _errors(comparison: Comparison) -> list[Finding]:
-    """Return what infrastructure took, and failures that were excused."""
+    """Return the trials lost to infrastructure, and the failures that were excused."""
     found: list[Finding] = []
     trials: Sequence[Trial] = comparison.trials
     gone = base_gone(comparison)
@@ -196,10 +197,11 @@ def _errors(comparison: Comparison) -> list[Finding]:
 
 
 def _repeats(comparison: Comparison, result: SuiteResult) -> list[Finding]:
-    """Return that repeated trials never differ: a cache, a fixed seed, or a deterministic agent; they add nothing."""
+    """Return a finding if repeated trials never differ: a cache, a fixed seed, or a deterministic agent adds
+    nothing."""
     known = comparison.repeats
     if known.cases:
-        lost = known.lost if result.verdict is Verdict.INCONCLUSIVE else ()  # of a pass they are the doubt
+        lost = known.lost if result.verdict is Verdict.INCONCLUSIVE else ()  # for a pass, they are the doubt itself
         return [Finding.of("repeats_once", cases=len(known.cases), of=known.repeated, lost=lost)]
     groups = []
     for case in comparison.judged:
@@ -213,7 +215,8 @@ def _repeats(comparison: Comparison, result: SuiteResult) -> list[Finding]:
 
 
 def _is_quicker(trials: Sequence[Trial]) -> bool:
-    """True if each repeat of a case took less than a fifth of the time of its first trial, which could be measured."""
+    """True if each repeat of a case took less than a fifth of the time of its first trial, if that is long enough to
+    tell."""
     first = trials[0].duration
     if first is None or first <= MEASURABLE:
         return False
@@ -221,7 +224,7 @@ def _is_quicker(trials: Sequence[Trial]) -> bool:
 
 
 def _said(trial: Trial) -> tuple[Any, ...]:
-    """Return what a trial answered, turn by turn, without turns that say nothing."""
+    """Return the content of a trial's answer, turn by turn, without empty turns."""
     found: list[Any] = []
     for turn in trial.invocations:
         if turn.digest in ("", SILENT) and not turn.text:

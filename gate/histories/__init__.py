@@ -1,1 +1,1 @@
-"""Runs over time: each in numbers, its cases, where the scores of an agent moved, and where they are going. Pure."""
+"""Runs over time: numbers of each run, its cases, and moves and trends of an agent's scores. Pure."""

@@ -1,4 +1,4 @@
-"""Cases over several records: how often each passes, and which flip."""
+"""Cases over several records: pass rates, and cases that flip."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class CaseHistory(Struct, frozen=True):
     passed: int
     trials: int
     low: float
-    """Wilson's 95 % interval of the pass rate."""
+    """Lower end of Wilson's 95 % interval of the pass rate; ``high`` is the upper end."""
     high: float
     by_record: tuple[tuple[int, int], ...]
-    """(passed, trials) of each record, oldest first; (0, 0) where it was not run."""
+    """(passed, trials) per record, oldest first; (0, 0) if the case was not run."""
 
     @classmethod
     def of(cls, case_id: str, by_record: tuple[tuple[int, int], ...]) -> CaseHistory | None:
@@ -34,7 +34,7 @@ class CaseHistory(Struct, frozen=True):
 
     @property
     def flaky(self) -> bool:
-        """True if one agent gave both answers within a record, or the answer went back and forth between records."""
+        """True if the same agent both passed and failed within a record, or outcomes alternated between records."""
         seen = [passed > 0 for passed, trials in self.by_record if trials]
         turns = sum(one != other for one, other in pairwise(seen))
         return turns > 1 or any(0 < passed < trials for passed, trials in self.by_record)

@@ -1,4 +1,4 @@
-"""Points at which the same agent began to score otherwise, over its stored runs. Pure."""
+"""Points at which the scores of an unchanged agent moved, over its stored runs. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MOST_POINTS = 5
 def newest_move(
     runs: Sequence[Sequence[Trial]], cases: Mapping[str, Case], criteria: Sequence[Criterion]
 ) -> tuple[Criterion, Move] | None:
-    """Return the newest move of the pass rate or of a blocking criterion; ``runs`` are in the order of their time.
+    """Return the newest move of the pass rate or of a blocking criterion; ``runs`` are in time order.
 
-    The change is in the criterion's unit, of the pass rate 0–1.
+    The change is in the criterion's unit; for the pass rate, 0–1.
     """
     if len(runs) < 2 * LEAST_RUNS:
         return None
@@ -34,7 +34,7 @@ def newest_move(
 
 
 def _newest(sums: Sequence[Mapping[str, tuple[float, int]]], seed: str, level: float) -> Move | None:
-    """Return the last of the moves that are found one after the other, each in the runs after the one before."""
+    """Return the last of the moves found one after the other, each in the runs after the previous one."""
     start, found = 0, None
     for _ in range(MOST_POINTS):
         left = sums[start:]
@@ -54,7 +54,7 @@ def _newest(sums: Sequence[Mapping[str, tuple[float, int]]], seed: str, level: f
 def _sums(
     metric: Criterion, trials: Sequence[Trial], cases: Mapping[str, Case], criteria: Sequence[Criterion]
 ) -> dict[str, tuple[float, int]]:
-    """Return the sum and the number of a run's values, by case; reruns, picked by their outcomes, are left out."""
+    """Return the sum and number of a run's values by case, without reruns, which were picked by outcome."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.is_of_epoch and trial.measured and trial.case_id in cases:

@@ -1,4 +1,4 @@
-"""The trials of one run, reduced to what a history needs of it: the sums of each case's values, by criterion. Pure."""
+"""The trials of one run, reduced to the numbers of a history: sums of each case's values, by criterion. Pure."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from gate.statistics.intervals import deviation, mean, t_quantile, wilson
 from gate.statistics.trend import Sums
 
 EPOCHS = (None, FULL, STORED)
-"""Tags of trials that count: reruns were picked by outcomes."""
+"""Tags of trials that count: reruns were picked by outcome."""
 MOST_VALUE = 1e12
-"""No honest cost, time or number of tokens is larger; the square of such a one can still be added up."""
+"""Maximum of a value: no honest cost, time or number of tokens is larger, and its square can still be summed."""
 COST = "cost of a trial"
 DURATION = "duration of a trial"
 TOKENS = "tokens of a trial"
@@ -44,7 +44,7 @@ SPENT = {
     DURATION: Criterion(DURATION, "latency", Scale.SECONDS, Direction.LOWER, blocking=False),
     TOKENS: Criterion(TOKENS, "tokens", Scale.COUNT, Direction.LOWER, blocking=False),
 }
-"""The amounts that are followed beside the criteria, if trials report them."""
+"""Amounts to follow besides the criteria, if trials report them."""
 
 
 class RunValues(Struct, frozen=True):
@@ -55,7 +55,7 @@ class RunValues(Struct, frozen=True):
     failed: int
     """Number of trials in which the agent failed."""
     unmeasured: int
-    """Number of trials that infrastructure lost."""
+    """Number of trials lost to infrastructure."""
     values: Mapping[str, Mapping[str, Sums]]
     """The values of each metric, by case."""
     outcomes: Mapping[str, tuple[int, int]]
@@ -63,7 +63,7 @@ class RunValues(Struct, frozen=True):
 
 
 def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], cases: Mapping[str, Case]) -> RunValues:
-    """Return the run of these trials, passed or failed by these criteria."""
+    """Return the run of these trials, judged by these criteria."""
     judged = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
     spent = spent_beside(criteria)
     counted: dict[str, list[MeasuredTrial]] = defaultdict(list)
@@ -98,7 +98,7 @@ def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:
 
 
 def _alike(cases: Iterable[Case]) -> Iterable[list[Case]]:
-    """Return the cases whose trials are held to the same marks, together."""
+    """Return the cases grouped by the marks of their trials."""
     found: dict[tuple[tuple[str, float], ...], list[Case]] = defaultdict(list)
     for case in cases:
         found[tuple(sorted(case.thresholds.items()))].append(case)
@@ -106,11 +106,11 @@ def _alike(cases: Iterable[Case]) -> Iterable[list[Case]]:
 
 
 Column = Sequence[float | None]
-"""The value of each trial of a table; None if it has none."""
+"""The value of each trial in a table; None for trials without one."""
 
 
 class _Table:
-    """The trials of cases that are held to the same marks, one case after another."""
+    """The trials of cases with the same marks, one case after another."""
 
     def __init__(self, cases: Sequence[Case], trials: Mapping[str, Sequence[MeasuredTrial]]) -> None:
         self._case = cases[0]
@@ -134,11 +134,11 @@ class _Table:
         return found
 
     def passes(self, criteria: Sequence[Criterion]) -> list[bool | None]:
-        """Return the outcome of each trial: as `passed` says, which is asked if a score has no value."""
+        """Return the outcome of each trial, like `passed`, which is called only for trials with a missing score."""
         held = marks(self._case, criteria)
         found = [True if held and trial.error is None else None for trial in self._trials]
         nothing = [None] * len(found)
-        for name, limit, is_most in held:  # as expressions, since a long history has millions of them
+        for name, limit, is_most in held:  # as list expressions, since a long history has millions of values
             scored = zip(found, self._scores.get(name, nothing), strict=True)
             if is_most:
                 found = [None if one is None or value is None else one and value <= limit for one, value in scored]
@@ -155,7 +155,7 @@ class _Table:
         return passed(Trial(trial.case_id, trial.number, scores=whole, error=error), self._case, criteria)
 
     def columns(self, passes: Column, spent: frozenset[str]) -> Iterator[tuple[str, Column]]:
-        """Yield the values of the trials by metric, without those of reruns."""
+        """Yield the values of the trials by metric, without reruns."""
         reruns = [number for number, trial in enumerate(self._trials) if trial.tag not in EPOCHS]
         for name, column in self._all(passes, spent):
             counted = list(column)
@@ -182,14 +182,14 @@ def _sums(values: Sequence[float]) -> Sums:
         values = [min(value, MOST_VALUE) for value in values]
         most = MOST_VALUE
     total = squares = 0.0
-    for value in values:  # for the few values of a case, faster than built-in functions
+    for value in values:  # faster than built-in functions for the few values of a case
         total += value
         squares += value * value
     return Sums(len(values), total, squares, min(values), most)
 
 
 def together(sums: Sequence[Sums]) -> Sums:
-    """Return the values of several runs of one case, one at least, as those of one."""
+    """Return the values of one case in several runs, at least one, merged into one."""
     if len(sums) == 1:
         return sums[0]
     n, total, squares, least, most = zip(*map(astuple, sums), strict=True)
@@ -197,7 +197,8 @@ def together(sums: Sequence[Sums]) -> Sums:
 
 
 def described(cases: Sequence[Sums], scale: Scale) -> tuple[Estimate, float, float]:
-    """Return the mean over cases, and the least and most: of trials, or of cases if a trial can only pass or fail."""
+    """Return the mean over cases, and the minimum and maximum: of trials, or of cases if a trial only passes or
+    fails."""
     counts, totals, squares, least, most = zip(*map(astuple, cases), strict=True)
     means = list(map(truediv, totals, counts))
     estimate = _estimate(means, sum(counts), sum(totals), sum(squares), scale)
@@ -207,12 +208,13 @@ def described(cases: Sequence[Sums], scale: Scale) -> tuple[Estimate, float, flo
 
 
 def _estimate(means: Sequence[float], n: int, total: float, squares: float, scale: Scale) -> Estimate:
-    """Return the mean with its 95 % interval, as `gate.decision.estimates.estimate` has it of single values."""
+    """Return the mean with its 95 % interval, computed from sums as `gate.decision.estimates.estimate` does from
+    values."""
     value = mean(means)
     if n == 1:
         return Estimate(value, value, value, 1, 1, level=0.0)
     sd = (max(0.0, squares - total * total / n) / (n - 1)) ** 0.5
-    if scale.is_zero_to_one and total == squares:  # zeros and ones alone
+    if scale.is_zero_to_one and total == squares:  # only zeros and ones
         return Estimate(value, *wilson(value * n, n), len(means), n, sd=sd)
     spread, size = sd, n
     if len(means) > 1:
@@ -224,7 +226,7 @@ def _estimate(means: Sequence[float], n: int, total: float, squares: float, scal
 
 
 def same_cases(own: Iterable[Case], newest: Mapping[str, Case], unchanged: frozenset[str]) -> dict[str, Case]:
-    """Return the cases of a run, those whose content is still the same with the thresholds that they have today."""
+    """Return the cases of a run; those with unchanged content get their current thresholds."""
     found = {case.id: case for case in own}
     for case_id in unchanged & found.keys():
         found[case_id] = replace(found[case_id], thresholds=newest[case_id].thresholds)

@@ -1,8 +1,8 @@
-"""The runs of a suite over time: by criterion, tag, version and case; where they moved, and where they are going.
+"""The runs of a suite over time by criterion, tag, version and case, with moves and trends.
 
-Only what was measured alike is compared. A run is put beside the others by the cases that they share, each with the
-same content; where a criterion's options changed, or no case is left in common, a new stretch begins and nothing is
-said across its border. Pure: reading records is left to `gate.insight.history`.
+Compares only like with like. Runs are compared on the cases that they share with the same content. If a criterion's
+options changed or no case is shared, a new stretch begins, and nothing is compared across its border. Pure: reading
+records is left to `gate.insight.history`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from gate.statistics.intervals import deviation, mean
 from gate.statistics.trend import LEAST_RUNS, FittedLine, Level, Sums, crossing, fitted, levels
 
 ERROR = 0.01
-"""P(a move or a trend is stated | only chance moves the runs), over all criteria of a suite; and over its tags."""
+"""P(a move or a trend is reported | runs differ only by chance), over all criteria of a suite; and over its tags."""
 AHEAD_LEVEL = 0.8
-"""The level of the interval of an early warning."""
+"""Level of the interval of an early warning."""
 DAY, WEEK = 86_400, 604_800
-"""Seconds."""
+"""Durations in seconds."""
 MOST_TAGS = 30
-"""Number of tags to follow, the most frequent ones."""
+"""Maximum number of tags to follow, the most frequent first."""
 
 
 class PastRun(Struct, frozen=True):
-    """One run of a suite, with where it comes from."""
+    """One run of a suite, with its origin."""
 
     id: str
     created: float
@@ -41,16 +41,16 @@ class PastRun(Struct, frozen=True):
     values: RunValues
     criteria: tuple[Criterion, ...]
     cases: Mapping[str, str]
-    """Id → fingerprint of the content, of every planned case."""
+    """Id → fingerprint of the content, for every planned case."""
     tags: Mapping[str, frozenset[str]]
     commit: str | None = None
     dirty: bool = False
     agent: str = ""
-    """Fingerprint of the agent's source and version; empty where it is not known."""
+    """Fingerprint of the agent's source and version; empty if unknown."""
     subject: str = ""
-    """First line of the commit's message."""
+    """First line of the commit message."""
     told: str = ""
-    """The agent's version as `agent.version` tells it."""
+    """The agent's version according to `agent.version`."""
     where: str = ""
     verdict: str = ""
     """The verdict in the ledger; empty if nobody judged it."""
@@ -58,7 +58,7 @@ class PastRun(Struct, frozen=True):
 
     @property
     def version(self) -> str:
-        """Return the version of the agent: its fingerprint, else its commit."""
+        """The version of the agent: its fingerprint, else its commit."""
         return self.agent or self.commit or ""
 
 
@@ -69,32 +69,32 @@ class Point(Struct, frozen=True):
     """Position among the suite's runs, from 0."""
     estimate: Estimate
     least: float
-    """The lowest score of a trial; of a pass rate the lowest of a case."""
+    """The lowest score of a trial; for a pass rate, the lowest of a case."""
     most: float
 
 
 class Stretch(Struct, frozen=True):
-    """Runs that measured alike."""
+    """Consecutive runs that measured alike."""
 
     start: int
     """Position of its first point."""
     changed: tuple[str, ...] = ()
-    """The criteria that are measured in another way than before it; empty if no case is left in common instead."""
+    """The criteria that changed at its start; empty if instead no case is shared."""
 
 
 class SeriesMove(Struct, frozen=True):
-    """The values moved at once."""
+    """An abrupt move of the values."""
 
     run: int
-    """Position of the first run after it."""
+    """Position of the first run after the move."""
     first: int
-    """The first end of the 95 % interval of that position."""
+    """Lower end of the 95 % interval of that position; ``last`` is the upper end."""
     last: int
     change: float
-    """In the series' unit, of the runs after it until the next move."""
+    """Change in the series' unit, up to the next move."""
     p: float
     same_agent: bool
-    """True if the agent's source is known to be the same on both sides: then something else moved."""
+    """True if the agent's source is known to be the same on both sides, so that something else moved."""
 
 
 class Going(Struct, frozen=True):
@@ -104,9 +104,9 @@ class Going(Struct, frozen=True):
     by_run: Estimate
     """Change of the mean from one run to the next, with its 95 % interval."""
     by_week: Estimate | None
-    """None where the runs hold no usable times, or are all of one day."""
+    """None if the runs have no usable times, or all ran on one day."""
     found: bool
-    """True if it is significant at the error rate shared by all criteria."""
+    """True if the slope is significant at the error rate shared by all criteria."""
 
 
 class Ahead(Struct, frozen=True):
@@ -114,31 +114,31 @@ class Ahead(Struct, frozen=True):
 
     threshold: float
     first: int
-    """The fewest further runs after which the mean is beyond the threshold."""
+    """The smallest number of further runs after which the mean may be beyond the threshold; ``last`` is the largest."""
     last: int
     level: float = AHEAD_LEVEL
 
 
 class Summary(Struct, frozen=True):
-    """The averages of the newest stretch's runs."""
+    """Averages over the runs of the newest stretch."""
 
     runs: int
     average: float
     lowest: float
     highest: float
     spread: float | None
-    """Their standard deviation; None for a single run."""
+    """Standard deviation over runs; None for a single run."""
 
 
 class Series(Struct, frozen=True):
-    """One criterion over time, of the whole suite or of one tag."""
+    """One criterion over time, for the whole suite or for one tag."""
 
     criterion: Criterion
     tag: str
     points: tuple[Point, ...]
-    """Oldest first."""
+    """The points, oldest first."""
     stretches: tuple[Stretch, ...]
-    """At least one; only the last is summarised and looked at for moves and trends."""
+    """At least one stretch; only the last is summarised and searched for moves and trends."""
     summary: Summary
     moves: tuple[SeriesMove, ...] = ()
     going: Going | None = None
@@ -162,7 +162,7 @@ class VersionValue(Struct, frozen=True):
     """The score of one version of the agent in all of its runs."""
 
     name: str
-    """The criterion's."""
+    """Name of the criterion."""
     estimate: Estimate
     least: float
     most: float
@@ -173,25 +173,25 @@ class Version(Struct, frozen=True):
 
     agent: str
     commits: tuple[str, ...]
-    """Oldest first."""
+    """The commits, oldest first."""
     runs: tuple[int, ...]
     values: tuple[VersionValue, ...]
 
 
 class SuiteHistory(Struct, frozen=True):
-    """All that is known of one suite over time."""
+    """The history of one suite."""
 
     suite_id: str
     runs: tuple[PastRun, ...]
-    """Oldest first."""
+    """The runs, oldest first."""
     series: tuple[Series, ...]
-    """The pass rate, then the criteria of the newest run, then what trials cost; each of the suite, then by tag."""
+    """The pass rate, then the criteria of the newest run, then the cost of trials; each for the suite, then by tag."""
     versions: tuple[Version, ...]
     cases: tuple[CaseHistory, ...]
 
     @property
     def whole(self) -> tuple[Series, ...]:
-        """Return the series of the whole suite."""
+        """The series of the whole suite."""
         return tuple(one for one in self.series if not one.tag)
 
     def by_tag(self, name: str) -> tuple[Series, ...]:
@@ -199,7 +199,7 @@ class SuiteHistory(Struct, frozen=True):
 
 
 def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
-    """Return the history of the runs of one suite, in any order; a run that is there twice counts once."""
+    """Return the history of the runs of one suite, in any order; a duplicate run counts once."""
     unique: dict[str, PastRun] = {}
     for run in runs:
         known = unique.get(run.id)
@@ -223,13 +223,13 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
 
 
 def _same_run(known: PastRun, run: PastRun) -> PastRun:
-    """Return the one with more trials, and with what either knows: one may lie outside of the store."""
+    """Return the copy with more trials, with the verdict and releases of either: one copy may be outside the store."""
     more, less = (run, known) if run.values.trials > known.values.trials else (known, run)
     return replace(more, verdict=more.verdict or less.verdict, releases=more.releases or less.releases)
 
 
 def _measures(runs: Sequence[PastRun]) -> list[Criterion]:
-    """Return the measures that are followed: the criteria of the newest run, and the costs of trials."""
+    """Return the measures to follow: the criteria of the newest run, and the costs of trials."""
     newest = runs[-1]
     own = next((c for c in newest.criteria if c.metric == RATE_METRIC), None)
     others = [c for c in newest.criteria if c.metric != RATE_METRIC and not c.stands_for]
@@ -241,9 +241,9 @@ def _measures(runs: Sequence[PastRun]) -> list[Criterion]:
 
 
 def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
-    """Return the tags of the newest run that part the suite, not those of a single case nor of all, with their cases.
+    """Return the cases by tag, for tags of the newest run that divide the suite into parts of more than one case.
 
-    A case has the tags that it was last seen with, in all runs: a tag that was added yesterday has a history, too.
+    A case has the tags of its latest run, in all runs, so that a tag added yesterday has a history, too.
     """
     latest: dict[str, frozenset[str]] = {}
     for run in runs:
@@ -263,7 +263,7 @@ def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
 
 
 Contents = Sequence[Mapping[str, int]]
-"""For each run: case → a number that stands for the case with its content."""
+"""For each run: case → number that identifies the case with its content."""
 
 
 def _contents(runs: Sequence[PastRun]) -> Contents:
@@ -302,7 +302,7 @@ def _series(
 
 
 def _cells(run: PastRun, name: str, cases: Sequence[str] | None) -> Mapping[str, Sums]:
-    """Return the values of a criterion in the run; of some cases, or of all."""
+    """Return the values of a criterion in the run, for the given cases or for all."""
     found = run.values.values.get(name, {})
     if cases is None:
         return found
@@ -328,7 +328,7 @@ def _stretches(
 
 
 def _changed(before: PastRun, now: PastRun, criterion: Criterion) -> tuple[str, ...]:
-    """Return the measures that are taken in another way than before."""
+    """Return the criteria that are measured differently than before."""
     if now.criteria == before.criteria:
         return ()
     then, own = _measured_by(before, criterion), _measured_by(now, criterion)
@@ -336,7 +336,8 @@ def _changed(before: PastRun, now: PastRun, criterion: Criterion) -> tuple[str, 
 
 
 def _measured_by(run: PastRun, criterion: Criterion) -> Mapping[str, str]:
-    """Return the fingerprints that the values depend on: the criterion's, or of a pass rate those of all that block."""
+    """Return the fingerprints that the values depend on: the criterion's; for the pass rate, those of all blocking
+    ones."""
     found = {}
     for one in run.criteria:
         if criterion.name == PASS_RATE:
@@ -406,8 +407,8 @@ def _slope(line: FittedLine, runs: int) -> Estimate:
 
 
 def _ahead(found: Sequence[Level], series: Series, going: Going | None) -> Ahead | None:
-    """Return the early warning if the trend is more than chance, and meets the threshold within as many runs as it
-    rests on; else None."""
+    """Return an early warning if the trend is more than chance and reaches the threshold within as many runs as it is
+    based on; else None."""
     limit, is_lower_better = series.criterion.threshold, series.criterion.direction is Direction.LOWER
     if going is None or not going.found or limit is None:
         return None
@@ -429,7 +430,7 @@ def _ahead(found: Sequence[Level], series: Series, going: Going | None) -> Ahead
 
 
 def _versions(runs: Sequence[PastRun], measures: Sequence[Criterion]) -> tuple[Version, ...]:
-    """Return the versions in the order of their first runs, with values that were measured as in the newest run."""
+    """Return the versions in order of their first runs, with the values that were measured as in the newest run."""
     groups: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
         groups.setdefault(run.version, []).append(number)
@@ -453,7 +454,7 @@ def _versions(runs: Sequence[PastRun], measures: Sequence[Criterion]) -> tuple[V
 
 
 def _cases(runs: Sequence[PastRun]) -> tuple[CaseHistory, ...]:
-    """Return every case, over the runs in which its content was as it is in the newest that has it."""
+    """Return every case, over the runs in which its content was the same as in the newest run that has it."""
     content: dict[str, str] = {}
     for run in runs:
         content.update(run.cases)

@@ -1,5 +1,4 @@
-"""Insights from stored records beyond one verdict: their history, line-ups, requests, and limits that could be
-stricter.
+"""Analyses stored records beyond a single verdict: history, line-ups, requests, and limits that could be stricter.
 
-Commands import this room, and nothing else does: no run and no verdict needs it.
+Only commands import this package: no run and no verdict needs it.
 """

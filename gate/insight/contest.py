@@ -1,8 +1,8 @@
 """Runs several configurations side by side, so that their records can be compared.
 
-Trials are taken in turn, a few of each at a time and epoch by epoch: what moves the provider meanwhile strikes all
-alike. Every record is an ordinary one and is kept. When one's budget ends, all stop: what only the others ran is
-compared with nothing.
+They take turns, epoch by epoch and a few trials at a time, so that a move of the provider affects all alike. Every
+record is an ordinary one and is kept. When one contestant's budget ends, all stop: further trials of the others could
+not be compared with anything.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from gate.records.keys import suite_key
 from gate.system.clock import now
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
-"""A name that is a file name, too."""
+"""A name that is also a valid file name."""
 
 
 class Contestant(Struct, frozen=True):
-    """A configuration that is run, by the name that it goes by."""
+    """A configuration to run, with its name."""
 
     name: str
     config: Config
 
 
 class _Running(Struct):
-    """One contestant while it is measured."""
+    """A contestant that is being measured."""
 
     name: str
     session: Session
@@ -54,10 +54,10 @@ class _Running(Struct):
     journal: RecordWriter
     runner: TrialRunner
     jobs: list[list[Job]]
-    """By epoch."""
+    """The jobs by epoch."""
 
     def chunk(self, epoch: int) -> Iterator[list[Job]]:
-        """Return the jobs of an epoch, as many at a time as run at once."""
+        """Yield the jobs of an epoch in chunks that run concurrently."""
         jobs, size = self.jobs[epoch] if epoch < len(self.jobs) else [], self.session.config.agent.concurrency
         return (jobs[start : start + size] for start in range(0, len(jobs), size))
 
@@ -70,7 +70,7 @@ async def run_contest(
     progress: Progress,
     command: str,
 ) -> list[tuple[str, Path]]:
-    """Run every case ``epochs`` times with each; recorded trials are replayed as often as there are any.
+    """Run every case ``epochs`` times with each configuration; recorded trials are each replayed once.
 
     Returns:
         Name and record of each, in order.
@@ -128,7 +128,7 @@ async def _open(
 
 
 def _jobs(config: Config, plan: Plan, epochs: int) -> list[list[Job]]:
-    """Return the trials by epoch; of recordings those that there are."""
+    """Return the jobs by epoch; for recordings, as many as were recorded."""
     trials = {case.id: epochs for case in plan.suite.cases}
     if config.agent_kind == "replay":
         trials = Counter(trial.case_id for trial in plan.suite.recorded)
@@ -139,7 +139,7 @@ def _jobs(config: Config, plan: Plan, epochs: int) -> list[list[Job]]:
 
 
 async def _run_in_turn(running: Sequence[_Running], progress: Progress) -> None:
-    """Run epoch by epoch, each time another one first."""
+    """Run epoch by epoch, beginning with a different contestant each time."""
     for one in running:
         progress.plan(one.name, sum(map(len, one.jobs)), "side by side")
     for epoch in range(max(len(one.jobs) for one in running)):
@@ -154,7 +154,7 @@ async def _run_in_turn(running: Sequence[_Running], progress: Progress) -> None:
 
 
 async def _trials(one: _Running, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
-    """Run, score and record trials. An error that ends a run says whose it was."""
+    """Run, score and record trials. An error that ends the run names the contestant."""
     try:
         async for trial in one.runner.record(jobs, one.journal):
             yield trial

@@ -1,4 +1,4 @@
-"""Compares the requests of two records' trials to the outside world, trial by trial: `gate diff-requests`."""
+"""Compares the requests to the outside world in the trials of two records, trial by trial: `gate diff-requests`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class RequestDifferences(Struct, frozen=True):
     """Differences between the requests of two records."""
 
     cases: int
-    """Cases of which it is known."""
+    """Number of cases that could be compared."""
     differing: Mapping[str, str]
-    """Case → what differed first."""
+    """Case → its first difference."""
     partly: int
-    """The other cases in which trials were compared only until the model answered them differently."""
+    """Number of other cases compared only up to the point where the model answered differently."""
     unknown: int
-    """Cases of both records whose recordings are not there."""
+    """Number of shared cases whose recordings are missing."""
 
 
 def compare_requests(
@@ -40,8 +40,8 @@ def compare_requests(
 ) -> RequestDifferences:
     """Compare the n-th trial of each case with the other record's n-th.
 
-    What a record says of a trial that was answered from the other's is taken as it is; of any others the recordings
-    are read. Raises MeasureError where nothing is known of any case.
+    If a trial was answered from the other record's trial, its own report of differences is used; otherwise the
+    recordings are read. Raises MeasureError if no case can be compared.
     """
     records = read_whole(before), read_whole(now)
     options, root = None, Path()
@@ -75,7 +75,7 @@ def compare_requests(
 
 
 def _by_case(record: Record) -> dict[str, list[Trial]]:
-    """Return the candidate's recorded trials of each case, as they were numbered."""
+    """Return the candidate's recorded trials by case, in order of their numbers."""
     found: dict[str, list[Trial]] = {}
     for trial in sorted(trials_of(record), key=lambda trial: trial.number):
         if trial.side is Side.CANDIDATE and trial.replay is not None:
@@ -84,7 +84,7 @@ def _by_case(record: Record) -> dict[str, list[Trial]]:
 
 
 def _difference(before: Trial, now: Trial, library: Library, at: float, volatile: Volatile) -> tuple[str, bool] | None:
-    """Return the first difference in what the second asked, and True if all was compared; None if nobody knows."""
+    """Return the first difference in the second trial's requests, and True if all were compared; None if unknown."""
     old, new = before.replay, now.replay
     if old is not None and new is not None and new.source == old.recording and (new.same or new.difference):
         return new.difference, True

@@ -1,6 +1,6 @@
-"""Reads the runs of many records, from a store of baselines, folders, files and archives, one record at a time.
+"""Reads the runs in many records, from a store of baselines, folders, files and archives, one record at a time.
 
-A record that cannot be read, or that is no whole record, is counted and named; the others are read.
+A record that is unreadable or incomplete is counted and named; the others are still read.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 
 
 MOST_FILES = 20_000
-"""Files of a folder that are looked at."""
+"""Maximum number of files to read in a folder."""
 PATTERN = "*.jsonl"
 
 
 class Unread(Struct, frozen=True):
-    """A record that is left out."""
+    """A record that was left out."""
 
     where: str
     why: str
 
 
 class Histories(Struct, frozen=True):
-    """Everything that was found in all sources."""
+    """The histories found in all sources."""
 
     suites: tuple[SuiteHistory, ...]
-    """In the order of their names."""
+    """The suites, sorted by name."""
     records: int
-    """The number of records that were read."""
+    """Number of records that were read."""
     unread: tuple[Unread, ...] = ()
     source: str = ""
-    """The source, in words."""
+    """Description of the source."""
 
 
 def history_of(
@@ -63,7 +63,7 @@ def history_of(
     """Return the history in these files, folders and archives; without any, in the configured store or records.
 
     Raises:
-        MeasureError: there is nothing that can be read.
+        MeasureError: there is no readable record.
         ConfigError: a source does not exist, or there is neither a source nor a configuration.
         BaselineError: the store cannot be reached.
     """
@@ -95,7 +95,7 @@ def history_of(
 def history_of_configured(
     sources: Sequence[Path], config_path: Path, environment: Mapping[str, str], *, suite_id: str | None = None
 ) -> Histories:
-    """Do as `history_of`; the configuration is read only if no source is named."""
+    """Return the same as `history_of`; the configuration is loaded only if no source is named."""
     if sources:
         return history_of(sources, None, environment, suite_id=suite_id)
     from gate.config.load import load_config  # weight: only where no source is named
@@ -104,7 +104,7 @@ def history_of_configured(
 
 
 class _Reading:
-    """The runs that were read so far, by suite."""
+    """The runs read so far, by suite."""
 
     def __init__(self, suite_id: str | None) -> None:
         self._wanted = suite_id
@@ -119,7 +119,7 @@ class _Reading:
         self.unread.append(Unread(where, why))
 
     def take(self, stored: Stored, store: Store | None = None) -> None:
-        """Read one record, or note why it cannot be read."""
+        """Read one record, or note the reason it cannot be read."""
         try:
             with stored.open() as file:
                 reader = MeasuredReader(file, where=stored.where, error=MeasureError)
@@ -143,7 +143,7 @@ class _Reading:
             self._runs.setdefault(header.suite_id, []).extend(runs)
 
     def _ledger(self, store: Store | None, header: Header) -> Ledger | None:
-        """Return the suite's ledger; None if there is none that can be read."""
+        """Return the suite's ledger; None if none is readable."""
         if store is not None and header.suite_id not in self._ledgers:
             try:
                 self._ledgers[header.suite_id] = store.ledger(header.suite_id)
@@ -198,7 +198,7 @@ def _members(archive: Path, reading: _Reading) -> Iterator[Stored]:
 
 
 def _newest_first(found: Iterable[Stored]) -> list[Stored]:
-    """Sort by the time in their first lines: the newest says by which criteria all are judged."""
+    """Sort by the time in the first lines, the newest first: its criteria judge all records."""
     return sorted(found, key=lambda stored: -_created(stored))
 
 
@@ -214,7 +214,8 @@ def _created(stored: Stored) -> float:
 
 
 class _Judge:
-    """By what a suite's records are judged: as the newest is, where they measured the same in the same way."""
+    """The terms for judging a suite's records: those of the newest, for records that measured the same in the same
+    way."""
 
     def __init__(self, newest: Header) -> None:
         self._criteria = newest.criteria

@@ -30,20 +30,21 @@ from gate.security.escape import console
 
 MOST_UNREAD = 5
 MOST_RUNS = 12
-"""The newest runs that are listed."""
+"""Maximum number of runs to list, the newest first."""
 MOST_VERSIONS = 12
-"""The newest versions that are listed."""
+"""Maximum number of versions to list, the newest."""
 HEAD = ("criterion", "newest, 95 % interval", "n", "average", "lowest", "highest", "spread", "oldest to newest")
 MOST_FLAKY = 12
-"""Flaky cases that are listed."""
+"""Maximum number of flaky cases to list."""
 FEW_RUNS = 12
-"""Runs up to which a case's counts are listed one by one; beyond, as a sparkline."""
+"""Maximum number of runs for which a case's counts are listed one by one; beyond that, a sparkline is shown."""
 
 
 def history_text(
     found: Histories, *, cases: bool, tags: bool = False, ascii_only: bool = False, width: int | None = None
 ) -> str:
-    """Return the history in words. ``cases``: each case, not only the flaky ones; ``tags``: each criterion by tag."""
+    """Return the history as text. ``cases``: list all cases, not only flaky ones; ``tags``: list each criterion by
+    tag."""
     parts = [_suite(suite, cases=cases, tags=tags, width=width) for suite in found.suites]
     if found.unread:
         lines = [f"{count(len(found.unread), 'record')} left out:"]
@@ -67,7 +68,7 @@ def _suite(suite: SuiteHistory, *, cases: bool, tags: bool, width: int | None) -
 
 
 def _runs(suite: SuiteHistory, width: int | None) -> str:
-    """The newest runs, the newest first."""
+    """Return the newest runs, the newest first."""
     rate = pass_rate_of(suite)
     points = rate.points if rate is not None else ()
     by_run = {point.run: point.estimate.value for point in points}
@@ -84,7 +85,7 @@ def _runs(suite: SuiteHistory, width: int | None) -> str:
 
 
 def _criteria(suite: SuiteHistory, *, tags: bool, width: int | None) -> str:
-    """Criteria, the pass rate by tag below it, the lowest first; ``tags``: each criterion by tag."""
+    """Return the criteria, with the pass rate by tag below it, the lowest first; ``tags``: each criterion by tag."""
     rows: list[tuple[str, ...]] = [HEAD]
     for series in suite.whole:
         rows.append(_row(series.name, series, len(suite.runs)))
@@ -137,7 +138,7 @@ def _version_cell(value: VersionValue | None, series: Series) -> str:
 
 
 def _cases(cases: Sequence[CaseHistory], *, everyone: bool, width: int | None) -> str:
-    """Each case's pass rate; flaky ones are flagged."""
+    """Return the pass rate of each case, with flaky ones flagged."""
     shown = [case for case in cases if everyone or case.flaky]
     if not shown:
         return f"none of {count(len(cases), 'case')} is flaky"

@@ -1,4 +1,4 @@
-"""Several records side by side: cases are paired by content, criteria by fingerprint. Runs nothing, decides nothing."""
+"""Compares several records; cases are paired by content, criteria by fingerprint. Runs nothing, decides nothing."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from gate.reports.formatting import count, listing
 from gate.system.prices import turn_cost
 
 MOST_ENTRIES = 26
-"""Each has a letter."""
+"""Maximum number of entries: each has a letter."""
 COST, LATENCY, TOKENS = "cost of a trial", "latency of a trial", "tokens of a trial"
 _SAME_AS = {"cost": COST, "latency": LATENCY, "tokens": TOKENS}
-"""Criteria that measure what is compared anyway."""
+"""Criteria that measure what is compared in any case."""
 OTHER_WAY = "measured in another way"
 NOT_MEASURED = "not measured"
 
 
 class Contender(Struct, frozen=True):
-    """One record that is compared, by the name that it goes by."""
+    """A record to compare, with its name."""
 
     name: str
     record: Record
@@ -39,16 +39,17 @@ class Contender(Struct, frozen=True):
 
 
 class SharedCases(Struct, frozen=True):
-    """The cases common to all contenders."""
+    """The cases that all contenders share."""
 
     cases: tuple[Case, ...]
-    """The cases as the first entry has them."""
+    """The cases as in the first entry."""
     trials: tuple[Mapping[str, tuple[Trial, ...]], ...]
-    """By contender: case → its trials of whole epochs, lost ones included, under the first's ids."""
+    """By contender: case → its trials of whole epochs, including lost ones, under the ids of the first entry."""
 
 
 def read_contenders(named: Sequence[tuple[str, Path]]) -> list[Contender]:
-    """Return the records of these files. Raises `MeasureError` for one that is missing, open, damaged or a shard."""
+    """Return the records in these files. Raises `MeasureError` for one that is missing, unfinished, damaged or a
+    shard."""
     found = []
     for name, path in named:
         record = load_to_judge(path)
@@ -59,7 +60,7 @@ def read_contenders(named: Sequence[tuple[str, Path]]) -> list[Contender]:
 
 
 def check_contenders(names: Sequence[str]) -> None:
-    """Raise `ConfigError` for too few, too many or two of one name."""
+    """Raise `ConfigError` for too few names, too many, or duplicates."""
     if len(names) < 2:
         raise ConfigError("a table compares two or more", hint="name further records or configurations")
     if len(names) > MOST_ENTRIES:
@@ -78,11 +79,11 @@ def line_up(
     judge_cost_usd: float | None = None,
     notes: Sequence[str] = (),
 ) -> Lineup:
-    """Return the comparison of these records; ``terms`` say what a trial passes by, the first record's own by default.
+    """Return the comparison of these records; ``terms`` decide if a trial passes, the first record's own by default.
 
     Raises:
-        MeasureError: they have no case in common.
-        ConfigError: nothing that is compared goes by the name ``quality``.
+        MeasureError: the records have no case in common.
+        ConfigError: nothing that is compared is named ``quality``.
     """
     terms = terms or own_terms(contenders[0].record)
     common = common_cases(contenders, terms)
@@ -111,16 +112,16 @@ def line_up(
 
 
 def _voted(votes: Sequence[OrderedVote], entries: int) -> list[tuple[int, int]]:
-    """Return the pairs that were judged, the later entry first."""
+    """Return the judged pairs, the later entry first."""
     seen = {frozenset((vote.first, vote.second)) for vote in votes}
     return [(one, other) for other, one in combinations(range(entries), 2) if frozenset((one, other)) in seen]
 
 
-# --- which cases and trials -----------------------------------------------------------------------
+# --- common cases and trials ----------------------------------------------------------------------
 
 
 def common_cases(contenders: Sequence[Contender], terms: Terms) -> SharedCases:
-    """Return the cases that all have with the same content, and each one's trials of them."""
+    """Return the cases that all have with the same content, and each contender's trials of them."""
     first = contenders[0].record.header
     renamed = []
     shared = {case.id for case in first.plan}
@@ -143,7 +144,7 @@ def common_cases(contenders: Sequence[Contender], terms: Terms) -> SharedCases:
 
 
 def _epochs(record: Record, ids: Mapping[str, str]) -> dict[str, tuple[Trial, ...]]:
-    """Return the candidate's trials of whole epochs by the first's case id; reruns were picked by their outcomes."""
+    """Return the candidate's trials of whole epochs by the first entry's case id; reruns were picked by outcome."""
     found: dict[str, list[Trial]] = {}
     for trial in sorted(as_baseline(record).trials, key=lambda trial: (trial.round, trial.number)):
         if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.case_id in ids:
@@ -167,13 +168,13 @@ def _entry(one: Contender, trials: Mapping[str, Sequence[Trial]]) -> LineupEntry
     )
 
 
-# --- what was measured of them --------------------------------------------------------------------
+# --- their measurements ---------------------------------------------------------------------------
 
 
 def _values(
     common: SharedCases, value: Callable[[Case, Trial], float | None], use: Sequence[bool]
 ) -> tuple[dict[str, list[float]], ...]:
-    """Return for each contender: case → the values of its measured trials; empty if it is not used."""
+    """Return the values of the measured trials by case, for each contender; empty for those not used."""
     found = []
     for trials, used in zip(common.trials, use, strict=True):
         groups: dict[str, list[float]] = {}
@@ -187,7 +188,7 @@ def _values(
 
 
 def _pass_rate(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Measured:
-    """Return the pass rate, by the blocking criteria that all measured in the same way."""
+    """Return the pass rate, by the blocking criteria that all contenders measured in the same way."""
     criteria = _passing(contenders, terms)
 
     def outcome(case: Case, trial: Trial) -> float | None:
@@ -199,7 +200,7 @@ def _pass_rate(contenders: Sequence[Contender], common: SharedCases, terms: Term
 
 
 def _passing(contenders: Sequence[Contender], terms: Terms) -> list[Criterion]:
-    """Return the criteria that say whether a trial passes, and that everybody measured in the same way."""
+    """Return the criteria that decide if a trial passes and that all contenders measured in the same way."""
     found = []
     for criterion in terms.criteria:
         prints = {_fingerprint(one, criterion.name) for one in contenders}
@@ -209,7 +210,7 @@ def _passing(contenders: Sequence[Contender], terms: Terms) -> list[Criterion]:
 
 
 def _fingerprint(one: Contender, name: str) -> str | None:
-    """Return how a record measured a criterion; None if it did not."""
+    """Return the fingerprint of a criterion in a record; None if it was not measured."""
     for criterion in one.record.header.criteria:
         if criterion.name == name:
             return criterion.fingerprint
@@ -217,7 +218,7 @@ def _fingerprint(one: Contender, name: str) -> str | None:
 
 
 def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Iterable[Measured]:
-    """Yield the scores of each criterion, of the entries that measured it as the first of them did."""
+    """Yield the scores of each criterion, for entries that measured it like the first one that did."""
     for name, criterion in _known(contenders, terms).items():
         if criterion.metric == RATE_METRIC or criterion.metric in _SAME_AS or criterion.stands_for:
             continue
@@ -232,7 +233,7 @@ def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms
 
 
 def _known(contenders: Sequence[Contender], terms: Terms) -> dict[str, Criterion]:
-    """Return the criteria of any contender by name; those that a later one measured as well come later."""
+    """Return the criteria of all contenders by name, those of the terms first."""
     known: dict[str, Criterion] = {criterion.name: criterion for criterion in terms.criteria}
     for one in contenders:
         known = {**{criterion.name: criterion for criterion in one.record.header.criteria}, **known}
@@ -240,7 +241,7 @@ def _known(contenders: Sequence[Contender], terms: Terms) -> dict[str, Criterion
 
 
 def _apart(fingerprints: Sequence[str | None]) -> tuple[str, ...]:
-    """Return for each contender why its scores are not compared; empty if it measured as the first that did."""
+    """Return for each contender the reason its scores are not compared; empty if measured like the first that did."""
     wanted = next((one for one in fingerprints if one is not None), None)
     apart = []
     for one in fingerprints:
@@ -254,7 +255,7 @@ def _apart(fingerprints: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def _spending(common: SharedCases) -> Iterable[Measured]:
-    """Yield cost, latency and tokens of answered trials, of the entries that report them."""
+    """Yield cost, latency and tokens of answered trials, for entries that report them."""
     every = [True] * len(common.trials)
     for name, scale, value in (
         (COST, Scale.USD, _cost),
@@ -265,7 +266,7 @@ def _spending(common: SharedCases) -> Iterable[Measured]:
 
 
 def _cost(_: Case, trial: Trial) -> float | None:
-    """Return US dollars, as reported or by list price; None if a turn tells neither."""
+    """Return US dollars, as reported or by list price; None if a turn has neither."""
     if not trial.answered or not trial.invocations:
         return None
     costs = []
@@ -286,7 +287,7 @@ def _tokens(_: Case, trial: Trial) -> float | None:
     return float(usage.tokens) if trial.answered and usage is not None and usage.tokens is not None else None
 
 
-# --- what a reader has to know --------------------------------------------------------------------
+# --- notes for readers ----------------------------------------------------------------------------
 
 
 def _notes(contenders: Sequence[Contender], common: SharedCases, measured: Sequence[Measured]) -> list[str]:
@@ -309,7 +310,7 @@ def _notes(contenders: Sequence[Contender], common: SharedCases, measured: Seque
 
 
 def _drift(contenders: Sequence[Contender], common: SharedCases) -> list[str]:
-    """Return a note if records were made at different times: moves of the provider are in the differences."""
+    """Return a note if records were made at different times: the differences then include moves of the provider."""
     entries = [_entry(one, trials) for one, trials in zip(contenders, common.trials, strict=True)]
     timed = [one for one in entries if one.started]
     if len(timed) < 2 or max(one.started for one in timed) <= min(one.ended for one in timed):
@@ -318,7 +319,7 @@ def _drift(contenders: Sequence[Contender], common: SharedCases) -> list[str]:
 
 
 def worse_than_first(lineup: Lineup) -> list[str]:
-    """Return the entries that are shown to do worse than the first, whatever they cost."""
+    """Return the entries that are shown to be worse than the first, whatever they cost."""
     judged = [one for one in lineup.measures if one.name not in (COST, LATENCY, TOKENS)]
     worse = []
     for place, entry in enumerate(lineup.entries):
@@ -328,7 +329,7 @@ def worse_than_first(lineup: Lineup) -> list[str]:
 
 
 def incomparable(lineup: Lineup) -> list[str]:
-    """Return the entries whose quality was not measured beside the first's, so that nobody knows if it is worse."""
+    """Return the entries whose quality cannot be compared with the first's, so that they may be worse."""
     row = lineup.measure(lineup.quality)
     compared = {0}
     for one in row.differences if row is not None else ():

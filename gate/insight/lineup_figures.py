@@ -1,6 +1,6 @@
-"""Figures of several agents on the same cases: means, paired differences that hold together, who is dominated.
+"""Figures for several agents on the same cases: means, simultaneous paired differences, and dominated entries.
 
-Knows numbers by entry and case; where they come from is left to the pipeline.
+Knows numbers by entry and case; the pipeline provides them.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from gate.statistics.intervals import mean
 from gate.statistics.simultaneous import paired_difference
 
 LEVEL = 0.95
-"""Probability that all intervals of differences hold jointly."""
+"""Probability that all intervals of differences hold simultaneously."""
 
 Values = Mapping[str, Sequence[float]]
-"""Case → what its trials measured; cases without a value are left out."""
+"""Case → values measured in its trials; without cases that have none."""
 
 
 class Measured(Struct, frozen=True):
-    """The values of the entries for one thing that is compared."""
+    """The values of all entries for one measure."""
 
     name: str
     scale: Scale
     direction: Direction
     values: tuple[Values, ...]
-    """By entry."""
+    """The values by entry."""
     apart: tuple[str, ...] = ()
-    """By entry: why it is left out; empty where it is not."""
+    """By entry, the reason it is left out; empty if it is compared."""
 
     def pairs(self) -> list[tuple[int, int]]:
-        """The pairs of entries, the later first, that have at least two cases in common."""
+        """Return the pairs of entries, the later first, that have at least two cases in common."""
         places = range(len(self.values))
         return [(one, other) for other, one in combinations(places, 2) if len(self.common(one, other)) > 1]
 
     def common(self, one: int, other: int) -> list[str]:
-        """The cases of which both entries have a value, in order."""
+        """Return the cases for which both entries have values, in order."""
         theirs = self.values[other]
         return [case_id for case_id in self.values[one] if case_id in theirs]
 
 
 def count_comparisons(measured: Iterable[Measured], preferences: int = 0) -> int:
-    """The differences that are estimated; at least 1."""
+    """Return the number of estimated differences, at least 1."""
     return max(1, preferences + sum(len(one.pairs()) for one in measured))
 
 
 def measures_of(measured: Iterable[Measured], comparisons: int) -> tuple[Measure, ...]:
-    """The rows of the table; of what no entry measured there is none."""
+    """Return the rows of the table, without measures that no entry has."""
     return tuple(_measure(one, comparisons) for one in measured if any(one.values))
 
 
@@ -62,7 +62,7 @@ def _measure(found: Measured, comparisons: int) -> Measure:
 
 
 def _estimate(values: Values, scale: Scale) -> Estimate | None:
-    """An entry's own mean over its cases."""
+    """Return an entry's own mean over its cases."""
     return estimate_of(list(values.values()), scale)
 
 
@@ -89,10 +89,10 @@ def _step(groups: Sequence[Sequence[float]]) -> float:
 
 
 def dominated(measures: Sequence[Measure], entries: int) -> tuple[Dominated, ...]:
-    """The entries that another one beats in what ``measures`` say: quality, cost and latency.
+    """Return the entries that another one beats in ``measures``: quality, cost and latency.
 
-    An entry is compared with those that have figures of all that it has itself. Of several that beat it the first for
-    which the intervals show it is named, else the first.
+    An entry is compared with those that have figures for every measure it has itself. If several beat it, the first for
+    which the intervals prove it is named, else the first.
     """
     found = []
     for entry in range(entries):
@@ -116,13 +116,13 @@ def _beats(measures: Sequence[Measure], by: int, entry: int) -> Dominated | None
     return Dominated(entry, by, proven)
 
 
-# --- what a judge prefers -------------------------------------------------------------------------
+# --- the judge's preferences ----------------------------------------------------------------------
 
 
 def preferences_of(
     votes: Sequence[OrderedVote], pairs: Sequence[tuple[int, int]], comparisons: int
 ) -> tuple[Preference, ...]:
-    """Wins, losses and ties of each pair, each case judged in both orders."""
+    """Return wins, losses and ties of each pair, with each case judged in both orders."""
     return tuple(_preference(votes, one, other, comparisons) for one, other in pairs)
 
 
@@ -150,14 +150,15 @@ def _preference(votes: Sequence[OrderedVote], one: int, other: int, comparisons:
 
 
 def _score(ahead: int | None, behind: int | None, one: int) -> float:
-    """1 where both orders prefer ``one``, -1 where both prefer the other, else 0."""
+    """Return 1 if both orders prefer ``one``, -1 if both prefer the other, else 0."""
     if ahead != behind or ahead is None:
         return 0.0
     return 1.0 if ahead == one else -1.0
 
 
 def _rate(scores: Sequence[float], comparisons: int) -> Estimate | None:
-    """The share of wins, a tie counted as half, with the interval that holds together with all others."""
+    """Return the share of wins, with ties counted as half, and its interval, which holds simultaneously with all
+    others."""
     if not scores:
         return None
     value, low, high = paired_difference(scores, comparisons=comparisons, step=1.0, level=LEVEL)

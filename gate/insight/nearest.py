@@ -1,4 +1,4 @@
-"""The stored records that are nearest to this commit."""
+"""The stored records nearest to this commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of `gate power`: which changes a suite finds, by simulation of the rule on its own cases, and the cost."""
+"""The text of `gate power`: the changes that a suite finds, simulated with the rule on its own cases, and the cost."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ from gate.stored.judging import read_whole
 from gate.system.clock import now
 
 CATCHES = 0.9
-"""Share of broken cases that are found from which on a suite is said to catch them."""
+"""Minimum share of broken cases found for the text to say that a suite catches them."""
 MORE_RUNS = 40
-"""Simulated changes of each design, if nobody says how many."""
+"""Default number of simulated changes per design."""
 BAR = 30
-"""Columns of a bar that stands for everything."""
+"""Width in columns of a bar for 100 %."""
 
 
 class Asked(Struct, frozen=True):
     """The design to simulate."""
 
     drop: float | None = None
-    """The drop, 0–1, for which a design is wanted."""
+    """The drop, 0–1, for which to find a design; None: none."""
     stored: int | None = None
-    """Stored trials of each case; None: as many as a baseline has."""
+    """Stored trials per case; None: as many as a baseline has."""
     simulations: int | None = None
-    """Runs of each question; None: what takes a few seconds."""
+    """Number of runs per question; None: as many as take a few seconds."""
     progress: Progress = silent
     as_json: bool = False
     width: int | None = None
-    """Columns of the terminal; None: as wide as it gets."""
+    """Width of the terminal in columns; None: unlimited."""
     of_record: bool = False
-    """True if a record is asked alone, which does not say whether its base's agent can be run."""
+    """True if only a record is known, which does not show if its base's agent can run."""
 
 
 class SuitePower(Struct, frozen=True):
@@ -75,13 +75,13 @@ class SuitePower(Struct, frozen=True):
 
 
 def power_of_record(path: Path, asked: Asked) -> str:
-    """Return the power of this record's suite, with its own agent, against stored trials alone."""
+    """Return the power of this record's suite, with its own agent, against stored trials only."""
     record, asked = read_whole(path), replace(asked, of_record=True)
     return _shown([_answer(record, own_terms(record).settings, asked)], asked)
 
 
 def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked) -> str:
-    """Return the power of each suite of a configuration, by its stored baseline; without one, for a typical agent."""
+    """Return the power of each suite in a configuration, by its stored baseline; without one, for a typical agent."""
     settings = settings_of(config, now())
     answers = []
     plans = make_plans(config, environment)
@@ -98,7 +98,7 @@ def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked
 
 
 def _base_can_run(config: Config, record: Record) -> bool:
-    """True if a run will ask the base's agent, too."""
+    """True if a run will run the base's agent, too."""
     if config.file.baseline.rerun != "auto":
         return False
     local = config.agent.is_local and bool(record.header.agent and record.header.commit)
@@ -156,7 +156,7 @@ def _text(answer: SuitePower, asked: Asked) -> str:
 
 
 def _sentence(power: Power) -> str:
-    """Return in plain words what the suite can find."""
+    """Return a plain sentence on the changes the suite finds."""
     if power.broken is None:
         breaks = "No case of this suite passes often enough to break"
     elif power.broken.share >= CATCHES:
@@ -168,7 +168,7 @@ def _sentence(power: Power) -> str:
 
 
 def _in_ten(found: Share) -> int:
-    """Return a share in tenths; ten and none are said of those alone that round so in whole percents."""
+    """Return a share in tenths; 10 and 0 only if it also rounds to all or none in whole percents."""
     tenths = round(10 * found.share)
     if 0.005 <= found.share < 0.995:
         return min(9, max(1, tenths))
@@ -176,7 +176,7 @@ def _in_ten(found: Share) -> int:
 
 
 def _missed(answer: SuitePower) -> list[str]:
-    """Return how often an unchanged agent misses each threshold, the most often missed first."""
+    """Return how often an unchanged agent misses each threshold, the most frequent first."""
     epochs = count(answer.power.design.config.exact_epochs or answer.power.design.config.max_epochs, "epoch")
     by_chance = sorted(answer.misses.items(), key=lambda one: (-one[1], one[0]))
     return [
@@ -195,12 +195,13 @@ def interval_of(found: Share) -> str:
 
 
 def _end(share: float) -> str:
-    """An end of an interval, in whole percents, with a digit more near none and all."""
+    """Return an end of an interval in whole percents, with one more digit near 0 and 100."""
     return f"{100 * share:.0f}" if 0.01 <= share <= 0.99 else f"{100 * share:.1f}".removesuffix(".0")
 
 
 def _estimated(share: float) -> str:
-    """Whole percents; of a curve through simulated changes no more is known than that it is near all, or none."""
+    """Return whole percents; near 0 and 100 only a bound, since a curve through simulated changes is no more
+    precise."""
     if 0 < share < 0.001:
         return "< 0.1"
     if 0.999 < share < 1:

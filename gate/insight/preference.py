@@ -1,4 +1,4 @@
-"""Asks the judge which of two agents' answers to a case is better, in both orders. Knows no names of agents."""
+"""Asks the judge which of two agents' answers to a case is better, in both orders. The judge sees no agent names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gate.security.limits import shorten
 from gate.security.redact import Redactor
 
 AT_ONCE = 200
-"""Questions that are held in memory; the judge's own limits say how many are asked at a time."""
+"""Maximum number of questions in memory; the judge's own limits set the number of concurrent requests."""
 MAX_ERROR_CHARS = 300
 INSTRUCTIONS = """\
 Two agents were given the same task, each in a conversation of its own. Compare how well they served the user: whether \
@@ -44,7 +44,7 @@ class Preferred(Answer):
 
 
 class _Match(Struct, frozen=True):
-    """One question: a case, and whose answers stand where."""
+    """One question: a case, and the agents whose answers come first and second."""
 
     case_id: str
     first: int
@@ -55,9 +55,9 @@ class _Match(Struct, frozen=True):
 async def ask_preferences(
     contenders: Sequence[Contender], config: Config, environment: Mapping[str, str]
 ) -> tuple[list[OrderedVote], float | None]:
-    """Return the votes on every pair, on every case that both answered, in both orders; and what the judge cost.
+    """Return the votes on every pair for every case that both answered, in both orders, and the cost of the judge.
 
-    Of each the first answered trial of a case is shown. A question that could not be answered is a vote with an error.
+    Each agent's first answered trial of a case is shown. A question that could not be answered is a vote with an error.
 
     Raises:
         ConfigError: no judge can be asked.
@@ -83,7 +83,7 @@ def _check_answers(contenders: Sequence[Contender]) -> None:
 
 
 def _matches(common: SharedCases) -> list[_Match]:
-    """Return both orders of every pair and case, mixed: a budget that ends leaves some of each pair."""
+    """Return both orders of every pair and case, shuffled: if a budget ends, some of each pair remain."""
     found = []
     pairs = list(combinations(range(len(common.trials)), 2))
     for case in common.cases:
@@ -103,13 +103,13 @@ def _answer(trials: Sequence[Trial]) -> str | None:
 
 
 def _is_settled(answers: Sequence[Preferred], to_come: int) -> bool:
-    """Return whether one answer leads by more votes than are to come."""
+    """Return True if one answer leads by more votes than are still to come."""
     counts = sorted(Counter(one.preferred for one in answers).values(), reverse=True)
     return bool(counts) and counts[0] > to_come + (counts[1] if counts[1:] else 0)
 
 
 async def _vote(judge: Judge, match: _Match, redactor: Redactor) -> OrderedVote:
-    """Return the majority of the judge's votes on one question; none where they are split."""
+    """Return the majority of the judge's votes on one question; none if they are split."""
     first, second = match.shown
     question = Question(
         "preferred",

@@ -1,8 +1,8 @@
-"""An A/A test out of stored trials: how often the rule itself would have blocked a change that changes nothing.
+"""Estimates from stored trials how often the rule would block a change that changes nothing (an A/A test).
 
-Runs no agent. For each simulated change both sides are drawn anew: every case's true rate from what its trials leave
-possible, and its trials whole, with all their scores, from those that came out so. The rule then asks for what it asks
-for in a run and gets draws of the same kind; thresholds, looks and reruns all count.
+Runs no agent. For each simulated change both sides are drawn anew: every case's true rate from those its trials leave
+possible, and its trials with all their scores from recorded ones with that outcome. The rule then requests trials as in
+a run and gets draws of the same kind; thresholds, looks and reruns all count.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gate.security.escape import one_line
 
 BLOCKS = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.NOT_COMPARED)
 MOST_STEPS = 200
-"""Rounds after which a change that is still undecided counts as what it is then."""
+"""Maximum number of rounds; a change that is still undecided then gets the verdict on its trials so far."""
 STEP = 0.05
-"""Thresholds are written in steps of five points."""
+"""Thresholds are rounded down to steps of five points."""
 
 Tick = Callable[[], None]
 Progress = Callable[[str], AbstractContextManager[Tick]]
-"""Shows the progress of simulations of a suite; each is one tick."""
+"""Shows the progress of a suite's simulations, one tick each."""
 
 
 @contextmanager
@@ -43,12 +43,12 @@ def silent(suite: str) -> Iterator[Tick]:  # noqa: ARG001
 
 
 class Proof(Struct, frozen=True):
-    """The verdicts on changes that changed nothing."""
+    """The verdicts on changes that change nothing."""
 
     suite: str
     cases: int
     stored: float
-    """Stored trials per case, on average."""
+    """Average number of stored trials per case."""
     changes: int
     blocked: Share
     regressed: Share
@@ -56,27 +56,27 @@ class Proof(Struct, frozen=True):
     inconclusive: Share
     unmeasured: Share
     single: Share
-    """Blocked by a gate that runs each case once and compares the pass rate with a threshold: the stored pass rate,
-    rounded down to five points."""
+    """Share blocked by a gate that runs each case once and compares the pass rate with a threshold: the stored pass
+    rate, rounded down to five points."""
     threshold: float
-    """The rate at that threshold, by the trials that are really stored."""
+    """The threshold that follows from the actual stored trials."""
     runs_per_case: float
 
 
 class Source(Struct, frozen=True):
-    """Recorded trials, to be drawn from."""
+    """Recorded trials to draw from."""
 
     cases: Sequence[Case]
     criteria: tuple[Criterion, ...]
     rates: Rates
     passing: Sequence[Sequence[Trial]]
-    """By case, the trials that passed."""
+    """The trials that passed, by case."""
     failing: Sequence[Sequence[Trial]]
     sizes: tuple[int, ...]
-    """By case, how many are stored."""
+    """Number of stored trials, by case."""
 
     def draw(self, rng: Random, index: int, rate: float) -> Trial:
-        """Return a trial of this case: one of its own that came out so, else of any case, else a made failure."""
+        """Return a trial of this case: one of its own with the drawn outcome, else of any case, else an adapted one."""
         passes = rng.random() < rate
         outcomes = self.passing if passes else self.failing
         known = outcomes[index] or list(chain.from_iterable(outcomes))
@@ -86,7 +86,7 @@ class Source(Struct, frozen=True):
         return self._turned(rng.choice(others[index]), passes=passes)
 
     def _turned(self, trial: Trial, *, passes: bool) -> Trial:
-        """Return a trial as it never came out in any case: what blocks at its best or worst."""
+        """Return the trial adapted to an outcome that no case has: blocking scores are set to their best or worst."""
         scores = dict(trial.scores)
         for criterion in self.criteria:
             is_higher_better = criterion.direction is Direction.HIGHER
@@ -96,14 +96,14 @@ class Source(Struct, frozen=True):
 
 
 def source_of(cases: Sequence[Case], criteria: Sequence[Criterion], trials: Sequence[Trial]) -> Source:
-    """Return the trials that an A/A test draws from; cases of which no outcome is known are left out."""
+    """Return the trials that an A/A test draws from, without cases that have no known outcome."""
     by_case: dict[str, dict[bool, list[Trial]]] = {}
     known = {case.id: case for case in cases}
     for trial in trials:
         case = known.get(trial.case_id)
         outcome = None if case is None or trial.side is not Side.CANDIDATE else passed(trial, case, criteria)
         if outcome is not None:
-            # Without its answer: a trial that is drawn twice is no sign of a cache.
+            # Without its answer: drawing a trial twice must not look like a cache.
             bare = replace(trial, invocations=(), answer="", process="", log="", run="", replay=None)
             by_case.setdefault(trial.case_id, {True: [], False: []})[outcome].append(bare)
     kept = [case for case in cases if case.id in by_case]
@@ -123,7 +123,7 @@ def prove(
     seed: int = 0,
     tick: Tick = lambda: None,
 ) -> Proof:
-    """Return how often a change that changes nothing is blocked."""
+    """Simulate changes that change nothing, and return how often they are blocked."""
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     verdicts, runs, single = [], 0, 0
     for _ in range(changes):
@@ -192,7 +192,7 @@ def _asked(step: More, trial: Callable[[str, Side, str, int], Trial]) -> list[Tr
     return found
 
 
-# --- the gate beside it ---------------------------------------------------------------------------
+# --- the simple gate for comparison ---------------------------------------------------------------
 
 
 def pass_rate(source: Source, trials: Sequence[Trial]) -> float:
@@ -207,7 +207,7 @@ def pass_rate(source: Source, trials: Sequence[Trial]) -> float:
 
 
 def threshold_of(rate: float) -> float:
-    """Return the threshold that somebody writes down who has measured this pass rate."""
+    """Return the threshold that a user would set after measuring this pass rate."""
     return round(math.floor(rate / STEP + 1e-9) * STEP, 2)
 
 
@@ -230,11 +230,11 @@ def _stored_rate(source: Source) -> float:
     return fmean(len(good) / size for good, size in zip(source.passing, source.sizes, strict=True))
 
 
-# --- words and picture ----------------------------------------------------------------------------
+# --- text and picture -----------------------------------------------------------------------------
 
 
 def in_words(proof: Proof) -> str:
-    """Return the sentence that says it all."""
+    """Return a one-sentence summary."""
     ours, single = (round(share.share * share.runs) for share in (proof.blocked, proof.single))
     return (
         f"Of {proof.changes:,} unchanged changes your gate would have blocked {ours:,}; "
@@ -243,12 +243,12 @@ def in_words(proof: Proof) -> str:
 
 
 WIDTH, LEFT, RIGHT, ROW = 720, 230, 90, 34
-"""The pixels of the picture, of which a name and a number take those at the sides."""
+"""Sizes in the picture in pixels: total width, margins for name and number, and row height."""
 OURS, OTHER, INK = "#11734a", "#bb2430", "#30363d"
 
 
 def picture_of(proofs: Sequence[Proof]) -> str:
-    """Return an SVG file: a bar a gate and suite, with its interval."""
+    """Return an SVG file: a bar per gate and suite, with its interval."""
     rows = []
     for proof in proofs:
         name = one_line(proof.suite, 24)

@@ -1,4 +1,4 @@
-"""The text of `gate prove`: what became of changes that change nothing."""
+"""The text of `gate prove`: the verdicts on changes that change nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def proof_of_record(path: Path, changes: int, progress: Progress) -> Proof:
     """Return the verdicts on simulated unchanged agents under a record's own terms.
 
     Raises:
-        MeasureError: the record has no trial whose outcome is known.
+        MeasureError: no trial of the record has a known outcome.
     """
     record = read_whole(path)
     terms = own_terms(record)
@@ -44,10 +44,10 @@ def proof_of_record(path: Path, changes: int, progress: Progress) -> Proof:
 
 
 def proofs_of_suites(config: Config, environment: Mapping[str, str], changes: int, progress: Progress) -> list[Proof]:
-    """Return the same for each suite of a configuration, by its stored baseline.
+    """Return the verdicts for each suite of a configuration, by its stored baseline.
 
     Raises:
-        BaselineError: no suite has one.
+        BaselineError: no suite has a stored baseline.
     """
     settings = settings_of(config, now())
     proofs = []
@@ -67,7 +67,7 @@ def proofs_of_suites(config: Config, environment: Mapping[str, str], changes: in
 
 
 def _epochs(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that no outcome was picked for."""
+    """Return the trials that were not picked by outcome."""
     return [trial for trial in trials if trial.tag == FULL]
 
 

@@ -1,7 +1,7 @@
-"""Proposes higher thresholds by what a record shows the agent to reach already, as edits of the configuration.
+"""Proposes stricter thresholds that the agent already reaches in a record, as edits of the configuration.
 
-Nothing is ever lowered. An unchanged agent misses what is proposed in at most 1 % of runs, counting the error of the
-record's own trials, and few of its trials fail that pass today.
+Nothing is ever relaxed. An unchanged agent misses a proposed threshold in at most 1 % of runs, counting the error of
+the record's own trials, and few trials that pass today would fail.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Raised(Struct, frozen=True):
 
     name: str
     key: str
-    """``threshold``, or a quantile: ``p95``."""
+    """``threshold``, or a quantile such as ``p95``."""
     before: float
     after: float
     scale: Scale
@@ -60,9 +60,9 @@ class Proposal(Struct, frozen=True):
     suite_id: str
     raised: tuple[Raised, ...]
     kept: tuple[str, ...]
-    """The reasons why other limits stay as they are, a line each."""
+    """The reasons other limits stay unchanged, one line each."""
     pass_rate: tuple[float, float] = (0.0, 0.0)
-    """The record's pass rate under the present thresholds and under the proposed ones."""
+    """The record's pass rate under the present and under the proposed thresholds."""
 
 
 def ratchet(config: Config, record: Path | None, environment: Mapping[str, str], *, write: bool = False) -> str:
@@ -114,14 +114,14 @@ def _records(
     return found
 
 
-# --- what can be raised ---------------------------------------------------------------------------
+# --- limits that can be stricter ------------------------------------------------------------------
 
 
 def propose(record: Record, plan: Plan, config: Config, margin: float) -> Proposal:
     """Return thresholds that an unchanged agent misses in at most 1 % of runs, and limits of quantiles by interval.
 
-    A trial passes at the threshold, so a threshold is raised only so far that the record's pass rate stays within
-    ``margin`` of what it is, and at the demanded pass rate where it is there today.
+    A higher threshold makes more trials fail, so it is raised only as far as the record's pass rate falls by at most
+    ``margin``, and not below the required pass rate if the record reaches it today.
     """
     record = as_baseline(record)
     measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
@@ -173,7 +173,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
 
 
 def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], float]:
-    """Return a function of criteria: the mean over the record's cases of their shares of passing trials."""
+    """Return a function of criteria that gives the mean over the record's cases of their share of passing trials."""
     cases = {}
     for case in cases_of(record.header):
         planned = plan.cases.get(case.id)
@@ -202,7 +202,7 @@ def _trials(record: Record, cases: Mapping[str, Case]) -> Mapping[str, Sequence[
 
 
 def _values(record: Record, criterion: Criterion) -> list[list[float]]:
-    """Return what the record's epochs measured of a criterion, case by case."""
+    """Return the values of a criterion in the record's epochs, case by case."""
     cases = {case.id: case for case in cases_of(record.header)}
     return [measured_values(trials, criterion) for trials in _trials(record, cases).values()]
 
@@ -224,8 +224,8 @@ def _threshold(
     criteria: Sequence[Criterion],
     holds: Callable[[Sequence[Criterion]], bool],
 ) -> Raised | str:
-    """Return the highest threshold up to ``room`` under which enough trials pass, or the reason why it stays, if
-    any."""
+    """Return the highest threshold up to ``room`` under which enough trials pass, or the reason it stays; empty if
+    there is nothing to say."""
     criterion, estimate = result.criterion, result.candidate
     least, step = criterion.threshold, criterion.scale.step
     if least is None or step is None or criterion.direction is Direction.LOWER:
@@ -255,7 +255,8 @@ def _threshold(
 
 
 def _rate(rate: Criterion, result: CriterionResult, room: float | None) -> Raised | str:
-    """Return the highest demand on the pass rate up to ``room``, or why it stays, if that is said."""
+    """Return the highest required pass rate up to ``room``, or the reason it stays; empty if there is nothing to
+    say."""
     top = _grid(room, Scale.BINARY.step)
     if rate.threshold is None or result.candidate is None:
         return ""
@@ -277,7 +278,7 @@ def _stays(criterion: Criterion, room: float | None) -> str:
 
 
 def _quantiles(result: CriterionResult) -> list[Raised]:
-    """Return limits of quantiles that can come down to the upper end of their interval, rounded up to two digits."""
+    """Return limits of quantiles that can be lowered to the upper end of their interval, rounded up to two digits."""
     criterion, found = result.criterion, []
     limits = dict(criterion.quantiles)
     for q, estimate in result.quantiles:
@@ -290,7 +291,7 @@ def _quantiles(result: CriterionResult) -> list[Raised]:
     return found
 
 
-# --- what is said and written ---------------------------------------------------------------------
+# --- text and edits -------------------------------------------------------------------------------
 
 
 def _told(proposal: Proposal) -> str:
@@ -310,7 +311,7 @@ def _told(proposal: Proposal) -> str:
 def _by_file(
     config: Config, plans: Sequence[Plan], proposals: Sequence[Proposal], suites: int
 ) -> list[tuple[Path, tuple[str, ...], list[Raised]]]:
-    """Return the edits of each file of criteria. One that several suites share gets what all of them support."""
+    """Return the edits of each file of criteria. A file shared by several suites gets only edits that all support."""
     by_file: dict[str, tuple[tuple[str, ...], list[Proposal]]] = {}
     for plan, proposal in zip(plans, proposals, strict=True):
         stated = stated_criteria(config, plan.suite)
@@ -318,12 +319,12 @@ def _by_file(
             keys = stated.place.keys if config.file.criteria is not None else ("criteria",)
             by_file.setdefault(stated.place.file, (keys, []))[1].append(proposal)
     if config.file.criteria is not None and len(plans) < suites:
-        return []  # they are shared with suites of which nothing is known here
+        return []  # they are shared with suites that are unknown here
     return [(Path(where), keys, _shared(found)) for where, (keys, found) in by_file.items()]
 
 
 def _shared(proposals: Sequence[Proposal]) -> list[Raised]:
-    """Return the least of what several suites support; nothing of what one of them does not."""
+    """Return the least strict value of each limit, if all suites support it."""
     by_limit: dict[tuple[str, str], list[Raised]] = {}
     for proposal in proposals:
         for one in proposal.raised:
@@ -337,10 +338,10 @@ def _shared(proposals: Sequence[Proposal]) -> list[Raised]:
 
 
 def _edit(path: Path, keys: tuple[str, ...], raised: Sequence[Raised], *, write: bool) -> str:
-    """Return the difference that the proposals make to a file, written where that is asked for.
+    """Return the diff of a file with the proposed limits; ``write`` also writes the file.
 
     Raises:
-        ConfigError: it is to be written, and cannot be edited in place.
+        ConfigError: the file should be written but cannot be edited in place.
     """
     if not raised:
         return ""
@@ -361,13 +362,13 @@ def _edit(path: Path, keys: tuple[str, ...], raised: Sequence[Raised], *, write:
 
 
 def _shown(line: str) -> str:
-    """Return a line of a difference for a terminal, with its indentation."""
+    """Return a line of a diff for a terminal, with its indentation."""
     mark, rest = line[:1], line[1:]
     return mark + " " * (len(rest) - len(rest.lstrip(" "))) + console(rest, 300)
 
 
 def _spelt(text: str, keys: tuple[str, ...], name: str, path: Path) -> str:
-    """Return a criterion's name as it is written: ADK-TS writes it in upper case."""
+    """Return a criterion's name as spelt in the file: ADK-TS uses upper case."""
     stated: Any = parse_document(text, str(path))
     for key in keys:
         stated = stated.get(key, {}) if isinstance(stated, dict) else {}
@@ -378,7 +379,7 @@ def _spelt(text: str, keys: tuple[str, ...], name: str, path: Path) -> str:
 
 
 def _only(text: str, new: str, edits: Sequence[Edit], where: str) -> bool:
-    """True if the new text says the same as the old one but for these numbers."""
+    """True if the new text differs from the old one only in these numbers."""
     expected, found = parse_document(text, where), parse_document(new, where)
     for edit in edits:
         inner: Any = expected
@@ -393,7 +394,7 @@ def _only(text: str, new: str, edits: Sequence[Edit], where: str) -> bool:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write the file whole or not at all. A link is refused: its target may be anything."""
+    """Write the file completely or not at all. Links are refused: their target could be anything."""
     if path.is_symlink():
         raise ConfigError("is a link", where=str(path), hint="name the file itself with --config")
     try:

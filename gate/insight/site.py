@@ -1,4 +1,4 @@
-"""Makes the dashboard of what a history found, and writes its files."""
+"""Makes the dashboard of a history and writes its files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gate.system.clock import now
 
 
 def commit_link(remote: str) -> str:
-    """Return where a host shows a commit, with ``{commit}`` in it; empty for a remote that is no known kind of host."""
+    """Return the host's URL of a commit, with ``{commit}`` as a placeholder; empty for an unknown kind of host."""
     found = _REMOTE.fullmatch(remote)
     if found is None:
         return ""
@@ -32,13 +32,13 @@ def write_site(found: Histories, folder: Path, *, link: str = "", commits: str =
     """Write the pages, badges and data into a folder, which may hold other files. Return the files written.
 
     Args:
-        found: what they show.
-        folder: made if it is missing.
+        found: the histories to show.
+        folder: created if missing.
         link: see `Shown.link`; an ``https:`` address, or a path relative to the pages.
         commits: see `Shown.commits`.
 
     Raises:
-        ConfigError: the link is of another scheme, or the folder leads through a link.
+        ConfigError: the link has another scheme, or the folder's path contains a symbolic link.
         MeasureError: a file cannot be written.
     """
     checked_link(link)

@@ -1,7 +1,8 @@
-"""Finds whether and when repeated measurements moved at once.
+"""Finds abrupt moves in repeated measurements.
 
-`largest_move` relabels the runs of each case: few runs of the same agent, which differ by their trials alone.
-`pieces` parts a long history of levels, in which whole runs differ by chance, into stretches that stay or go steadily.
+`largest_move` relabels the runs of each case: for a few runs of the same agent, which differ only by their trials.
+`pieces` divides a long history of levels, in which whole runs differ by chance, into stretches that are constant or
+follow a line.
 """
 
 from __future__ import annotations
@@ -16,37 +17,36 @@ from gate.statistics.intervals import squares, t_tail
 from gate.statistics.trend import FittedLine, Level, fitted
 
 LEAST_RUNS = 2
-"""Runs on either side of a point: a single odd run is not yet a move."""
+"""Minimum number of runs on either side of a point: a single odd run is not yet a move."""
 RELABELINGS = 999
 FIRST_RELABELINGS = 199
 FAR = 0.1
-"""Above this p the scan stops early, which can only keep it from finding a point."""
+"""Above this p-value the scan stops early, which can only make it miss a point."""
 
 Sums = Mapping[int, tuple[float, int]]
-"""The sum and number of one case's values, by run."""
+"""Sum and number of one case's values, by run."""
 
 
 class Move(Struct, frozen=True):
     """The point at which the values moved most."""
 
     run: int
-    """The first run after it."""
+    """The first run after the move."""
     change: float
-    """Mean over cases of their mean after it minus their mean before."""
+    """Mean over cases of the case's mean after the move minus its mean before."""
     p: float
-    """Two-sided, over all points: the share of relabellings that show as large a move anywhere."""
+    """Two-sided p-value over all points: the share of relabellings with at least as large a move anywhere."""
 
 
 def largest_move(cases: Sequence[Sums], runs: int, *, seed: str, level: float = 0.01) -> Move | None:
-    """The point with the largest standardised move, if its p is at most ``level``.
+    """Return the point with the largest standardised move if its p-value is at most ``level``, else None.
 
-    The runs of each case change places, whole: under "nothing moved" every order is as likely as any other, however
-    the trials of one run depend on one another. So P(found | nothing moved) is at most ``level``, given cases that vary
-    independently of one another.
+    Whole runs of each case change places: if nothing moved, every order is equally likely, however the trials within a
+    run depend on each other. So P(found | nothing moved) is at most ``level`` if cases vary independently.
 
     Args:
-        cases: of each case what each of its runs measured.
-        runs: how many runs there are, in the order of their time.
+        cases: per case, the sum and number of its values in each run.
+        runs: number of runs, in time order.
         seed: the same seed and sums give the same result.
     """
     centred = list(filter(None, map(_centred, cases)))
@@ -72,7 +72,7 @@ def largest_move(cases: Sequence[Sums], runs: int, *, seed: str, level: float = 
 
 
 def _centred(sums: Sums) -> list[tuple[int, float]]:
-    """Return each run's distance above the mean of its case, summed over its trials; empty if the case never varies."""
+    """Return each run's distance from the mean of its case, summed over its trials; empty if the case never varies."""
     trials = sum(n for _, n in sums.values())
     mean = sum(total for total, _ in sums.values()) / trials if trials else 0.0
     found = [(run, total - n * mean) for run, (total, n) in sorted(sums.items()) if n]
@@ -81,7 +81,7 @@ def _centred(sums: Sums) -> list[tuple[int, float]]:
 
 
 def _spread(centred: Sequence[Sequence[tuple[int, float]]], points: range) -> list[float]:
-    """The standard deviation of the sum after each point over all relabellings."""
+    """Return the standard deviation of the sum after each point over all relabellings."""
     variances = []
     for point in points:
         total = 0.0
@@ -98,7 +98,7 @@ def _scan(
     points: range,
     spread: Sequence[float],
 ) -> list[float]:
-    """For each point, the standardised sum of what lies after it, if each case's blocks stand in these slots."""
+    """Return for each point the standardised sum of the values after it, with each case's blocks in these slots."""
     by_run: dict[int, float] = {}
     for places, case in zip(slots, centred, strict=True):
         for place, (_, above) in zip(places, case, strict=True):
@@ -111,7 +111,7 @@ def _scan(
 
 
 def _change(cases: Sequence[Sums], point: int) -> float:
-    """Over the cases that were measured on both sides of the point."""
+    """Return the mean change over the cases measured on both sides of the point."""
     changes = []
     for sums in cases:
         before = _mean_of([one for run, one in sums.items() if run < point])
@@ -122,7 +122,7 @@ def _change(cases: Sequence[Sums], point: int) -> float:
 
 
 def _mean_of(sums: Sequence[tuple[float, int]]) -> float | None:
-    """Return the mean of values that are summed by run, or None if there are none."""
+    """Return the mean of values given as sums per run, or None if there are none."""
     n = sum([n for _, n in sums])
     return sum([total for total, n in sums if n]) / n if n else None
 
@@ -130,47 +130,48 @@ def _mean_of(sums: Sequence[tuple[float, int]]) -> float | None:
 # --- long histories -------------------------------------------------------------------------------
 
 LIKELIHOOD_95 = 7.35
-"""Most that twice the log likelihood of a point may lie below that of the best one, for 95 % of intervals to hold the
-true one: −2 ln(1 − √0.95) (Hansen 2000)."""
+"""Maximum distance of twice the log likelihood of a point from the best one's, so that 95 % of intervals hold the true
+point: −2 ln(1 − √0.95) (Hansen 2000)."""
 
 
 class Jump(Struct, frozen=True):
-    """Between two pieces: the levels moved at once."""
+    """An abrupt move between two pieces."""
 
     at: int
-    """The position of the first level after it."""
+    """Position of the first level after the move."""
     first: int
     """The 95 % interval of that position."""
     last: int
     change: float
     p: float
-    """Bound on the probability of a step this clear anywhere, if only runs differ, independently and normally."""
+    """Bound on the probability of so clear a step anywhere if only runs differ, independently and normally."""
 
 
 class Piece(Struct, frozen=True):
-    """Levels that stay, or go steadily up or down."""
+    """Levels that are constant, or rise or fall steadily."""
 
     start: int
     end: int
-    """The position after its last level."""
+    """Position after its last level."""
     line: FittedLine | None
-    """The line that it follows steadily; None if it stays."""
+    """The line that the levels follow; None if they are constant."""
     residual: float
 
 
 class Partition(Struct, frozen=True):
-    """A series of levels in pieces."""
+    """A series of levels, divided into pieces."""
 
     pieces: tuple[Piece, ...]
     steps: tuple[Jump, ...]
-    """One between any two pieces."""
+    """The steps, one between each two adjacent pieces."""
 
 
 def course(found: Sequence[Level], *, level: float) -> Partition:
-    """Parts levels where they moved at once, unless a straight line tells the same better.
+    """Divide levels into pieces at abrupt moves, unless a straight line describes them better.
 
-    The clearest point is taken first, then each side alone. A step counts if its p is at most ``level``. Of a stretch
-    with steps and a straight line through it, the one with the lower BIC stays: a slow decline is no staircase.
+    The clearest point comes first, then each side is searched separately. A step counts if its p-value is at most
+    ``level``. Between a stretch with steps and a straight line through it, the lower BIC wins: a slow decline is no
+    staircase.
     """
     values = [one.value for one in found]
     floor = math.fsum(one.variance for one in found) / len(found) if found else 0.0
@@ -192,7 +193,7 @@ def _parted(values: Sequence[float], start: int, end: int, floor: float, level: 
 
 
 def _goes(line: FittedLine, level: float) -> bool:
-    """True if its slope is more than chance; else a line explains nothing that was found."""
+    """True if the slope is more than chance; otherwise the line explains nothing."""
     low, high = line.interval(1 - level)
     return low > 0 or high < 0
 
@@ -208,12 +209,12 @@ def _parameters(found: Partition) -> int:
 
 
 def _criterion(residual: float, parameters: int, n: int, floor: float) -> float:
-    """BIC; a fit closer than chance allows is no better for it."""
+    """Return the BIC; a fit closer than chance allows does not lower it further."""
     return n * math.log(max(residual / n, floor, 1e-300)) + parameters * math.log(n)
 
 
 def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -> Jump | None:
-    """The point that leaves the least unexplained, with its interval."""
+    """Return the point that leaves the least variation unexplained, with its interval."""
     n = end - start
     points = range(start + LEAST_RUNS, end - LEAST_RUNS + 1)
     if not points:

@@ -1,4 +1,4 @@
-"""Finds whether losses are concentrated in a group of cases: two tests over all groups at once. Knows no agents."""
+"""Finds out if losses are concentrated in a group of cases: two tests over all groups at once. Knows no agents."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from msgspec import Struct
 from gate.statistics.intervals import squares
 
 STATED = 0.05
-"""In at most this share of the runs in which losses have nothing to do with groups any group is named."""
+"""Maximum share of runs in which any group is named although losses are unrelated to groups."""
 LEVEL = 0.03
-"""The level that the tests are held to, below the stated one: exact only if the spread of losses is alike in all
-groups."""
+"""Level of the tests, below the stated one: they are exact only if the spread of losses is the same in all groups."""
 PERMUTATIONS = 999
 MOST_NAMED = 3
 LEAST = 3
-"""Cases that a group has at least, and that are outside of it."""
+"""Minimum number of cases inside a group, and of cases outside it."""
 LEAST_LOST = 2
-"""Cases of a group that is named, of which the loss is; one alone is no matter of a group."""
+"""Minimum number of cases with a loss in a named group: a single case does not make it a matter of the group."""
 
 
 class Named(Struct, frozen=True):
     """A group that lost more than the rest."""
 
     group: int
-    """Its position."""
+    """Position of the group."""
     p: float
-    """Adjusted for all groups that were left to be named."""
+    """The p-value, adjusted for all groups that could still be named."""
 
 
 def concentrated(
     losses: Sequence[float], groups: Sequence[frozenset[int]], chance: Sequence[Sequence[float]], *, seed: str
 ) -> list[Named]:
-    """The groups whose members lost more than the rest: the clearest, then the next without the members of the first.
+    """Return the groups whose members lost more than the rest: the clearest, then the next without its members, and so
+    on.
 
-    The statistic is Welch's t of a group's mean loss against the mean of all others, its variances shrunk by one
-    observation towards the common one; the largest over all groups is compared with what it is under permutations of
-    the losses (Westfall & Young 1993). That is exact where losses are exchangeable, and the studentized statistic keeps
-    it close where the spread differs between groups (Chung & Romano 2013). A few flaky cases that share a tag can
-    still differ from steady ones by luck alone, so the group must have lost by itself, too: more than its trials do
-    under a relabelling within its cases, at a level divided by the number of groups. Groups may overlap and nest: what
-    a group shares with one already named does not count for it.
+    The statistic is Welch's t of a group's mean loss against the mean of all others, with variances shrunk by one
+    observation towards the common one; the largest over all groups is compared with its distribution under permutations
+    of the losses (Westfall & Young 1993). That is exact if losses are exchangeable, and the studentised statistic keeps
+    it close if the spread differs between groups (Chung & Romano 2013). A few flaky cases that share a tag can still
+    differ from steady ones by chance alone, so the group must also have lost by itself: more than its trials do under
+    relabellings within its cases, at a level divided by the number of groups. Groups may overlap and nest: cases shared
+    with a group that is already named do not count.
 
     Args:
-        losses: of each case; above 0: worse than before.
+        losses: per case; above 0 means worse than before.
         groups: the positions of each group's members; of equal groups the first is named.
-        chance: of each case, equally likely losses if nothing had changed: those of its trials under relabelling.
+        chance: per case, equally likely losses if nothing had changed: those of its trials under relabelling.
         seed: the same seed and losses give the same result.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
@@ -65,12 +65,12 @@ def concentrated(
 
 
 class _Groups(Struct, frozen=True):
-    """The groups that may be named, over the cases that are left."""
+    """The groups that may be named, over the remaining cases."""
 
     names: Sequence[int]
     sizes: Sequence[int]
     of: Sequence[Sequence[int]]
-    """Place of a case among those left → the groups that it is in, by their place in ``names``."""
+    """Position of a remaining case → positions in ``names`` of its groups."""
 
 
 def _clearest(
@@ -105,7 +105,7 @@ def _clearest(
 def _lost_itself(
     losses: Sequence[float], members: Sequence[int], chance: Sequence[Sequence[float]], level: float, rng: Random
 ) -> bool:
-    """True if the members lost more than unchanged cases do, and not one of them alone."""
+    """True if the members lost more than unchanged cases would, and more than one of them did."""
     if sum(losses[position] > 0 for position in members) < LEAST_LOST:
         return False
     draws = max(PERMUTATIONS, math.ceil(2 / level))
@@ -117,7 +117,7 @@ def _lost_itself(
 
 
 def _groups(groups: Sequence[frozenset[int]], left: Sequence[int]) -> _Groups:
-    """Groups that are large enough, whatever they lost; each set of members once."""
+    """Return the groups that are large enough, whatever they lost; each set of members once."""
     place_of = {position: place for place, position in enumerate(left)}
     names: list[int] = []
     sizes: list[int] = []
@@ -138,7 +138,7 @@ def _groups(groups: Sequence[frozenset[int]], left: Sequence[int]) -> _Groups:
 def _statistics(
     known: _Groups, moved: Sequence[tuple[int, float]], totals: tuple[float, float], n: int, spread: float
 ) -> list[float]:
-    """Welch's t of each group against the rest; ``moved``: the cases whose loss is not zero."""
+    """Return Welch's t of each group against the rest; ``moved``: the cases with a non-zero loss."""
     sums, squares = [0.0] * len(known.names), [0.0] * len(known.names)
     for place, value in moved:
         for group in known.of[place]:
@@ -153,6 +153,6 @@ def _statistics(
 
 
 def _moments(total: float, square: float, n: int, spread: float) -> tuple[float, float]:
-    """Mean and variance; the variance adds one observation at the average distance from the mean."""
+    """Return mean and variance; the variance includes one added observation at the average distance from the mean."""
     mean = total / n
     return mean, (max(0.0, square - n * mean * mean) + spread) / n

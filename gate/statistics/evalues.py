@@ -1,4 +1,4 @@
-"""E-values: evidence that a case or a suite got worse, valid at any time of looking."""
+"""E-values: evidence that a case or a suite got worse, valid whenever it is looked at."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gate.statistics.intervals import log_beta, log_likelihood
 # --- e-values -------------------------------------------------------------------------------------
 
 BROKEN_FRACTIONS = ((0.4, 1, 0.0), (0.2, 2, 0.0), (0.2, 0, 0.05), (0.2, 0, 0.15))
-"""The mixture over the share of broken cases: (weight, cases of N, share); the share is cases / N + share."""
+"""The mixture over the share of broken cases: (weight, cases, share), for a broken share of cases / N + share."""
 ONE_ALONE = 0.6
 """Weight of "exactly one case broke, any of them" if cases may share the same environment."""
 MORE_THAN_ONE = ((0.1, 2, 0.0), (0.15, 0, 0.05), (0.15, 0, 0.15))
@@ -20,12 +20,11 @@ MORE_THAN_ONE = ((0.1, 2, 0.0), (0.15, 0, 0.05), (0.15, 0, 0.15))
 
 @cache
 def case_log_e(passed_before: int, before: int, passed_now: int, now: int) -> float:
-    """log of the evidence that a case passes less often than it did, by universal inference.
+    """Return the log evidence that a case passes less often than before, by universal inference.
 
-    Numerator: beta-binomial marginals, baseline Beta(5, ½), candidate 0.8·Beta(0.15, 5) + 0.2·Beta(2, 2).
-    Denominator: the maximum likelihood under "no worse" (p_now ≥ p_before). Under "no worse" it is at most a
-    non-negative martingale that starts at 1, over any order in which the trials of either side are run
-    (Wasserman, Ramdas & Balakrishnan 2020).
+    Numerator: beta-binomial marginals, baseline Beta(5, ½), candidate 0.8·Beta(0.15, 5) + 0.2·Beta(2, 2). Denominator:
+    the maximum likelihood under "no worse" (p_now ≥ p_before). Under "no worse" the ratio is at most a non-negative
+    martingale that starts at 1, for any order of the trials of both sides (Wasserman, Ramdas & Balakrishnan 2020).
 
     Args:
         passed_before: passed trials at the baseline, of ``before``.
@@ -46,15 +45,16 @@ def case_log_e(passed_before: int, before: int, passed_now: int, now: int) -> fl
 
 
 def log_marginal_of(passed_before: int, before: int, passed_now: int, now: int) -> float:
-    """log-probability of the outcomes of a case that broke: the numerator of its e-value."""
+    """Return the log probability of the outcomes of a case that broke: the numerator of its e-value."""
     gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
     return _log_marginal(passed_before, before, 5, 0.5) + math.log(0.8 * math.exp(gone) + 0.2 * math.exp(half))
 
 
 def log_break_ratio(passed_before: int, before: int, passed_now: int, now: int) -> float:
-    """log of how much likelier the outcomes are if the case broke than if it is unchanged, with the rates' priors.
+    """Return the log likelihood ratio of the outcomes: the case broke against it is unchanged, with the rates' priors.
 
-    Gone and half as often, in shares of .3 and .7. It orders outcomes in exact tests, and is no evidence by itself.
+    A broken case has a rate near zero or around one half, with weights 0.3 and 0.7. The ratio orders outcomes in exact
+    tests and is no evidence by itself.
     """
     gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
     broke = _log_marginal(passed_before, before, 5, 0.5) + math.log(0.3 * math.exp(gone) + 0.7 * math.exp(half))
@@ -62,19 +62,19 @@ def log_break_ratio(passed_before: int, before: int, passed_now: int, now: int) 
 
 
 def _log_marginal(successes: int, n: int, a: float, b: float) -> float:
-    """log-probability of one sequence of outcomes whose rate has a Beta(a, b) law."""
+    """Return the log probability of one sequence of outcomes whose rate has a Beta(a, b) law."""
     return log_beta(a + successes, b + n - successes) - log_beta(a, b)
 
 
 def suite_e(log_es: Sequence[float], *, recorded: bool = False) -> float:
-    """Evidence that some cases of a suite are broken: the mixture over the broken share π of Π(1 + π(eᵢ − 1)).
+    """Return the evidence that some cases of a suite broke: the mixture over the broken share π of Π(1 + π(eᵢ − 1)).
 
-    An e-process, since the cases are independent: it may be looked at after every trial. Infinite if it overflows.
+    It is an e-process, since the cases are independent: it may be looked at after every trial. Infinite on overflow.
 
     Args:
-        recorded: whether the baseline was recorded, which is known before anything is run. The mixture then has the
-            mean of the e-values in it, which is an e-process under any dependence: one case broke, and that the others
-            pass says nothing against it.
+        recorded: True if the baseline was recorded, which is known before anything runs. The mixture then includes the
+        mean of the e-values, which is an e-process under any dependence: one case broke, and passes of the others are
+        no evidence against that.
     """
     n = len(log_es)
     if not n:
@@ -92,8 +92,8 @@ FALSE_DISCOVERY = 0.10
 
 
 def e_bh(log_es: Sequence[float]) -> list[int]:
-    """Return the indices that Benjamini–Hochberg on e-values names: a share of at most `FALSE_DISCOVERY` of them is
-    named wrongly, under any dependence.
+    """Return the indices named by Benjamini–Hochberg on e-values: at most a share `FALSE_DISCOVERY` of them is wrong,
+    under any dependence.
 
     Source: Wang & Ramdas 2022.
     """

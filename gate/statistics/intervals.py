@@ -13,9 +13,9 @@ from statistics import NormalDist, stdev
 
 
 def mean(values: Sequence[float]) -> float:
-    """The float nearest to the exact mean, as `statistics.mean` gives it at twenty times the cost, in any order.
+    """Return the float nearest to the exact mean, like `statistics.mean` at a twentieth of the cost, in any order.
 
-    So three scores of 0.7 have the mean 0.7: the sum, itself rounded, divided by three is less.
+    So three scores of 0.7 have the mean 0.7: dividing their rounded sum by three gives less.
     """
     n = len(values)
     if n == 1:
@@ -32,9 +32,9 @@ def mean(values: Sequence[float]) -> float:
 
 
 def deviation(values: Sequence[float], middle: float | None = None) -> float | None:
-    """The sample standard deviation, √(Σ(x − x̄)² / (n − 1)); None for fewer than two values.
+    """Return the sample standard deviation, √(Σ(x − x̄)² / (n − 1)); None for fewer than two values.
 
-    ``middle``: their mean, where it is known already.
+    ``middle``: the mean, if already known.
     """
     if len(values) < 2:
         return None
@@ -44,25 +44,25 @@ def deviation(values: Sequence[float], middle: float | None = None) -> float | N
 
 
 def log_beta(a: float, b: float) -> float:
-    """log B(a, b)."""
+    """Return log B(a, b)."""
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 def log_power(share: float, count: int) -> float:
-    """Return the log of a share to the power of a count, which is 0 for none."""
+    """Return the log of a share to the power of a count; 0 for a count of 0."""
     if not count:
         return 0.0
     return count * math.log(share) if share > 0 else -math.inf
 
 
 def log_likelihood(*counts: int) -> float:
-    """Return the largest log-likelihood that any shares give to one sequence of outcomes with these counts."""
+    """Return the maximum log-likelihood, over all shares, of one sequence of outcomes with these counts."""
     n = sum(counts)
     return sum([log_power(count / n, count) for count in counts if count])
 
 
 def squares(values: Sequence[float]) -> float:
-    """Return the sum of squares around the mean; `statistics.variance` is exact, and thirty times as slow."""
+    """Return the sum of squares around the mean; `statistics.variance` is exact but thirty times as slow."""
     if not values:
         return 0.0
     centre = math.fsum(values) / len(values)
@@ -70,7 +70,7 @@ def squares(values: Sequence[float]) -> float:
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by Lentz's continued fraction (DLMF 8.17.22)."""
+    """Return the regularised incomplete beta function I_x(a, b), by Lentz's continued fraction (DLMF 8.17.22)."""
     if x <= 0:
         return 0.0
     if x >= 1:
@@ -101,7 +101,7 @@ def _away_from_zero(value: float, tiny: float) -> float:
 
 @cache
 def beta_quantile(p: float, a: float, b: float) -> float:
-    """The x with I_x(a, b) = p, by bisection."""
+    """Return the x with I_x(a, b) = p, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(200):
         middle = (low + high) / 2
@@ -116,7 +116,7 @@ def beta_quantile(p: float, a: float, b: float) -> float:
 
 @cache
 def t_quantile(p: float, df: float) -> float:
-    """Student's t quantile, from the beta quantile: t² / (df + t²) has a Beta(½, df/2) law."""
+    """Return Student's t quantile from the beta quantile: t² / (df + t²) has a Beta(½, df/2) law."""
     if p == 0.5:
         return 0.0
     if p < 0.5:
@@ -126,19 +126,19 @@ def t_quantile(p: float, df: float) -> float:
 
 
 def t_tail(t: float, df: float) -> float:
-    """P(T > t) of Student's t, for t ≥ 0."""
+    """Return P(T > t) for Student's t, t ≥ 0."""
     return beta_cdf(df / (df + t * t), df / 2, 0.5) / 2
 
 
 def binomial_at_least(k: int, n: int, p: float) -> float:
-    """P(X ≥ k) for X ~ Bin(n, p)."""
+    """Return P(X ≥ k) for X ~ Bin(n, p)."""
     if k <= 0:
         return 1.0
     return 0.0 if k > n else beta_cdf(p, k, n - k + 1)
 
 
 def fisher_less(passed_now: int, now: int, passed_before: int, before: int) -> float:
-    """Fisher's one-sided p: the probability of this few passes now, or fewer, if both samples share one rate."""
+    """Return Fisher's one-sided p: the probability of this few passes now, or fewer, if both samples share one rate."""
     passes, total = passed_now + passed_before, now + before
     fewest = max(0, passes - before)
     ways = sum(math.comb(passes, k) * math.comb(total - passes, now - k) for k in range(fewest, passed_now + 1))
@@ -146,9 +146,9 @@ def fisher_less(passed_now: int, now: int, passed_before: int, before: int) -> f
 
 
 def stratified_fisher_less(strata: Iterable[tuple[int, int, int, int]]) -> float:
-    """Return the probability of this few passes now in all, or fewer, over strata that each have a rate of their own.
+    """Return the probability of this few passes now in total, or fewer, if both samples share one rate per stratum.
 
-    ``strata``: the arguments of `fisher_less`. The distribution is that of a sum of independent hypergeometric ones.
+    ``strata``: arguments of `fisher_less`. The distribution is that of a sum of independent hypergeometric ones.
     """
     chances, seen = [1.0], 0
     for passed_now, now, passed_before, before in strata:
@@ -167,7 +167,7 @@ def stratified_fisher_less(strata: Iterable[tuple[int, int, int, int]]) -> float
 
 
 def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval of a share (Wilson 1927); (0, 1) for n = 0."""
+    """Return Wilson's score interval of a share (Wilson 1927); (0, 1) for n = 0."""
     if n == 0:
         return 0.0, 1.0
     z = NormalDist().inv_cdf((1 + level) / 2)
@@ -178,23 +178,24 @@ def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]
 
 
 def all_pass(passed: int, trials: int, k: int) -> float:
-    """The probability that k trials all pass (pass^k), without bias: C(passed, k) / C(trials, k) (Yao et al. 2024)."""
+    """Return the unbiased estimate of the probability that k trials all pass (pass^k): C(passed, k) / C(trials, k) (Yao
+    et al. 2024)."""
     return math.comb(passed, k) / math.comb(trials, k)
 
 
 def share_upper_bound(successes: int, n: int, error: float) -> float:
-    """One-sided Clopper–Pearson upper bound of a share, 0–1, missed with probability at most ``error``.
+    """Return the one-sided Clopper–Pearson upper bound of a share, 0–1, with error at most ``error``.
 
-    Also valid if the n trials have different rates and the mean rate is bounded (Hoeffding 1956, Theorem 4).
+    Also valid as a bound of the mean rate if the n trials have different rates (Hoeffding 1956, Theorem 4).
     """
     return 1.0 if successes >= n else beta_quantile(1 - error, successes + 1, n - successes)
 
 
 def bounded_upper_bound(mean: float, n: int, error: float) -> float:
-    """Upper bound of the mean of n independent values in 0–1, missed with probability at most ``error``.
+    """Return an upper bound of the mean of n independent values in 0–1, with error at most ``error``.
 
-    Chernoff's bound: the largest m ≥ mean with n · KL(mean ‖ m) ≤ ln(1 / error). The values may have different
-    laws (Hoeffding 1963, Theorem 1).
+    Chernoff's bound: the largest m ≥ mean with n · KL(mean ‖ m) ≤ ln(1 / error). The values may have different laws
+    (Hoeffding 1963, Theorem 1).
     """
     mean = min(1.0, max(0.0, mean))
     most = math.log(1 / error) / n
@@ -209,7 +210,7 @@ def bounded_upper_bound(mean: float, n: int, error: float) -> float:
 
 
 def _divergence(p: float, q: float) -> float:
-    """Return Kullback and Leibler's divergence of two shares."""
+    """Return the Kullback–Leibler divergence of two shares."""
     found = 0.0
     for own, other in ((p, q), (1 - p, 1 - q)):
         if own > 0:
@@ -218,7 +219,7 @@ def _divergence(p: float, q: float) -> float:
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Student's interval of a mean; (-inf, inf) for fewer than two values."""
+    """Return Student's interval of a mean; (-inf, inf) for fewer than two values."""
     if len(values) < 2:
         return -math.inf, math.inf
     half = t_quantile((1 + level) / 2, len(values) - 1) * stdev(values) / math.sqrt(len(values))
@@ -227,7 +228,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, 
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """The smallest value with at least the share ``q`` of the values at or below it."""
+    """Return the smallest value such that at least the share ``q`` of the values is at or below it."""
     return sorted(values)[max(0, math.ceil(q * len(values) - 1e-9) - 1)]
 
 
@@ -237,7 +238,7 @@ def quantile_interval(values: Sequence[float], q: float) -> tuple[float, float]:
     ordered, n, tail = sorted(values), len(values), (1 - 0.95) / 2
     low, high = -math.inf, math.inf
     for rank, value in enumerate(ordered, start=1):
-        below = 1 - binomial_at_least(rank, n, q)  # P(fewer than so many values lie under the quantile)
+        below = 1 - binomial_at_least(rank, n, q)  # P(fewer values lie below the quantile)
         if below <= tail:
             low = value
         if 1 - below <= tail and high == math.inf:
@@ -245,19 +246,19 @@ def quantile_interval(values: Sequence[float], q: float) -> tuple[float, float]:
     return low, high
 
 
-# --- the paired change and what could be seen of it -----------------------------------------------
+# --- the paired change and its detectable size ----------------------------------------------------
 
 
 def paired_change(
     differences: Sequence[float], *, level: float = 0.9, extra_variance: float = 0.0
 ) -> tuple[float, float, float]:
-    """Mean of the cases' differences with Student's interval.
+    """Return the mean of the cases' differences with Student's interval.
 
     Args:
         differences: candidate minus baseline, one mean per case, in the metric's unit.
         level: two-sided, 0–1.
-        extra_variance: added to the variance of the mean: ½(1/kb + 1/kc)/N² keeps the interval of a binary metric
-            open if no case happened to differ.
+        extra_variance: added to the variance of the mean: ½(1/kb + 1/kc)/N² keeps the interval of a binary metric from
+        collapsing if no case happened to differ.
 
     Returns:
         (mean, low, high); for a single case the ends are infinite.
@@ -271,19 +272,19 @@ def paired_change(
 
 
 EARLY = 1 - 0.05 / 1.5
-"""Level of a single look of which 95 % is left where a good look ends a schedule of at most three early; simulated."""
+"""Level of a single look that leaves 95 % if a good look may end a schedule of at most three early; simulated."""
 
 
 def excluded_change(differences: Sequence[float], *, trials: float, worst: float, extra_variance: float = 0.0) -> float:
-    """The change that a mean is above with 95 % confidence: Student's bound with one more case that fell.
+    """Return the change that a mean exceeds with 95 % confidence: Student's bound with one more case that fell.
 
-    Steady cases hide their failures: where none was seen, the spread of the differences is no measure of what can be
-    missed. So one more case is counted, in which one trial fell as far as a trial can.
+    Steady cases hide their failures: without any failure, the spread of the differences does not show what could be
+    missed. So one more case is counted, in which one trial fell as far as possible.
 
     Args:
         differences: candidate minus baseline, one mean per case.
-        trials: the candidate's trials of a case.
-        worst: how far a single trial can fall, at most 0.
+        trials: the candidate's trials per case.
+        worst: the largest possible fall of a single trial, at most 0.
         extra_variance: as for `paired_change`.
     """
     more = [*differences, worst / trials]
@@ -294,7 +295,8 @@ def excluded_change(differences: Sequence[float], *, trials: float, worst: float
 
 
 def detectable_rate_drop(within_sd: float, cases: int, baseline_trials: float, trials: float) -> float:
-    """`detectable_drop` of a rate: a steady case that drops by d gains the spread √(d(1 − d)), which counts too.
+    """Return `detectable_drop` for a rate: a steady case that drops by d adds the spread √(d(1 − d)), which also
+    counts.
 
     An approximation for one look at a drop that all cases share; `gate power` simulates the whole rule.
     """
@@ -304,7 +306,7 @@ def detectable_rate_drop(within_sd: float, cases: int, baseline_trials: float, t
 
 
 def detectable_drop(within_sd: float, cases: int, baseline_trials: float, trials: float) -> float:
-    """The drop of a mean that is found with about 80 % power: 3.35 · σ_w · √((1/kb + 1/k)/N).
+    """Return the drop of a mean that is found with about 80 % power: 3.35 · σ_w · √((1/kb + 1/k)/N).
 
     3.35 = z(0.994) + z(0.8): one look at its share of the error budget (Miller 2024, section 5).
 

@@ -1,4 +1,4 @@
-"""Evidence that a case got worse where some of its trials share their random part with trials of the baseline."""
+"""Evidence that a case got worse if some of its trials share their randomness with trials of the baseline."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Coupled(Struct, frozen=True):
 
 @cache
 def coupled_log_e(pairs: Coupled, passed_before: int, before: int, passed_now: int, now: int) -> float:
-    """log of the evidence that a case passes less often than it did, by universal inference over coupled pairs.
+    """Return the log evidence that a case passes less often than before, by universal inference over coupled pairs.
 
     The numerator is that of `case_log_e`. The denominator is the largest likelihood under "no worse" (p_now ≥ p_before)
-    of *any* joint law of a pair, so nothing is assumed of how strongly the two trials depend on each other. Without
-    pairs it is `case_log_e` itself.
+    for *any* joint law of a pair, so no assumption is made about how the two trials depend on each other. Without pairs
+    the result is that of `case_log_e`.
 
     Args:
         pairs: the coupled trials.
@@ -60,14 +60,14 @@ def coupled_log_e(pairs: Coupled, passed_before: int, before: int, passed_now: i
     t = _best_t(pairs, p)
     if discordant and t > 0:
         slope += (pairs.now_only - pairs.before_only) / t
-    if slope > 0:  # the largest lies inside "no worse": bounded by each part's own
+    if slope > 0:  # the maximum lies inside "no worse": bounded by each part's own
         value = log_likelihood(pairs.both, pairs.before_only, pairs.now_only, pairs.neither)
         value = value + log_likelihood(s_now, f_now) + log_likelihood(s_before, f_before)
     return log_marginal_of(passed_before, before, passed_now, now) - value
 
 
 def _largest_on_edge(pairs: Coupled, successes: int, failures: int) -> tuple[float, float]:
-    """The largest log-likelihood where both sides pass equally often, and that rate; concave in the rate."""
+    """Return the largest log-likelihood if both sides pass equally often, and that rate; it is concave in the rate."""
 
     def at(p: float) -> float:
         t = _best_t(pairs, p)
@@ -95,7 +95,7 @@ def _largest_on_edge(pairs: Coupled, successes: int, failures: int) -> tuple[flo
 
 
 def _best_t(pairs: Coupled, p: float) -> float:
-    """The likeliest probability of "only the one passed" and of "only the other", given the rate of both sides.
+    """Return the likeliest probability that only one given side of a pair passes, for equal rates of both sides.
 
     It solves D/t = both/(p − t) + neither/(1 − p − t), a quadratic equation in t.
     """

@@ -20,50 +20,49 @@ from gate.statistics.shift import Prior, fit_prior, log_shift_ratio
 # --- permutation ----------------------------------------------------------------------------------
 
 Row = Sequence[float | None]
-"""The values of one trial, one per metric, larger is better; None if it was not measured."""
+"""The values of one trial, one per metric; larger is better; None if not measured."""
 
 Links = Sequence[tuple[int, int]]
-"""Positions of coupled trials, in ``now`` and in ``before``; each stands in one pair at most."""
+"""Positions of coupled trials in ``now`` and in ``before``; each is in at most one pair."""
 
 FIRST_RELABELINGS = 500
-"""Relabelings after which a test that is far from significant stops."""
+"""Number of relabellings after which a test that is far from significant stops."""
 RELABELINGS = 4000
 MOST_RELABELINGS = 40_000
 MOST_DRAWS = 20_000_000
-"""Relabelings times cases, beyond the first RELABELINGS: bounds the time of a large suite."""
+"""Maximum of relabellings times cases beyond the first RELABELINGS: limits the time for a large suite."""
 FINE = 10
-"""Relabelings that each statistic should have beyond the level, or p is too coarse to fall below it."""
+"""Minimum number of relabellings beyond the level for each statistic, or p is too coarse to fall below it."""
 _EXACT = 500
-"""A case with at most this many labellings of its trials is enumerated; for any other, this many are drawn."""
+"""A case with at most this many labellings of its trials is enumerated; for others this many are drawn."""
 _UNIT = 1 << 30
 _LANE = 96
 _WIDTH = 3
-"""Lanes of a metric; the third is empty where it is not of zeros and ones."""
+"""Number of lanes per metric; the third is empty unless the metric consists of zeros and ones."""
 _MASK = (1 << _LANE) - 1
 
 
 class ComparedTrials(Struct, frozen=True):
-    """The trials of a case that are compared."""
+    """The trials of one case that are compared."""
 
     now: Sequence[Row]
-    """The candidate's."""
+    """Trials of the candidate."""
     before: Sequence[Row]
-    """The baseline's."""
+    """Trials of the baseline."""
     links: Links = ()
-    """The coupled trials, which share their random part: such a pair changes labels within itself alone."""
+    """The coupled trials, which share their randomness: the labels of a pair are only exchanged with each other."""
     held: Sequence[Row] = ()
-    """Further trials whose labels stay, so that "unchanged" says nothing of them. They only tell the statistics which
-    cases are steady, and may be of another day."""
+    """Further trials whose labels stay fixed, so that "unchanged" says nothing about them. They only show which cases
+    are steady, and may be from another day."""
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The trials of both sides, and those whose labels stay."""
+        """The trials of both sides and those with fixed labels."""
         return (*self.now, *self.before, *self.held)
 
 
 class JointTest(Struct, frozen=True):
-    """A test of whether candidate trials are worse than baseline trials of the same cases, over several metrics at
-    once."""
+    """A test for candidate trials being worse than baseline trials of the same cases, over several metrics at once."""
 
     p: float
     metrics: tuple[MetricTest, ...]
@@ -78,23 +77,24 @@ def joint_permutation(
     level: float = 0.02,
     fineness: int = FINE,
 ) -> JointTest:
-    """Westfall–Young min-p over several statistics a metric: the mean drop, and one that a few large drops move most.
+    """Run the Westfall–Young min-p test over several statistics per metric: the mean drop, and one for a few large
+    drops.
 
-    The latter is Σ max(0, B̄ − C̄)³, and for a metric of zeros and ones the evidence that a tenth of the cases broke,
-    Σ log(0.9 + 0.1·LRᵢ). Zeros and ones have a third, the likelihood ratio of a drop that all cases share: it weighs a
-    failure by how steady such cases are, where the mean counts all alike. Its prior is fitted to the totals of the
-    cases, which no relabelling changes, so it is one fixed statistic, however well it fits.
+    The latter is Σ max(0, B̄ − C̄)³, or for a metric of zeros and ones the evidence that a tenth of the cases broke, Σ
+    log(0.9 + 0.1·LRᵢ). Zeros and ones have a third statistic, the likelihood ratio of a drop that all cases share: it
+    weighs a failure by how steady such cases are, while the mean counts all alike. Its prior is fitted to the totals of
+    the cases, which no relabelling changes, so it is one fixed statistic, however well it fits.
 
-    Inside a case the trials are relabelled, all metrics of a trial together; "unchanged" makes every labelling equally
-    likely, so P(p ≤ x) ≤ x regardless of the metrics' laws and dependence. A metric with no value on one side adds
-    nothing to that labelling. Stops early where p is far above the level that is tested. Source: Westfall & Young 1993.
+    Within each case the trials are relabelled, with all metrics of a trial together; "unchanged" makes every labelling
+    equally likely, so P(p ≤ x) ≤ x whatever the metrics' laws and dependence. A metric without values on one side adds
+    nothing to that labelling. Stops early if p is far above the tested level. Source: Westfall & Young 1993.
 
     Args:
         cases: the trials of each case.
-        metrics: how many values each trial has; larger is better.
+        metrics: number of values per trial; larger is better.
         seed: the same seed and trials give the same result.
-        level: the p-value from which on the caller rejects; the smaller, the more relabelings.
-        fineness: less is quicker and coarser; a simulation of many tests needs no more.
+        level: the p-value at or below which the caller rejects; the smaller, the more relabellings.
+        fineness: lower is faster and coarser; a simulation of many tests needs no more.
 
     Returns:
         The p-value of the smallest p among all statistics, and those of each metric.
@@ -124,23 +124,23 @@ def joint_permutation(
 
 
 def _enough(level: float, binary: Sequence[bool], cases: int, fineness: int) -> int:
-    """Relabelings that resolve the level, each statistic having its share of it, as far as time allows."""
-    statistics = 2 * len(binary) + sum(binary)  # a metric of zeros and ones has a third
+    """Return the number of relabellings that resolve the level, divided among the statistics, within the time limit."""
+    statistics = 2 * len(binary) + sum(binary)  # a metric of zeros and ones has a third statistic
     wanted = math.ceil(fineness * statistics / level)
     return min(wanted, MOST_RELABELINGS, MOST_DRAWS // cases)
 
 
 def _is_clear(result: JointTest, level: float, second: int) -> bool:
-    """True if more relabelings would not change what p is compared with.
+    """True if more relabellings would not change the comparison of p with the level.
 
-    It goes on only below a bound, which falls from step to step: so P(p ≤ x) ≤ x holds for every x, and not only for
-    the level.
+    Relabelling only goes on below a bound, which falls from step to step: so P(p ≤ x) ≤ x holds for every x, not only
+    for the level.
     """
     return result.p > (3 * level if result.relabelings >= second else max(0.1, 5 * level))
 
 
 def _tables(cases: Sequence[ComparedTrials], priors: Sequence[Prior | None], rng: Random) -> Iterator[list[int]]:
-    """The labellings of each case that has any; those of equal cases are made once, unless they are drawn."""
+    """Yield the labellings of each case that has any; equal cases share them unless they are drawn."""
     made: dict[tuple[int, int, tuple[tuple[int, int], ...], tuple[Row, ...]], list[int] | None] = {}
     for case in cases:
         key = len(case.now), len(case.held), tuple(case.links), tuple(map(tuple, case.rows))
@@ -152,7 +152,8 @@ def _tables(cases: Sequence[ComparedTrials], priors: Sequence[Prior | None], rng
 
 
 def _prior(cases: Sequence[ComparedTrials], m: int) -> Prior:
-    """The law of the cases' pass rates in metric ``m``, fitted to what no relabelling changes."""
+    """Return the distribution of the cases' pass rates in metric ``m``, fitted to totals that no relabelling
+    changes."""
     totals: Counter[tuple[int, int]] = Counter()
     for case in cases:
         values = [row[m] for row in case.rows if row[m] is not None]
@@ -161,7 +162,8 @@ def _prior(cases: Sequence[ComparedTrials], m: int) -> Prior:
 
 
 def _draws(rng: Random, table: list[int], count: int) -> Iterator[int]:
-    """``count`` entries at random, three times as fast as `Random.choices`: one byte each, unfair bytes thrown away."""
+    """Yield ``count`` random entries, three times as fast as `Random.choices`: one byte each, rejecting unfair
+    bytes."""
     size = len(table)
     if size > 256:
         return iter(rng.choices(table, k=count))
@@ -174,10 +176,10 @@ def _draws(rng: Random, table: list[int], count: int) -> Iterator[int]:
 
 
 def _labellings(case: ComparedTrials, priors: Sequence[Prior | None], rng: Random) -> list[int] | None:
-    """For each way to call ``len(now)`` of the trials the candidate's: all statistics, packed into one integer.
+    """Return all statistics, packed into one integer, for each way to label ``len(now)`` trials as the candidate's.
 
-    The first is the labelling that was observed. Integers keep ties exact and add up as fast as one number.
-    None if no labelling differs from another.
+    The first is the observed labelling. Integers keep ties exact and add up as fast as a single number. None if all
+    labellings are equal.
     """
     rows, k = [*case.now, *case.before], len(case.now)
     ways = _ways(rows, k, case.links, rng) if case.now and case.before else ()
@@ -192,9 +194,9 @@ def _labellings(case: ComparedTrials, priors: Sequence[Prior | None], rng: Rando
 def _ways(rows: Sequence[Row], k: int, links: Links, rng: Random) -> Sequence[Sequence[int]]:
     """Return the ways to choose the candidate's trials, the observed one first.
 
-    Labels are exchanged only among trials that lack the same values: what could not be measured may differ between the
-    sides (a judge that is down today), and must not look like a difference between the agents. If there are too many
-    ways, a random set that includes the observed one stands for all: given the set, that is as likely as any other.
+    Labels are exchanged only among trials that lack the same values: which values could not be measured may differ
+    between the sides (a judge that is down today), and must not look like a difference between the agents. If there are
+    too many ways, a random set including the observed one represents all: given the set, each is equally likely.
     """
     pair_of = {}
     for pair, (here, there) in enumerate(links, 1):
@@ -217,7 +219,7 @@ def _ways(rows: Sequence[Row], k: int, links: Links, rng: Random) -> Sequence[Se
 
 
 def _drawn(groups: Sequence[tuple[list[int], int]], rng: Random) -> list[int]:
-    """Return so many members of each group at random."""
+    """Return the given number of random members of each group."""
     found = []
     for members, chosen in groups:
         found += rng.sample(members, chosen)
@@ -230,13 +232,13 @@ def _subsets(n: int, k: int) -> tuple[tuple[int, ...], ...]:
 
 
 _LIFT = _UNIT << 10
-"""Added to every drop, of at most 2¹⁰, so that no lane is negative; the same for every labelling."""
+"""Added to every drop, which is at most 2¹⁰, so that no lane is negative; the same for every labelling."""
 
 
 def _lanes(column: Row, sizes: tuple[int, int], ways: Sequence[Sequence[int]], prior: Prior | None) -> list[int]:
-    """All statistics of a metric under each labelling; empty if they are the same under all.
+    """Return all statistics of a metric under each labelling; empty if they are the same under all.
 
-    ``sizes``: how many of the values are the candidate's, and how many may change hands.
+    ``sizes``: number of the candidate's values, and number of values whose labels may change.
     """
     k, free = sizes
     known = {value for value in column if value is not None}
@@ -261,7 +263,7 @@ def _part_sums(values: Sequence[int], ways: Sequence[Sequence[int]]) -> list[int
 
 @lru_cache(maxsize=4096)
 def _all_sums(values: tuple[int, ...], k: int) -> list[int]:
-    """Many cases have the same few zeros and ones."""
+    """Return the sums for all choices of ``k`` values, cached: many cases have the same few zeros and ones."""
     return list(map(sum, combinations(values, k)))
 
 
@@ -274,12 +276,12 @@ def _binary_lane(passed_before: int, before: int, passed_now: int, now: int, pri
 
 @cache
 def _few_broken(passed_before: int, before: int, passed_now: int, now: int) -> float:
-    """log(0.9 + 0.1·LR): LR of "broke" against "unchanged". It orders labellings, no more."""
+    """Return log(0.9 + 0.1·LR), with LR of "broke" against "unchanged". It only orders labellings."""
     return math.log(0.9 + 0.1 * math.exp(log_break_ratio(passed_before, before, passed_now, now)))
 
 
 def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> JointTest:
-    """Step one of Westfall & Young 1993: the p-value of each statistic, and of the smallest among all relabelings."""
+    """Return the p-value of each statistic and of the smallest one (Westfall & Young 1993, step one)."""
     size = len(totals) + 1
     smallest = [size] * len(totals)
     ranks: list[list[int]] = []
@@ -289,7 +291,7 @@ def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> Join
             shift = (_WIDTH * m + lane) * _LANE
             values = [(total >> shift) & _MASK for total in totals]
             own = (observed >> shift) & _MASK
-            counts = Counter([*values, own])  # many are equal
+            counts = Counter([*values, own])  # many values are equal
             falling = sorted(counts, reverse=True)
             at_least = dict(zip(falling, accumulate(map(counts.__getitem__, falling)), strict=True))
             ranks[m].append(at_least[own])

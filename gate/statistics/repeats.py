@@ -1,4 +1,4 @@
-"""Tests whether cases that were asked again because they failed once fail more often than before. Knows no agents."""
+"""Tests if cases that were rerun because they failed once fail more often than before. Knows no agents."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from msgspec import Struct
 from gate.statistics.evalues import log_break_ratio
 
 _UNITS, _LEAST_UNITS = 16, 2
-"""Steps of the statistic to a natural logarithm. It orders outcomes, so its fineness matters little, and coarser ones
-serve where the many cases of a large suite would take long."""
+"""Steps of the statistic per unit of natural logarithm: normal and coarsest. It only orders outcomes, so coarse steps
+do little harm, and they save time in suites with many cases."""
 _STEPS = 1024
-"""Total number of steps from which the grid is coarser."""
+"""Total number of steps above which the grid becomes coarser."""
 
 
 class Repeated(Struct, frozen=True):
-    """A case that failed once and was then asked again, and its stored trials."""
+    """A case that failed once and was then rerun, and its stored trials."""
 
     passed_before: int
     before: int
     passed: int
     trials: int
-    """Trials after the failure that it was picked for, which is not among them."""
+    """Number of trials after the failure for which the case was picked, which does not count."""
     least: int
-    """It was picked only because at least so many of the stored trials passed."""
+    """Minimum number of passing stored trials for the case to be picked."""
 
 
 @lru_cache(maxsize=256)
 def repeats_p(cases: tuple[Repeated, ...]) -> float:
-    """The exact one-sided p-value of Σ log(½ + ½·LRᵢ), LR of "the case broke" against "unchanged".
+    """Return the exact one-sided p-value of Σ log(½ + ½·LRᵢ), with LR of "the case broke" against "unchanged".
 
     Each case was picked for a failure that is left out here, and for at least ``least`` passes before. Given that, its
-    total of passes, and that nothing changed, the stored trials and the new ones are exchangeable as far as ``least``
-    stored ones pass: the number of passes before is hypergeometric, cut off below ``least``. The law of the sum is
-    computed, not drawn, so P(p ≤ x) ≤ x for every x.
+    total of passes, and that nothing changed, the stored and the new trials are exchangeable as long as ``least``
+    stored ones pass: the number of passes before is hypergeometric, truncated below ``least``. The distribution of the
+    sum is computed, not sampled, so P(p ≤ x) ≤ x for every x.
     """
     law, observed = {0: 1.0}, 0
     unit = max(_LEAST_UNITS, min(_UNITS, _STEPS // max(1, len(cases))))
@@ -52,7 +52,7 @@ def repeats_p(cases: tuple[Repeated, ...]) -> float:
 
 @cache
 def _ways(passes: int, before: int, trials: int, least: int, unit: int) -> tuple[tuple[int, float], ...]:
-    """The statistic's values and their probabilities, by how many of the passes may lie among the stored trials."""
+    """Return the statistic's values and their probabilities, by number of passes among the stored trials."""
     possible = range(max(least, passes - trials), min(before, passes) + 1)
     weights = [math.comb(before, b) * math.comb(trials, passes - b) for b in possible]
     scores = (_score(b, before, passes - b, trials, unit) for b in possible)

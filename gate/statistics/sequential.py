@@ -1,4 +1,4 @@
-"""Several independent p-values, looked at one after the other: their combination, and the level that each look has."""
+"""Several independent p-values, looked at one after the other: their combination, and the level of each look."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from statistics import NormalDist
 
 _NORMAL = NormalDist()
 _LOWEST = 4.0
-"""A p-value counts as at most Φ(4), or one of 1 would rule out every later proof. It adds below 10⁻⁸ to a level."""
+"""A p-value counts as at most Φ(4), or one of 1 would rule out any later proof. This adds less than 10⁻⁸ to a level."""
 _CELLS = 256
 _RANGE = 8.0
 
 
 def combined_p(stages: Sequence[tuple[float, float]]) -> float:
-    """The combined p-value of independent ones: inverse normal, Σwz / √Σw².
+    """Return the combined p-value of independent ones: inverse normal, Σwz / √Σw².
 
     Args:
-        stages: p-value and weight; the weights must not depend on what the p-values come from.
+        stages: p-values and weights; the weights must not depend on the data behind the p-values.
     """
     if len(stages) == 1:
         return stages[0][0]
@@ -37,14 +37,14 @@ def _tail(z: float) -> float:
 
 
 def nominal_level(spent: tuple[float, ...], weights: tuple[float, ...]) -> float:
-    """The combined p-value from which on the last look rejects, so that it adds ``spent[-1]`` to the error and no more.
+    """Return the combined p-value at which the last look rejects, so that it adds exactly ``spent[-1]`` to the error.
 
-    What earlier looks reject is not paid for again: P(not rejected before, and p ≤ level) is what the look spends
-    (Lan & DeMets 1983; the law of the sum by Armitage, McPherson & Rowe 1969). Accurate to a thousandth of the level.
+    Rejections by earlier looks are not counted again: the look spends P(not rejected before, and p ≤ level) (Lan &
+    DeMets 1983; the law of the sum by Armitage, McPherson & Rowe 1969). Accurate to a thousandth of the level.
 
     Args:
-        spent: of each look so far, the error that it may add.
-        weights: of each look, that of the p-value that is new in it.
+        spent: per look so far, the error that it may add.
+        weights: per look, the weight of its new p-value.
     """
     if len(spent) == 1:
         return spent[0]
@@ -53,7 +53,7 @@ def nominal_level(spent: tuple[float, ...], weights: tuple[float, ...]) -> float
 
 @lru_cache(maxsize=256)
 def _bound(spent: tuple[float, ...], weights: tuple[float, ...]) -> float:
-    """The weighted sum from which on the last look rejects."""
+    """Return the weighted sum at which the last look rejects."""
     points, masses = _continuing(spent[:-1], weights[:-1])
     low, high = -_RANGE * sum(weights), _RANGE * 2 * sum(weights)
     for _ in range(60):
@@ -65,7 +65,7 @@ def _bound(spent: tuple[float, ...], weights: tuple[float, ...]) -> float:
 
 @lru_cache(maxsize=256)
 def _continuing(spent: tuple[float, ...], weights: tuple[float, ...]) -> tuple[list[float], list[float]]:
-    """The law of the weighted sum where no look so far rejects, as masses on points."""
+    """Return the distribution of the weighted sum if no look so far rejects, as probability masses on points."""
     if not spent:
         return [0.0], [1.0]
     points, masses = _continuing(spent[:-1], weights[:-1])

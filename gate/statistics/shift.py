@@ -1,4 +1,5 @@
-"""Tests whether every case passes a little less often: a likelihood ratio whose prior is fitted to the suite itself."""
+"""Tests if every case passes a little less often: a likelihood ratio with a prior that is fitted to the suite
+itself."""
 
 from __future__ import annotations
 
@@ -13,24 +14,24 @@ GRID = (
     *(0.0, 0.01, 0.03, 0.07, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
     *(0.78, 0.85, 0.9, 0.94, 0.96, 0.975, 0.985, 0.993, 0.998, 1.0),
 )
-"""Pass rates that a case may have. Denser where one failure more says most."""
+"""Possible pass rates of a case; denser where a single failure is most informative."""
 _FIRST = (2.0, *[1.0] * 19, 12.0)
-"""Weights of the grid before any case is seen: many cases always pass, some never do."""
+"""Weights of the grid before any case is seen: many cases always pass, and some never do."""
 _FIRST_CASES = 5.0
-"""Cases' worth of those weights that stay in the fit, so that a small suite does not rule a rate out."""
+"""Weight of that prior in the fit, in cases, so that a small suite does not rule out any rate."""
 _STEPS = 20
 SHIFT = 0.05
-"""The drop of every case's pass rate that is tested. The statistic orders labellings, so its size matters little."""
+"""The tested drop of every case's pass rate. The statistic orders labellings, so its size matters little."""
 
 Prior = tuple[float, ...]
 """Weights of GRID; they add up to 1."""
 
 
 def fit_prior(totals: Mapping[tuple[int, int], int]) -> Prior:
-    """The law of the cases' pass rates that makes the totals likely: EM on a grid (Laird 1978).
+    """Return the distribution of the cases' pass rates that makes the totals most likely: EM on a grid (Laird 1978).
 
     Args:
-        totals: how many cases passed so many trials of so many, both sides together.
+        totals: (passed, trials) of both sides together → number of such cases.
     """
     first = [weight / sum(_FIRST) for weight in _FIRST]
     prior = first
@@ -48,7 +49,7 @@ def fit_prior(totals: Mapping[tuple[int, int], int]) -> Prior:
 
 @lru_cache(maxsize=4096)
 def _likelihoods(passed: int, trials: int) -> tuple[float, ...]:
-    """Return the likelihood of each rate on the grid, in units of the largest."""
+    """Return the likelihood of each rate on the grid, relative to the largest."""
     logs = [log_power(rate, passed) + log_power(1 - rate, trials - passed) for rate in GRID]
     largest = max(logs)
     return tuple(math.exp(log - largest) for log in logs)
@@ -56,9 +57,9 @@ def _likelihoods(passed: int, trials: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=65536)
 def log_shift_ratio(passed_before: int, before: int, passed_now: int, now: int, prior: Prior) -> float:
-    """log of how much likelier the candidate's passes are if its rate lies SHIFT below the baseline's than if equal.
+    """Return the log likelihood ratio of the candidate's passes: rate SHIFT below the baseline's against an equal rate.
 
-    At most 700 in size.
+    At most 700 in absolute value.
     """
     shifted = same = 0.0
     weights = _likelihoods(passed_before, before)
@@ -70,14 +71,14 @@ def log_shift_ratio(passed_before: int, before: int, passed_now: int, now: int, 
 
 
 def change_sd(counts: Sequence[tuple[int, int, int, int]]) -> float:
-    """The standard error of the mean change of these very cases, from the spread within each.
+    """Return the standard error of the mean change of these very cases, from the spread within each.
 
-    That spread is the posterior mean of p(1 - p) under the law that is fitted to all cases, with the trials of both
-    sides pooled: a few trials that are all alike do not make it nil. Cases that change unalike add nothing to it, as
-    they would to a spread taken over the cases.
+    That spread is the posterior mean of p(1 - p) under the distribution fitted to all cases, with the trials of both
+    sides pooled: a few identical trials do not make it zero. Cases that change differently add nothing to it, unlike in
+    a spread over the cases.
 
     Args:
-        counts: of each case, passed trials now, trials now, passed trials before, and trials before.
+        counts: per case, passed trials now, trials now, passed trials before, and trials before.
     """
     totals = Counter((now + before, of_now + of_before) for now, of_now, before, of_before in counts)
     prior = fit_prior(totals)

@@ -1,8 +1,8 @@
-"""Finds where a series of runs is going: the level of each run, a straight line through them, and when it meets a
+"""Finds the direction of a series of runs: the level of each run, a straight line through them, and its crossing of a
 limit.
 
-What is tested here are runs, not trials: whatever the trials of one run have in common, such as the provider's mood of
-that day, is the noise that a trend has to stand out from. Changes that happen at once are left to `changepoint`.
+The unit of the tests is the run, not the trial: anything that the trials of one run share, such as the provider's form
+on that day, is noise that a trend must exceed. Abrupt changes are left to `changepoint`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from msgspec.structs import astuple
 from gate.statistics.intervals import t_quantile
 
 LEAST_RUNS = 8
-"""Runs below which no trend is stated: with fewer, how far they differ by chance is hardly known."""
+"""Minimum number of runs for a trend: with fewer, their variation by chance is hardly known."""
 ROUNDS = 12
-"""Rounds of the alternation between cases and runs; a history in which all runs hold all cases needs one."""
+"""Maximum number of rounds that alternate between cases and runs; one is enough if all runs have all cases."""
 
 
 class Sums(Struct, frozen=True, gc=False):
@@ -34,24 +34,24 @@ class Sums(Struct, frozen=True, gc=False):
 
 
 class Level(Struct, frozen=True):
-    """The score of a run, had it run the cases that all of them together hold."""
+    """The score that a run would have had on all cases of all runs together."""
 
     run: int
     value: float
     variance: float
-    """The variance of the value, as far as the trials of a case differ: the least that chance alone does."""
+    """The variance of the value due to differences between trials of a case: the minimum by chance."""
 
 
 def levels(runs: Sequence[Mapping[int, Sums]], reach: float = 0.0) -> list[Level]:
-    """One level for each run that measured anything.
+    """Return one level for each run that measured anything.
 
-    Additive fit: value = case + run. So a run that lacks the hard cases, or has new ones, is not better or worse for
-    it. Runs that no case connects, however indirectly, are not comparable; callers part them before.
+    Additive fit: value = case + run. So a run is not better or worse for lacking the hard cases or having new ones.
+    Runs that no case connects, however indirectly, cannot be compared; callers separate them first.
 
     Args:
-        runs: of each run, the values of its cases, by a number that stands for the case.
-        reach: how far apart two values can lie, if that is bounded. One more value half as far from its case's mean is
-            counted, since where no failure was seen, none is no measure of chance.
+        runs: per run, the values of its cases, by a number that identifies the case.
+        reach: the maximum distance of two values, if bounded. One more value at half of it from its case's mean is
+        counted, since a lack of failures does not show how much varies by chance.
     """
     held = [(number, cells) for number, cells in enumerate(runs) if cells]
     if not held:
@@ -71,9 +71,9 @@ def levels(runs: Sequence[Mapping[int, Sums]], reach: float = 0.0) -> list[Level
 
 
 def _single_variance(runs: Sequence[Mapping[int, Sums]], reach: float) -> float:
-    """The variance of a single value around its case's mean in its run, which no move adds to.
+    """Return the variance of single values around their case's mean within a run, which no move increases.
 
-    If most cases were run once a run, around the case's mean over all runs, which a move makes larger.
+    If most cases ran once per run, around the case's mean over all runs, which a move does increase.
     """
     every = list(chain.from_iterable([cells.values() for cells in runs]))
     within, most = [sums for sums in every if sums.n > 1], sum([sums.n for sums in every])
@@ -87,7 +87,7 @@ def _single_variance(runs: Sequence[Mapping[int, Sums]], reach: float) -> float:
 
 
 def _over_runs(runs: Sequence[Mapping[int, Sums]]) -> list[Sums]:
-    """The values of each case in all runs; of their ends nothing is said."""
+    """Return the values of each case over all runs, without their minimum and maximum."""
     by_case: dict[int, list[Sums]] = defaultdict(list)
     for cells in runs:
         for case, sums in cells.items():
@@ -97,12 +97,12 @@ def _over_runs(runs: Sequence[Mapping[int, Sums]]) -> list[Sums]:
 
 
 def _fitted(cases: Sequence[Sequence[int]], values: Sequence[Sequence[float]], width: int) -> tuple[list[float], float]:
-    """Return the effect of each run, 0 on average, and the mean over cases of what they have beside it.
+    """Return the effect of each run, 0 on average, and the mean over cases without the runs' effects.
 
     Args:
-        cases: of each run, the places of its cases, from 0 below ``width``.
+        cases: per run, the positions of its cases, from 0 below ``width``.
         values: the means of those cases.
-        width: the number of cases.
+        width: number of cases.
     """
     runs: list[list[int]] = [[] for _ in range(width)]
     by_case: list[list[float]] = [[] for _ in range(width)]
@@ -122,7 +122,7 @@ def _fitted(cases: Sequence[Sequence[int]], values: Sequence[Sequence[float]], w
 
 
 def _beside(totals: Sequence[float], places: Sequence[Sequence[int]], others: Sequence[float]) -> list[float]:
-    """Return the average of each row or column without the share of the other."""
+    """Return the average of each row or column after subtracting the other's effects."""
     return [(total - sum(map(others.__getitem__, own))) / len(own) for total, own in zip(totals, places, strict=True)]
 
 
@@ -131,19 +131,19 @@ class FittedLine(Struct, frozen=True):
 
     slope: float
     error: float
-    """Standard error of the slope, widened where neighbouring runs are alike."""
+    """Standard error of the slope, increased if neighbouring runs are alike."""
     at: float
     at_error: float
     middle: float
     """The mean of x."""
     df: float
-    """Degrees of freedom, lowered where neighbouring runs are alike."""
+    """Degrees of freedom, reduced if neighbouring runs are alike."""
     residual: float
-    """Sum of the squared distances from it."""
+    """Sum of squared distances from the line."""
     n: int
 
     def interval(self, level: float) -> tuple[float, float]:
-        """The slope's, two-sided."""
+        """Return the two-sided interval of the slope."""
         half = t_quantile((1 + level) / 2, self.df) * self.error
         return self.slope - half, self.slope + half
 
@@ -151,22 +151,22 @@ class FittedLine(Struct, frozen=True):
         return self.at + self.slope * (x - self.middle)
 
     def bounds(self, x: float, level: float) -> tuple[float, float]:
-        """The interval of the line itself at x, two-sided."""
+        """Return the two-sided interval of the line itself at x."""
         spread = math.sqrt(self.at_error**2 + (self.error * (x - self.middle)) ** 2)
         half = t_quantile((1 + level) / 2, self.df) * spread
         return self.value(x) - half, self.value(x) + half
 
 
 def fitted(points: Sequence[tuple[float, float]], least_variance: float = 0.0) -> FittedLine | None:
-    """The line of least squares; None for fewer than four points, or if all have one x.
+    """Return the least-squares line; None for fewer than four points, or if all have the same x.
 
-    Its errors hold for runs whose neighbours are alike, as those of an agent that changes little by little: they are
-    widened by √((1 + r)/(1 − r)), r the residuals' lag-1 correlation, corrected for its bias in short series and never
-    below 0 (Santer et al. 2000). The variance is never below what the trials within the runs give by chance.
+    Its errors allow for similar neighbouring runs, like those of an agent that changes little by little: they are
+    widened by √((1 + r)/(1 − r)), with r the residuals' lag-1 correlation, corrected for its bias in short series and
+    never below 0 (Santer et al. 2000). The variance is never below that caused by the trials within the runs.
 
     Args:
-        points: (x, y), in the order of x.
-        least_variance: of a single y.
+        points: (x, y), ordered by x.
+        least_variance: minimum variance of a single y.
     """
     n = len(points)
     if n < 4:
@@ -187,7 +187,7 @@ def fitted(points: Sequence[tuple[float, float]], least_variance: float = 0.0) -
 
 
 def _likeness(rest: Sequence[float], residual: float) -> float:
-    """The lag-1 correlation of residuals, corrected for the bias of short series; 0–0.9."""
+    """Return the lag-1 correlation of residuals, corrected for the bias of short series; 0–0.9."""
     if residual <= 0:
         return 0.0
     n = len(rest)
@@ -196,19 +196,19 @@ def _likeness(rest: Sequence[float], residual: float) -> float:
 
 
 class Crossing(Struct, frozen=True):
-    """When a line meets a limit."""
+    """The range of x in which a line crosses a limit."""
 
     first: float
-    """The earliest x that the interval of the line allows."""
+    """The earliest x according to the interval of the line."""
     last: float
     level: float
 
 
 def crossing(line: FittedLine, limit: float, start: float, *, level: float, furthest: float) -> Crossing | None:
-    """When the line meets the limit after ``start``: the x whose interval of the line holds it (Fieller 1954).
+    """Return the range after ``start`` in which the line's interval includes the limit (Fieller 1954).
 
-    None if the line's interval at ``start`` holds the limit or lies beyond it already, or if one of its ends has not
-    met the limit by ``furthest``: nobody may continue a line for longer than there is evidence for it.
+    None if the line's interval at ``start`` includes the limit or lies beyond it, or if an end has not reached the
+    limit by ``furthest``: a line must not be extended further than the evidence supports.
     """
     side = 1.0 if line.value(start) > limit else -1.0
 
@@ -226,7 +226,7 @@ def crossing(line: FittedLine, limit: float, start: float, *, level: float, furt
 
 
 def _zero(falling: Callable[[float], float], low: float, high: float) -> float:
-    """Return the place at which a function that is above 0 at ``low`` falls to it, by bisection."""
+    """Return the point at which a function that is positive at ``low`` falls to 0, by bisection."""
     for _ in range(60):
         middle = (low + high) / 2
         if falling(middle) > 0:

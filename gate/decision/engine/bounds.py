@@ -1,4 +1,4 @@
-"""The certificate of a metric: the bound of its paired change, and that it did not collapse."""
+"""The certificate of a metric: a bound on its paired change, and proof that it did not collapse."""
 
 from __future__ import annotations
 
@@ -29,19 +29,18 @@ from gate.statistics.shift import change_sd
 
 _NORMAL = NormalDist()
 COLLAPSED_FROM, COLLAPSED_P = 0.5, 0.05
-"""A metric of which all values are the worst has collapsed, if the baseline's mean is at least this, or chance alone
-shows so much as seldom as this."""
+"""A metric whose values are all the worst has collapsed if the baseline's mean is at least the first number, or if
+chance shows as much with at most the second as probability."""
 TINY_BY_CHANCE = 0.2
-"""The bound for so few cases that the interval says nothing. They pass unless chance alone shows as much less often
-than this."""
+"""Probability for suites with so few cases that the interval says nothing: they pass if chance alone shows as much more
+often than this."""
 
 Pair = tuple[list[float], list[float]]
-"""The values of a case, now and before."""
+"""The values of a case, now and at the baseline."""
 
 
 class Bound(Struct, frozen=True):
-    """The bound that is certified for one metric. Values are oriented: a loss is negative; positive metrics are
-    logarithms."""
+    """The certified bound of one metric. Values are oriented: a loss is negative; positive metrics are logarithms."""
 
     metric: Metric
     cases: int
@@ -52,9 +51,9 @@ class Bound(Struct, frozen=True):
     margin: float
     detectable: float | None
     excluded: float
-    """The loss below which the change lies in at most 5 % of runs, early stopping included: what reports rule out."""
+    """The loss that reports rule out: the change lies below it in at most 5 % of runs, early stopping included."""
     by_chance: bool = False
-    """True if chance alone often shows as much, for so few cases that the interval says nothing."""
+    """True if chance alone often shows as much, in a suite with so few cases that the interval says nothing."""
 
     @property
     def holds(self) -> bool:
@@ -63,12 +62,13 @@ class Bound(Struct, frozen=True):
 
 
 def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool) -> Bound | None:
-    """Return the paired mean change of a metric with its 90 % interval (low end missed in 5 %); None if nothing pairs.
+    """Return the paired mean change of a metric with its 90 % interval (5 % miss below the low end); None without
+    pairs.
 
-    While epochs may follow, the interval is taken over the cases. At the end, of zeros and ones, it is that of these
-    very cases, from the spread within each, where that is the tighter one: what else would keep an unchanged small
-    suite inconclusive are differences between its cases, which it does not have. Not so where a case seems broken, or
-    the tighter interval shows a fall: then cases differ.
+    While epochs may follow, the interval covers variation between cases. At the end, for zeros and ones, it covers only
+    the variation within these cases if that is tighter: otherwise differences between cases would keep an unchanged
+    small suite inconclusive. This does not apply if a case seems broken or the tighter interval shows a fall: then
+    cases differ.
     """
     ids: list[str] = []
     pairs: list[Pair] = []
@@ -94,7 +94,7 @@ def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool
 
 
 def values_of(case: CaseEvidence, m: int) -> Pair:
-    """Return the values of a metric in a case's epochs, now and before."""
+    """Return the values of a metric in a case's epochs, now and at the baseline."""
     return values_in(case.full, m), values_in(case.before, m)
 
 
@@ -105,14 +105,15 @@ def _of_these_cases(found: Bound, pairs: Sequence[Pair]) -> Bound:
 
 
 def _few_by_chance(metric: Metric, pairs: Sequence[Pair]) -> bool:
-    """True if passes as these are common where both sides are alike, exactly; of few cases and of shares alone."""
+    """True if as few passes are common when both sides are alike, by an exact test; only for few cases and binary
+    metrics."""
     if metric.kind != "binary" or len(pairs) > TINY:
         return False
     return stratified_fisher_less([_passes(pair, metric) for pair in pairs]) > TINY_BY_CHANCE
 
 
 def _passes(pair: Pair, metric: Metric) -> tuple[int, int, int, int]:
-    """Return the passed trials and the trials of both sides."""
+    """Return passed trials and all trials, of the candidate and then of the baseline."""
     middle = 0.5 if metric.direction is Direction.HIGHER else -0.5
     now, before = pair
     return sum(value > middle for value in now), len(now), sum(value > middle for value in before), len(before)
@@ -121,7 +122,8 @@ def _passes(pair: Pair, metric: Metric) -> tuple[int, int, int, int]:
 def _bound(
     metric: Metric, pairs: Sequence[Pair], changes: Sequence[tuple[float, float]], units: Sequence[Sequence[int]]
 ) -> Bound:
-    """Return the bound; ``units``: the positions of the pairs that are one unit, over which the interval is taken."""
+    """Return the bound; ``units``: the positions of the pairs in each unit, between which the interval measures
+    spread."""
     n = len(units)
     of_cases = [change for change, _ in changes]
     differences = [fmean([of_cases[position] for position in members]) for members in units]
@@ -156,8 +158,8 @@ def _detectable(metric: Metric, within: float, cases: int, before: float, now: f
 
 
 def _excluded(pairs: Sequence[Pair], differences: Sequence[float], extra: float) -> float:
-    """Return the bound for metrics with values between 0 and 1, most of which are often the same; others vary enough to
-    show their spread."""
+    """Return the bound for metrics with values between 0 and 1, which are often all the same; infinity for others,
+    since these vary enough to show their spread."""
     values = [*chain.from_iterable(now for now, _ in pairs), *chain.from_iterable(before for _, before in pairs)]
     if min(values) < 0 or max(values) > 1:
         return math.inf
@@ -166,7 +168,7 @@ def _excluded(pairs: Sequence[Pair], differences: Sequence[float], extra: float)
 
 
 def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:
-    """Return Student's interval from the spread over the trials: a single case has no spread over cases."""
+    """Return Student's interval from the spread over trials: a single case has no spread over cases."""
     df = len(now) + len(before) - 2
     pooled = (squares(now) + squares(before)) / df
     half = t_quantile(0.95, df) * math.sqrt(pooled * (1 / len(now) + 1 / len(before)))
@@ -175,7 +177,7 @@ def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:
 
 
 def _within_sd(pairs: Sequence[Pair], differences: Sequence[float], inverse: float) -> float | None:
-    """Return the spread of one case's trials, pooled; from the differences where no case has two trials on a side."""
+    """Return the pooled spread of trials within a case; from the differences if no case has two trials on a side."""
     repeated = [side for side in chain.from_iterable(pairs) if len(side) > 1]
     freedom = sum(len(side) - 1 for side in repeated)
     if freedom:
@@ -189,8 +191,8 @@ def _within_sd(pairs: Sequence[Pair], differences: Sequence[float], inverse: flo
 
 
 def collapsed_metrics(cases: Iterable[CaseEvidence], state: State) -> tuple[str, ...]:
-    """Return the blocking metrics from 0 to 1 of which every value of the candidate's epochs is the worst, where the
-    baseline's were not: no suite passes with one, however few its cases are."""
+    """Return the blocking metrics from 0 to 1 whose values in the candidate's epochs are all the worst, unlike the
+    baseline's. No suite passes with one, however few cases it has."""
     found, cases = [], list(cases)
     for m, metric in enumerate(state.metrics):
         if metric.blocks_regression and metric.kind != "positive" and _has_collapsed(cases, metric, m):

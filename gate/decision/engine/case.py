@@ -1,4 +1,4 @@
-"""The trials of one paired case as the engine keeps them, and the evidence that they are of a break."""
+"""The trials of one paired case as the engine keeps them, and the evidence that the case broke."""
 
 from __future__ import annotations
 
@@ -15,67 +15,68 @@ from gate.statistics.paired import Coupled, coupled_log_e
 
 
 class CaseEvidence(Struct):
-    """The trials of one paired case, larger values better."""
+    """The trials of one paired case; larger values are better."""
 
     id: str
     before: list[Row]
-    """Baseline trials of whole epochs: stored, and run now. With ``full`` they are all that enters suite looks and
-    certificate."""
+    """Baseline trials of whole epochs: stored, and run now. Suite looks and the certificate use only these and
+    ``full``."""
     full: list[Row] = field(default_factory=list)
     """Candidate trials of epochs: run regardless of earlier results, so they are a fair sample."""
     stored: int = 0
-    """The trials of ``before`` whose success is known."""
+    """Number of trials in ``before`` with a known outcome."""
     stored_passed: int = 0
     now: list[Row] = field(default_factory=list)
     """Trials of the baseline's agent run in this job, of whole epochs and of checks for drift."""
     again: list[Row] = field(default_factory=list)
-    """The candidate's trials of checks for drift."""
+    """Candidate trials of checks for drift."""
     baseline_trials: int = 0
     baseline_passed: int = 0
     trials: int = 0
     passed: int = 0
     newest_failed: bool = False
     before_job: int = 0
-    """Number of ``before`` that were stored."""
+    """Number of trials in ``before`` that were stored before this job."""
     looked_before: int = 0
-    """Number of ``before`` that earlier looks have seen."""
+    """Number of trials in ``before`` that earlier looks have seen."""
     looked_full: int = 0
     looked_at: list[int] = field(default_factory=list)
-    """Number of ``full`` that each look so far has seen."""
+    """Number of trials in ``full`` that each look so far has seen."""
     links: list[Partner | None] = field(default_factory=list)
-    """The trial of ``before`` that each of ``full`` was coupled with."""
+    """The trial in ``before`` with which each trial in ``full`` is coupled."""
     coupled: Coupled = Coupled()
     """The outcomes of all coupled trials, reruns included."""
     stored_at: dict[int, int] = field(default_factory=dict)
-    """Position in the baseline's trials → position in ``before``, of those that were measured."""
+    """Position in the baseline's trials → position in ``before``, for measured trials."""
     whole: int = 0
-    """The candidate's trials that were answered wholly from recordings, reruns included."""
+    """Number of candidate trials answered entirely from recordings, including reruns."""
     others: int = 0
-    """The trials that asked the real model or tools for anything, or may have."""
+    """Number of candidate trials that asked the real model or tools for anything, or may have."""
 
     @property
     def live(self) -> bool:
-        """True if a drift could show in it: not everything was answered from recordings."""
+        """True if the case could show a drift: not everything was answered from recordings."""
         return self.others > 0 or not self.whole
 
     @property
     def reruns(self) -> int:
-        """The candidate's trials beside those of epochs whose success is known."""
+        """Number of candidate trials with a known outcome that are not of epochs."""
         return self.trials - sum(row[0] is not None for row in self.full)
 
     @property
     def log_e(self) -> float:
-        """Every trial counts, reruns too: an e-value may be fed by a schedule that looks at it."""
+        """The evidence of a break from all trials, reruns included: an e-value stays valid if it decides what is
+        run."""
         return self.log_e_after()
 
     @property
     def seems_worse(self) -> bool:
-        """True if its passes and failures speak for a break, were all trials draws of their own: worth a rerun, and no
-        proof. Pairs need more failures for the same evidence, and would have to be asked for them first."""
+        """True if passes and failures would suggest a break if all trials were independent: grounds for a rerun, not a
+        proof. Coupled pairs need more failures for the same evidence, and these must be run first."""
         return case_log_e(self.baseline_passed, self.baseline_trials, self.passed, self.trials) >= 0
 
     def log_e_after(self, failing: int = 0, passing_before: int = 0) -> float:
-        """Return the evidence with so many further failing trials of the candidate, and passing ones of the
+        """Return the evidence after this many more failing trials of the candidate and passing trials of the
         baseline."""
         passed_before, before = self.baseline_passed + passing_before, self.baseline_trials + passing_before
         return coupled_log_e(self.coupled, passed_before, before, self.passed, self.trials + failing)
@@ -86,23 +87,24 @@ class CaseEvidence(Struct):
 
     @property
     def stored_outcomes(self) -> tuple[int, int]:
-        """Passes and trials of what was stored before this job."""
+        """Passes and trials stored before this job."""
         known = [row[0] >= 0.5 for row in self.before[: self.before_job] if row[0] is not None]
         return sum(known), len(known)
 
     @property
     def never_passes(self) -> bool:
-        """True if it passed in each baseline trial and fails in each of the candidate's."""
+        """True if the case passed in every baseline trial and fails in every trial of the candidate."""
         return 0 < self.baseline_trials == self.baseline_passed and not self.passed and self.trials > 0
 
     @property
     def log_gain(self) -> float:
-        """Return the evidence that the baseline passes less often than the candidate, with the sides exchanged."""
+        """The evidence that the candidate passes more often than the baseline: the same test with the sides
+        exchanged."""
         sides = (self.passed, self.trials), (self.baseline_passed, self.baseline_trials)
         return coupled_log_e(self.coupled.exchanged, *sides[0], *sides[1])
 
     def add(self, tag: str, side: Side, rows: Sequence[Row], links: Sequence[Partner | None]) -> None:
-        """Add the measured trials of a round; ``links``: the stored trial that each was coupled with."""
+        """Add the measured trials of a round; ``links``: the stored trial with which each is coupled."""
         outcomes = [row[0] >= 0.5 for row in rows if row[0] is not None]
         if side is Side.BASELINE:
             self._add_baseline(tag, rows, outcomes)
@@ -135,21 +137,22 @@ class CaseEvidence(Struct):
             self.newest_failed = bool(outcomes) and not outcomes[-1] and not self._failed_alike()
 
     def _placed(self, link: Partner | None) -> Partner | None:
-        """Return the partner with its place in ``before``; None if it was not measured."""
+        """Return the partner with its position in ``before``; None if it was not measured."""
         place = None if link is None else self.stored_at.get(link.stored)
         return None if link is None or place is None else Partner(place, link.whole)
 
     def _failed_alike(self) -> bool:
-        """True if the newest trial was answered wholly from the recording of one that failed, too: that is no news."""
+        """True if the newest trial replays only the recording of a trial that failed, too, so its failure is not
+        new."""
         link = self.links[-1] if self.links else None
         return link is not None and link.whole and self.before[link.stored][0] == 0
 
 
 def is_measured(row: Row) -> bool:
-    """True if any part of a trial was measured."""
+    """True if any value of a trial was measured."""
     return any(value is not None for value in row)
 
 
 def measured_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the trials without those that ended in an error: they count as run, not as seen."""
+    """Return the trials without those that ended in an error: these count as run but not as seen."""
     return [row for row in rows if is_measured(row)]

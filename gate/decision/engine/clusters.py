@@ -1,8 +1,8 @@
-"""Cases that share a fixture: what is one unit in suite looks, in the suite's e-value and in the certificate.
+"""Cases that share a fixture: they form one unit in suite looks, the suite's e-value and the certificate.
 
-Their trials of one epoch depend on one another, so they are relabelled together: a unit's row of an epoch holds the
-means over its cases. E-values of dependent cases are averaged, not multiplied: a mean of e-values is one regardless of
-their dependence. Names stay with cases, since the e-BH procedure holds under any dependence.
+Their trials within an epoch depend on each other, so they are relabelled together: a unit's row for an epoch holds the
+means over its cases. E-values of dependent cases are averaged, not multiplied: a mean of e-values is an e-value under
+any dependence. Single cases can still be named, since e-BH holds under any dependence.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gate.statistics.permutation import ComparedTrials
 
 
 def grouped(ids: Iterable[str], clusters: Mapping[str, str]) -> list[list[int]]:
-    """Return the positions of the cases of each unit: a cluster, or a case that is in none."""
+    """Return the positions of the cases in each unit: a cluster, or a case without one."""
     units: dict[tuple[bool, str], list[int]] = {}
     for position, case_id in enumerate(ids):
         cluster = clusters.get(case_id, "")
@@ -27,8 +27,8 @@ def grouped(ids: Iterable[str], clusters: Mapping[str, str]) -> list[list[int]]:
 def units_of(cases: Sequence[ComparedTrials], units: Sequence[Sequence[int]]) -> list[ComparedTrials]:
     """Return the rows of each unit on both sides, epoch by epoch, and which of them are coupled.
 
-    A unit some of whose cases are coupled is as if all were, since free trials may change labels in pairs, too. Where
-    its cases are coupled otherwise than one another, nothing of it can be relabelled together, and it has no rows.
+    A unit with some coupled cases is treated as if all were, since free trials may change labels in pairs, too. If its
+    cases are coupled differently, none of it can be relabelled together, and the unit has no rows.
     """
     found = []
     for members in units:
@@ -46,7 +46,7 @@ def units_of(cases: Sequence[ComparedTrials], units: Sequence[Sequence[int]]) ->
 
 
 def _means(sides: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the means over cases of each epoch that all of them have."""
+    """Return the means over cases for each epoch that all cases have."""
     found: list[Row] = []
     for rows in zip(*sides, strict=False):
         means = []

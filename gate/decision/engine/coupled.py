@@ -1,8 +1,8 @@
-"""Trials that share their randomness with a stored one: which labels may be exchanged, and the paired difference.
+"""Trials that share their randomness with a stored one: exchangeable labels and the paired difference.
 
-Under "nothing changed" a coupled pair and its exchange are equally likely, and so are the orders of the other trials;
-that a coupled trial could stand in for any other is not said.
-docs/dev/decisions/0023-coupled-trials.md has the reasons.
+If nothing changed, a coupled pair is as likely as its exchange, and all orders of the other trials are equally likely;
+but a coupled trial is not assumed exchangeable with any other. docs/dev/decisions/0023-coupled-trials.md has the
+reasons.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from gate.statistics.permutation import ComparedTrials
 
 
 def linked(links: Sequence[Partner | None]) -> list[tuple[int, int]]:
-    """Return the coupled trials' positions, and those of their partners."""
+    """Return the positions of the coupled trials and of their partners."""
     return [(position, link.stored) for position, link in enumerate(links) if link is not None]
 
 
 def uncoupled(rows: Sequence[Row], links: Sequence[Partner | None]) -> list[Row]:
-    """Return the trials that are coupled with none."""
+    """Return the uncoupled trials."""
     return [row for row, link in zip(rows, links, strict=True) if link is None]
 
 
 def apart_from(links: Sequence[Partner | None], before: Sequence[Row]) -> list[Row]:
-    """Return the trials of the baseline that none of these was coupled with."""
+    """Return the baseline's trials with which none of these is coupled."""
     partners = {there for _, there in linked(links)}
     return [row for position, row in enumerate(before) if position not in partners]
 
@@ -34,11 +34,11 @@ def apart_from(links: Sequence[Partner | None], before: Sequence[Row]) -> list[R
 def compared(
     full: Sequence[Row], links: Sequence[Partner | None], looked: int, before: Sequence[Row]
 ) -> ComparedTrials:
-    """Return the candidate's trials from ``looked`` on against all that was there before.
+    """Return the candidate's trials from ``looked`` on, to compare with all earlier trials.
 
-    A new trial that was coupled changes labels with its partner; the others among themselves and with the trials that
-    have no partner. Pairs that were looked at before stay as they are. Where an earlier look relabelled the trials of
-    the case freely, a trial coupled with one of those is left out: that look has spoken of its partner.
+    A new coupled trial changes labels with its partner; the others among themselves and with trials without a partner.
+    Pairs that an earlier look has seen stay as they are. If an earlier look relabelled all trials of the case freely,
+    new coupled trials are left out, since that look used their partners already.
     """
     old_links = linked(links[:looked])
     was_relabelled_freely = len(old_links) < looked
@@ -65,7 +65,8 @@ def compared(
 
 
 def with_pairs(known: Coupled, rows: Sequence[Row], partners: Sequence[Row | None]) -> Coupled:
-    """Return the outcomes of coupled trials, with these; a trial without a partner, or without an outcome, is none."""
+    """Return the known outcomes of coupled trials with these added; trials without a partner or an outcome are
+    skipped."""
     both, before_only, now_only, neither = known.both, known.before_only, known.now_only, known.neither
     for row, partner in zip(rows, partners, strict=True):
         if partner is None or row[0] is None or partner[0] is None:
@@ -79,7 +80,7 @@ def with_pairs(known: Coupled, rows: Sequence[Row], partners: Sequence[Row | Non
 
 
 def values_in(rows: Sequence[Row], m: int) -> list[float]:
-    """Return the values of a metric in trials, without those of which it was not measured."""
+    """Return the measured values of a metric in these trials."""
     found = []
     for row in rows:
         value = row[m]
@@ -91,11 +92,11 @@ def values_in(rows: Sequence[Row], m: int) -> list[float]:
 def paired_difference(
     full: Sequence[Row], links: Sequence[Partner | None], before: Sequence[Row], m: int
 ) -> tuple[float, float]:
-    """Return the change of a metric in a case, and by what the variance of one trial is divided in it, as an inverse.
+    """Return the change of a metric in a case, and the factor from the variance of one trial to that of the change.
 
-    A coupled trial is compared with its partner, any other with the mean of the baseline. A trial that was answered
-    wholly from a recording counts as one draw of whether the change alters anything; that it altered nothing in the
-    recorded worlds does not make that certain of others, so it never counts as no draw at all.
+    A coupled trial is compared with its partner, any other with the mean of the baseline. A trial answered entirely
+    from a recording counts as one draw that shows if the change alters anything; even if it never does in the recorded
+    worlds, it may in others, so such trials always count.
     """
     stored = values_in(before, m)
     mean = fmean(stored)

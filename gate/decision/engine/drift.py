@@ -1,4 +1,5 @@
-"""Tells a drop of the whole suite by the change from a move of both sides since the baseline was stored."""
+"""Distinguishes a drop of the whole suite that the change caused from a move of both sides since the baseline was
+stored."""
 
 from __future__ import annotations
 
@@ -25,15 +26,15 @@ from gate.statistics.permutation import ComparedTrials
 
 
 class Check(Struct, frozen=True):
-    """One step of the check: so many more trials of each case on each side, and what they are tested at."""
+    """One step of the check: the number of further trials per case on each side, and the bounds of its test."""
 
     candidate: int
     baseline: int
     share: float
-    """Its share of the check's error budget; the shares add up to 1."""
+    """Share of the check's error budget; the shares add up to 1."""
     futile: float
-    """From this p-value on a drop against the baseline's agent as it is now is out of sight, and no further step is
-    run; not where that agrees with its record."""
+    """With this p-value or more, a drop against the baseline's current agent is out of reach and no further step runs,
+    unless that agent agrees with its record."""
 
 
 QUARTERS = (
@@ -42,42 +43,41 @@ QUARTERS = (
     Check(0, 1, 0.05, 0.6),
     Check(0, 1, 0.25, 0.35),
 )
-"""The baseline's agent alone, a quarter of the cases at a time: first those that were steadiest when they were stored.
-The first of them alone lets nothing go."""
+"""Runs the baseline's agent alone on a quarter of the cases at a time, beginning with those that were steadiest when
+stored. The first step alone clears nothing."""
 WHOLE = (Check(0, 1, 0.45, 0.35),)
-"""The bound for all at once, in a suite that is too small to be divided."""
+"""The only step in a suite too small to be divided."""
 AGAIN = Check(0, 1, 0.10, 0.3)
-"""The baseline's agent alone in every case once more, where it may agree with its record, or may not."""
+"""Runs the baseline's agent alone once more on every case, if its agreement with the record is unclear."""
 BOTH = Check(1, 1, 0.45, 0.0)
-"""Both sides once more, where it fell."""
+"""Runs both sides once more if the baseline's agent fell."""
 LEAST_CLEAR = 0.1
-"""Nothing is cleared by a smaller p-value."""
+"""A smaller p-value never clears a suite."""
 DOUBTED = 0.65
-"""A suite that nothing proves worse, and that a test alone keeps from PASS, is let go at this share of ``futile``."""
+"""Factor on ``futile`` for a suite that nothing proves worse and only a test keeps from PASS."""
 SUSPECTED = 4.0
-"""The baseline's agent is asked from so many times the p-value on from which a look blocks."""
+"""The baseline's agent is run if a look's p-value is at most this many times the one at which it blocks."""
 AGREES, LEANS, AGREES_TWICE = 0.9, 0.05, 0.35
-"""The baseline's agent agrees with its record, if the p-value of its having fallen is above this: asked once, or asked
-twice. In between it leans away from its record, and is asked a second time, before that may block."""
+"""The baseline's agent agrees with its record if the p-value of its fall is above the first number, or after a second
+run above the third. Above the second number it is unclear, so it is run again before anything blocks."""
 AGREES_IN_PARTS = 0.05
-"""The bound for the other statistics: a few cases that fell far, or a fall that steady cases share."""
+"""The bound for the other statistics: a few cases that fell far, or a fall shared by steady cases."""
 REPEATED_SHARE, REPEATED_FUTILE = 0.2, 0.15
-"""The bounds for cases that were asked again and proved a drop together, by repeats of both sides: no trial is
-added."""
+"""The bounds for rerun cases that together proved a drop, tested on the reruns of both sides without further trials."""
 LEVEL = 2.5
-"""In shares of alpha: the most often that the steps of the check confirm a drop of a change which is no worse than the
-baseline's agent is *now*, whatever happened since the baseline was stored. Repeats of both sides have
-``REPEATED_SHARE`` of it beside them, and go on to the steps where they leave it open."""
+"""Maximum rate, in multiples of alpha, at which the steps of the check confirm a drop of a change no worse than the
+baseline's *current* agent, whatever happened since the baseline was stored. Reruns of both sides may add
+``REPEATED_SHARE`` of it; if they leave the question open, the steps follow."""
 NAMED_NOW = 3
-"""Trials of the baseline's agent in each case that broke: where it fails there, too, the change broke nothing."""
+"""Trials of the baseline's agent in each broken case: if it fails there, too, the change broke nothing."""
 LEAST_PART = 10
-"""Fewer cases do not show whether the baseline's agent is there at all."""
+"""With fewer cases it is not clear that the baseline's agent runs at all."""
 LEAST_DIVIDED = 20
-"""Below this many cases a part of them says little."""
+"""With fewer cases a part of them says little."""
 
 
 def next_check(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """The trials of the next step; empty where none is needed, can be run, or is affordable."""
+    """Return the trials of the next step; empty if none is needed, possible or affordable."""
     step = _next_step(evidence)
     if not config.can_run or config.rerun != "match" or step is None:
         return ()
@@ -91,7 +91,7 @@ def next_check(evidence: Evidence, config: Config) -> tuple[Request, ...]:
 
 
 def _next_step(evidence: Evidence) -> Check | None:
-    """The step that may tell more: parts of the suite until every case was asked, then all of it."""
+    """Return the step that may settle the question: parts of the suite until every case was run, then all of it."""
     if not _asked_all(evidence):
         return parts_of(evidence)[len(evidence.checks)]
     if not _record_proves(evidence):
@@ -108,7 +108,7 @@ def _asked_all(evidence: Evidence) -> bool:
 
 
 def _step_of(evidence: Evidence, number: int) -> Check:
-    """The step that this one of the evidence was."""
+    """Return the step to which this check of the evidence belongs."""
     found = evidence.checks[number]
     if found.paired:
         return BOTH
@@ -117,7 +117,8 @@ def _step_of(evidence: Evidence, number: int) -> Check:
 
 
 def parts_of(evidence: Evidence) -> Sequence[Check]:
-    """The steps until every case was asked; where those of a record are larger, as by earlier versions, so many."""
+    """Return the steps until every case was run; as many as in the record if its steps are larger (earlier
+    versions)."""
     cases = len(live_cases(evidence))
     if evidence.checks[0].cases >= cases if evidence.checks else not _is_divided(evidence):
         return WHOLE
@@ -127,12 +128,12 @@ def parts_of(evidence: Evidence) -> Sequence[Check]:
 
 
 def _part(cases: int) -> int:
-    """Return the number of these cases that make a step of the baseline's agent alone."""
+    """Return the number of cases in one step of the baseline's agent alone."""
     return max(LEAST_PART, math.ceil(cases / len(QUARTERS)))
 
 
 def went_live(evidence: Evidence) -> bool:
-    """True if anything was measured in which a drift could show."""
+    """True if any measured trial could show a drift."""
     return any(case.live for case in evidence.cases.values())
 
 
@@ -141,7 +142,8 @@ def _is_divided(evidence: Evidence) -> bool:
 
 
 def _unasked(evidence: Evidence) -> tuple[str, ...]:
-    """The cases of a step of the baseline's agent alone: chosen by what was stored, never by what the change did."""
+    """Return the cases for a step of the baseline's agent alone, chosen by stored trials, never by the change's
+    results."""
     asked = evidence.fresh.get(Side.BASELINE, {})
     order = list(live_cases(evidence))
     left = [case_id for case_id in order if case_id not in asked]
@@ -160,10 +162,10 @@ def _stored_rate(evidence: Evidence, case_id: str) -> float:
 
 
 def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
-    """True if the drop shows against what the baseline's agent does now; None while that is open.
+    """True if the drop shows against the baseline's current agent; None while that is open.
 
-    Where that agent agrees with its record, the record counts beside it. Where it fell, the change has to be worse than
-    it is now.
+    If that agent agrees with its record, the record counts as well. If it fell, the change must be worse than it is
+    now.
 
     ``doubted``: nothing proved a drop.
     """
@@ -183,22 +185,22 @@ def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
 
 
 def suspected(evidence: Evidence) -> bool:
-    """True if the newest look comes near to a proof."""
+    """True if the newest look is close to a proof."""
     look = evidence.last_look
     return look is not None and look.p <= SUSPECTED * look.threshold
 
 
 def cleared(evidence: Evidence) -> bool:
-    """True if what no look proves, but a test suggests, is no matter: the change is not worse than the baseline's agent
-    is now."""
+    """True if a drop that a test suggests but no look proves can be ignored: the change is no worse than the baseline's
+    current agent."""
     known = bool(evidence.checks) and answers_now(evidence) and evidence.checks[-1].test.p >= LEAST_CLEAR
     return known and confirmed(evidence, doubted=not suspected(evidence)) is False
 
 
 def agrees(known: Beside, *, leaning: bool = False) -> bool:
-    """True if the baseline's agent does now what it did when it was stored, as far as its trials can tell.
+    """True if the baseline's agent still behaves as it did when stored, as far as its trials can show.
 
-    ``leaning``: or may, and a second trial of each case would tell.
+    ``leaning``: also True if that is unclear and a second trial of each case would settle it.
     """
     moved = known.moved
     if known.rounds > 1:
@@ -212,12 +214,12 @@ def agrees(known: Beside, *, leaning: bool = False) -> bool:
 
 
 def _record_proves(evidence: Evidence) -> bool:
-    """True if the change is proven worse than the record, alone or with the baseline's trials of this job beside it."""
+    """True if the change is proven worse than the record, with or without the baseline's trials of this job."""
     return evidence.proof is not None or any(known.look.blocks for known in evidence.beside)
 
 
 def repeats_confirmed(evidence: Evidence) -> bool | None:
-    """True if a drop that repeats of failing cases proved shows in the same repeats of the baseline's agent now."""
+    """True if a drop proven by reruns of failing cases also shows against reruns of the baseline's current agent."""
     p = evidence.repeats_now
     if p is None or REPEATED_FUTILE > p > LEVEL * evidence.state.config.alpha * REPEATED_SHARE:
         return None
@@ -225,7 +227,7 @@ def repeats_confirmed(evidence: Evidence) -> bool | None:
 
 
 def next_named(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Return trials of the baseline's agent in the named cases that it was not asked in; empty if none can be run."""
+    """Return trials of the baseline's agent in the named cases that it has not run yet; empty if none can be run."""
     asked: set[str] = set()
     for done in evidence.state.rounds:
         if done.side is Side.BASELINE:
@@ -238,7 +240,7 @@ def next_named(evidence: Evidence, config: Config) -> tuple[Request, ...]:
 
 
 def named_confirmed(evidence: Evidence) -> bool | None:
-    """True if the named cases pass less often than with the baseline's agent as it is now; None if it is not known."""
+    """True if the named cases pass less often than with the baseline's current agent; None if unknown."""
     counts = []
     for case_id in evidence.named:
         case = evidence.cases[case_id]
@@ -250,14 +252,13 @@ def named_confirmed(evidence: Evidence) -> bool | None:
 
 
 def moved_before(evidence: Evidence, *, clearly: bool = False) -> bool:
-    """True if a drop of the whole suite may be older than the change: against the newest of the stored runs alone it
-    does not show.
+    """True if a drop of the whole suite may predate the change: it does not show against the newest stored runs alone.
 
-    If the provider moved before those, they and the candidate's are exchangeable, whatever was stored earlier. Each
-    look has its part of ``alpha``, so such a drop shows in at most ``alpha`` of unchanged agents. Never where trials
-    were recorded: what is replayed does not drift.
+    If the provider moved before those runs, they and the candidate's trials are exchangeable, whatever was stored
+    earlier. Each look has its part of ``alpha``, so such a drop shows in at most ``alpha`` of unchanged agents. Always
+    False if trials were recorded: replays do not drift.
 
-    ``clearly``: and is out of sight.
+    ``clearly``: require that the drop is far from showing.
     """
     state = evidence.state
     if not state.newest or state.recorded:
@@ -271,7 +272,7 @@ def moved_before(evidence: Evidence, *, clearly: bool = False) -> bool:
 
 
 def _by_age(case: CaseEvidence, newest: Sequence[int]) -> tuple[list[Row], list[Row]]:
-    """The baseline's trials of its newest runs, with those of this job, and the older ones."""
+    """Return the baseline's trials of its newest runs and of this job, and the older ones."""
     places = {case.stored_at[place] for place in newest if place in case.stored_at}
     places.update(range(case.before_job, len(case.before)))
     new = [row for place, row in enumerate(case.before) if place in places]

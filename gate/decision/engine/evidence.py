@@ -1,4 +1,4 @@
-"""The evidence from the trials so far: looks at the suite, e-values of cases, drift checks. Replays the rounds;
+"""The evidence from the trials so far: looks at the suite, e-values of cases, checks for drift. Replays the rounds and
 decides nothing."""
 
 from __future__ import annotations
@@ -34,56 +34,55 @@ from gate.statistics.repeats import Repeated, repeats_p
 from gate.statistics.sequential import nominal_level
 
 LOOK_SHARES = (0.45, 0.14, 0.05)
-"""Share of alpha that the suite look after epoch 1, 2 and 3 adds to what is spent."""
+"""Share of alpha that the suite look after epochs 1, 2 and 3 may spend."""
 ALONE_SHARES = (0.45, 0.20, 0.10)
-"""The shares if no failing cases are rerun together; the looks then get that share, too."""
+"""The shares if no failing cases are rerun together; the looks then get the share of those reruns, too."""
 ONE_LOOK_SHARE = sum(ALONE_SHARES)
-"""The share of a design that looks once."""
+"""The share of the only look in a design with one look."""
 CASES_SHARE = 0.15
-"""Share of alpha for the case e-values, at any time. With looks and repeats 0.90: the rest is for the confirmation of
-crashes.
-An unchanged agent is blocked less often, since most such agents pass at the first look."""
+"""Share of alpha for the case e-values, at any time. With looks and reruns the sum is 0.90; the rest is for confirming
+crashes. An unchanged agent is blocked less often than that, since most such agents pass at the first look."""
 BESIDE = 1.3
-"""Looks with the baseline's trials of this job beside the stored ones have so many times the share of alpha. They count
-only where the baseline agrees with its record, which is independent of them and comes about in .65 of unchanged
-agents: so they add no more to the error than the looks do whose place they take."""
+"""Factor on the share of alpha for looks that add the baseline's trials of this job to the stored ones. They count only
+if the baseline agrees with its record, which is independent of them and holds for 0.65 of unchanged agents. So they add
+no more to the error than the looks they replace."""
 ZERO_TRIALS = 11
-"""Failing trials in a row, of a case that always passed, that keep a suite from PASS even where its baseline is too
-thin for a proof. One that passes half the time does so once in two thousand."""
+"""Consecutive failing trials of a case that always passed that prevent PASS even if its baseline is too thin for a
+proof. A case that passes half the time fails that often once in two thousand times."""
 
 
 KnownTests = dict[tuple[str, int], JointTest]
-"""Tests of the suite that were computed before, by their seed and their number of trials: it only saves time."""
+"""Earlier computed tests of the suite, by seed and number of trials; only saves time."""
 
 
 class Checked(Struct, frozen=True):
     """A step of a check for drift."""
 
     cases: int
-    """The cases in which the check has run the baseline's agent so far."""
+    """Number of cases in which the check has run the baseline's agent so far."""
     rounds: int
-    """Number of times that every case of which anything was not replayed was asked."""
+    """Minimum number of times a case was run, over all cases with a live trial."""
     paired: bool
-    """True if the step is of both sides."""
+    """True if the step runs both sides."""
     test: JointTest
-    """The candidate's trials against those."""
+    """The test of the candidate's trials against those of the baseline's agent in this job."""
     moved: JointTest
-    """The moves against the stored trials."""
+    """The test of the baseline's trials in this job against the stored ones."""
 
 
 class Beside(Struct, frozen=True):
-    """The evidence of the record once the baseline's agent was asked every case in this job."""
+    """The evidence against the record once the baseline's agent has run every case in this job."""
 
     look: LookTest
-    """The looks so far, with the baseline's trials of this job among those that were there before."""
+    """The looks so far, with the baseline's trials of this job added to the stored ones."""
     moved: MetricTest
     """The test of the baseline's agent against its record, in the metric in which ``look`` is clearest."""
     rounds: int
-    """Number of times that the baseline's agent was asked every case."""
+    """Number of times that the baseline's agent has run every case."""
 
 
 class Evidence(Struct, dict=True):
-    """Everything that the rule looks at."""
+    """All evidence that the rule uses."""
 
     state: State
     cases: dict[str, CaseEvidence]
@@ -91,52 +90,53 @@ class Evidence(Struct, dict=True):
     """The cases of an epoch."""
     epochs: int = 0
     waves: int = 0
-    """Confirming rounds since the last epoch."""
+    """Number of confirming rounds since the last epoch."""
     naming_waves: int = 0
-    """The waves since a regression was proven."""
+    """Number of waves since a regression was proven."""
     looks: list[LookTest] = field(default_factory=list)
     parts: list[LookPart] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
-    """The weight of what was new in each look."""
+    """The weight of the new trials in each look."""
     spent: list[float] = field(default_factory=list)
-    """The possible addition to the error by each look with something new in it."""
+    """The error that each look with new trials may add."""
     repeats: AskedAgain = field(default_factory=AskedAgain)
-    """The test of the cases that failed in an epoch and are asked again together."""
+    """The joint test of the cases that failed in an epoch and are rerun together."""
     repeats_now: float | None = None
-    """The p-value of those repeats against as many of the baseline's agent in this job, from when they proved one."""
+    """The p-value of those reruns against as many of the baseline's agent in this job, once they proved a
+    regression."""
     suite_e: float = 1.0
     highest_suite_e: float = 1.0
     proof: Stage | None = None
-    """The stage that first proved a regression; it stays, regardless of what was run afterwards."""
+    """The stage that first proved a regression; later trials do not change it."""
     case_proof: Stage | None = None
-    """The stage at which the cases' own evidence first proved one."""
+    """The stage at which the evidence of single cases first proved a regression."""
     checks: list[Checked] = field(default_factory=list)
-    """After each step of a check for drift."""
+    """The results after each step of a check for drift."""
     beside: list[Beside] = field(default_factory=list)
-    """After each of those steps, and each later look, from when the baseline's agent was asked every case."""
+    """The results after each of those steps and each later look, once the baseline's agent has run every case."""
     fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
     """The trials of checks, by side."""
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
     ended: bool = False
     """True if no further epoch follows."""
     known: KnownTests | None = None
-    """The tests that earlier steps of this schedule computed; those of this step are added."""
+    """The tests computed in earlier steps of this schedule; this step adds its own."""
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """Cases that are worse than at the baseline, as `e_bh` names them."""
+        """Cases that are worse than at the baseline, as named by `e_bh`."""
         ids, log_es = list(self.cases), [case.log_e for case in self.cases.values()]
         return tuple([ids[place] for place in e_bh(log_es)])
 
     @cached_property
     def gained(self) -> tuple[str, ...]:
-        """Return cases proven better than at the baseline, by the same test with the sides exchanged."""
+        """Cases proven better than at the baseline, by the same test with the sides exchanged."""
         ids, log_es = list(self.cases), [case.log_gain for case in self.cases.values()]
         return tuple([ids[place] for place in e_bh(log_es)])
 
     @cached_property
     def gain_p(self) -> float:
-        """The joint test of success with the sides exchanged: whether the candidate passes more often in some cases."""
+        """The p-value for the candidate passing more often in some cases: the joint test with the sides exchanged."""
         exchanged = []
         for case in self.cases.values():
             links = [(there, here) for here, there in linked(case.links)]
@@ -145,24 +145,24 @@ class Evidence(Struct, dict=True):
 
     @cached_property
     def units(self) -> list[list[int]]:
-        """The positions of the cases that are one unit: a cluster, or a single case."""
+        """The positions of the cases in each unit: a cluster, or a single case."""
         return grouped(self.cases, self.state.clusters)
 
     def end(self) -> None:
-        """Take the next bounds for the last, which are certified of these very cases: see `bound_of`."""
+        """Treat the next bounds as the last ones, which certify only these cases: see `bound_of`."""
         self.ended = True
         self.__dict__.pop("bounds", None)
 
     @cached_property
     def bounds(self) -> tuple[Bound, ...]:
-        """The bound of each metric that can be compared."""
+        """The bound of each comparable metric."""
         cases = list(self.cases.values())
         found = [bound_of(cases, self.state, m, ended=self.ended) for m in range(len(self.state.metrics))]
         return tuple([bound for bound in found if bound is not None])
 
     @property
     def collapsed(self) -> tuple[str, ...]:
-        """The metrics that fell to their worst everywhere: no suite passes with one."""
+        """The metrics whose values are all the worst: no suite passes with one."""
         return collapsed_metrics(self.cases.values(), self.state)
 
     @property
@@ -177,13 +177,13 @@ class Evidence(Struct, dict=True):
 
     @cached_property
     def unproven(self) -> tuple[str, ...]:
-        """Cases that always passed and now never do, and that are not proven broken: a pass would hide them."""
+        """Cases that always passed and now never do, but are not proven broken: a pass would hide them."""
         found = [case for case in self.cases.values() if case.never_passes and case.trials >= ZERO_TRIALS]
         return tuple([case.id for case in found])
 
 
 def gather(state: State, known: KnownTests | None = None) -> Evidence:
-    """Return the evidence of all rounds, replayed in order, with a look where the schedule looks."""
+    """Return the evidence of all rounds, replayed in order, with looks where the schedule has them."""
     orient = Orientation(state)
     evidence = _paired(state, orient)
     evidence.known = known
@@ -211,7 +211,7 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
 
 
 def _confirm(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]]) -> None:
-    """Take in the repeats of failing cases, of either side."""
+    """Add the reruns of failing cases, of either side."""
     if round_.side is Side.CANDIDATE:
         _repeat(evidence, trials, round_.links)
     elif evidence.repeats_now is None and evidence.proof and evidence.proof.kind is StageKind.REPEATS:
@@ -219,26 +219,26 @@ def _confirm(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Ro
 
 
 def _awaits_candidate(round_: Round, following: Round | None) -> bool:
-    """True if this is the baseline's half of a step of a check, and the candidate's comes next."""
+    """True if this is the baseline's half of a step of a check and the candidate's comes next."""
     paired = following is not None and following.tag == CONCURRENT and following.side is Side.CANDIDATE
     return paired and round_.side is Side.BASELINE
 
 
 def _one_look(state: State) -> bool:
-    """True if nothing is looked at before the end: trials of one round, or a fixed design that was cut short."""
+    """True if the only look is at the end: trials of one round, or a fixed design that was cut short."""
     if state.config.can_run:
         return state.config.exact_epochs is not None and state.config.runs_left == 0
     return sum(r.side is Side.CANDIDATE for r in state.rounds) <= 1
 
 
 def _repeats_failing(evidence: Evidence) -> bool:
-    """True if failing cases of this suite may be asked again together; known before anything is run."""
+    """True if failing cases of this suite may be rerun together; known before anything runs."""
     state = evidence.state
     return not state.clusters and state.config.exact_epochs is None and len(evidence.wanted) >= LEAST_SUITE
 
 
 def look_shares(config: Config, *, repeated: bool = True) -> dict[int, float]:
-    """Epoch → share of alpha for the look after it; with the repeats they add up to the same in every design."""
+    """Return the share of alpha for the look after each epoch; with the reruns the sum is the same in every design."""
     if config.exact_epochs is not None:
         return {config.exact_epochs: ONE_LOOK_SHARE}
     last, whole = config.max_epochs, LOOK_SHARES if repeated else ALONE_SHARES
@@ -249,7 +249,7 @@ def look_shares(config: Config, *, repeated: bool = True) -> dict[int, float]:
 
 
 def look_part(evidence: Evidence) -> float:
-    """The newest look's part of what all looks of this design share; the parts add up to 1."""
+    """Return the newest look's part of the budget of all looks in this design; the parts add up to 1."""
     config = evidence.state.config
     shares = look_shares(config, repeated=_repeats_failing(evidence)).values()
     whole = ONE_LOOK_SHARE if _one_look(evidence.state) else sum(shares)
@@ -257,7 +257,7 @@ def look_part(evidence: Evidence) -> float:
 
 
 def _paired(state: State, orient: Orientation) -> Evidence:
-    """Return the cases with a baseline whose success is known; once something ran, those that ran."""
+    """Return the cases whose baseline has a known outcome; once trials have run, only cases that ran."""
     ran: set[str] = set()
     for round_ in state.rounds:
         if round_.side is Side.CANDIDATE:
@@ -274,7 +274,7 @@ def _paired(state: State, orient: Orientation) -> Evidence:
 
 
 def _stored_case(case_id: str, rows: Sequence[Row]) -> CaseEvidence:
-    """Return a case with its stored trials alone."""
+    """Return a case with only its stored trials."""
     places = [place for place, row in enumerate(rows) if is_measured(row)]
     before = [rows[place] for place in places]
     outcomes = [row[0] >= 0.5 for row in before if row[0] is not None]
@@ -285,7 +285,7 @@ def _stored_case(case_id: str, rows: Sequence[Row]) -> CaseEvidence:
 
 
 def _add(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]]) -> None:
-    """Add the trials of a round, which are oriented."""
+    """Add the oriented trials of a round."""
     tag, side = round_.tag, round_.side
     evidence.runs[side] += sum(map(len, trials.values()))
     if tag == CONCURRENT:
@@ -317,11 +317,11 @@ def _add_to_check(evidence: Evidence, side: Side, trials: Mapping[str, Sequence[
 
 
 def _look(evidence: Evidence, share: float) -> None:
-    """Test what is new since the last look against all that was there before, and add it to what earlier looks found.
+    """Test the new trials since the last look against all earlier ones, and combine the result with earlier looks.
 
-    Under "unchanged" every order of a case's trials is equally likely. Given which trials there are, which of them came
-    last says nothing of the order of the rest: so the p-values of successive looks are independent, and may be
-    combined with their joint law known. Nothing of the budget is lost to looks that overlap.
+    If nothing changed, every order of a case's trials is equally likely. Given the set of trials, the choice of the
+    last ones says nothing about the order of the rest: so the p-values of successive looks are independent, and can be
+    combined by their known joint law. No budget is lost to overlapping looks.
     """
     spent = level = share * evidence.state.config.alpha
     added = _new_parts(evidence)
@@ -343,7 +343,7 @@ def _look(evidence: Evidence, share: float) -> None:
 def _tested(
     evidence: Evidence, pairs: Sequence[ComparedTrials], blocking: Sequence[int], seed: str, level: float
 ) -> JointTest:
-    """Return the joint test of the suite; one that is known already is not computed again."""
+    """Return the joint test of the suite, computed only once."""
     state, known = evidence.state, evidence.known
     key = seed, sum([len(pair.now) + len(pair.before) for pair in pairs])
     if known is not None and key in known:
@@ -355,7 +355,7 @@ def _tested(
 
 
 def _pick(evidence: Evidence) -> None:
-    """Pick the cases that failed in the newest epoch, to be asked again; not where trials of cases depend on others."""
+    """Pick the cases that failed in the newest epoch for reruns; not if their trials are coupled."""
     look = evidence.last_look
     if look is None or not _repeats_failing(evidence):
         return
@@ -369,8 +369,8 @@ def _pick(evidence: Evidence) -> None:
 def _repeat(
     evidence: Evidence, trials: Mapping[str, Sequence[Row]], links: Mapping[str, Sequence[Partner | None]]
 ) -> None:
-    """Add a round of repeats. One that was answered from a recording shares its luck with a stored trial, and counts as
-    not measured."""
+    """Add a round of reruns. A rerun answered from a recording shares its luck with a stored trial, so it counts as not
+    measured."""
     outcomes = {}
     for case_id, rows in trials.items():
         of_case: list[bool | None] = []
@@ -383,10 +383,11 @@ def _repeat(
 
 
 def _repeated_now(evidence: Evidence) -> float | None:
-    """Test whether the cases that were asked again fail more often than with the baseline's agent, asked in this job.
+    """Return the p-value that the rerun cases fail more often than with the baseline's agent in this job.
 
-    If the change is no worse than that is now, the repeats of both are draws of one law, whatever was stored: who was
-    picked is decided by other trials. None where the cases were not asked alike: outcomes may be why.
+    If the change is no worse than that agent, the reruns of both have the same law, whatever was stored, since other
+    trials decided which cases were picked. None if the cases were not all run equally often: outcomes may be the
+    reason.
     """
     cases = []
     for case_id, asked in evidence.repeats.cases.items():
@@ -401,10 +402,11 @@ def _repeated_now(evidence: Evidence) -> float | None:
 
 
 def _check(evidence: Evidence, *, paired: bool) -> None:
-    """Test the candidate against what the baseline's agent does in this job, once a step of the check is complete.
+    """Test the candidate against the baseline's agent in this job, once a step of the check is complete.
 
-    No case was picked for it by what the change did, so with a provider that moved both, or a baseline that was stored
-    on a lucky day, every labelling is equally likely. Labels of stored trials stay: they say which cases are steady.
+    The change's results picked no case for it. So even if the provider moved both sides, or the baseline was stored on
+    a lucky day, every labelling is equally likely. Labels of stored trials stay fixed: they show which cases are
+    steady.
     """
     step = len(evidence.checks) + 1
     blocking, level = blocking_metrics(evidence), evidence.state.config.alpha
@@ -419,28 +421,28 @@ def _check(evidence: Evidence, *, paired: bool) -> None:
 
 
 def _against_now(case: CaseEvidence) -> ComparedTrials:
-    """Return the candidate's trials that asked the real world, beside the baseline's agent now."""
+    """Return the candidate's trials that ran live, to compare with the baseline's agent in this job."""
     asked = [row for row, link in zip(case.full, case.links, strict=True) if link is None or not link.whole]
     return ComparedTrials(asked + case.again, case.now, held=apart_from(case.links, case.before[: case.before_job]))
 
 
 def live_cases(evidence: Evidence) -> tuple[str, ...]:
-    """Return the cases that a drift can show in: not everything of them was answered from recordings."""
+    """Return the cases that could show a drift: not all their trials were answered entirely from recordings."""
     return tuple([case.id for case in evidence.cases.values() if case.live])
 
 
 def answers_now(evidence: Evidence) -> bool:
-    """True if the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
-    says nothing of a drift."""
+    """True if the baseline's agent was measured in most of the cases it ran in this job: one that is down says nothing
+    about drift."""
     asked = evidence.fresh.get(Side.BASELINE, {})
     return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
 
 
 def _look_beside(evidence: Evidence) -> None:
-    """Look anew, with the baseline's trials of this job beside the stored ones; once it was asked every case.
+    """Repeat the looks with the baseline's trials of this job added to the stored ones, once it has run every case.
 
-    If nothing changed and nothing moved, the order of stored trials and those of this job says nothing of whether the
-    candidate's are worse than both. So these looks are independent of the test whether the baseline moved.
+    If nothing changed and nothing moved, the order of stored trials and those of this job is independent of the
+    candidate being worse than both. So these looks are independent of the test for a move of the baseline.
     """
     rounds = evidence.checks[-1].rounds if evidence.checks else 0
     if not rounds or not evidence.looks or not answers_now(evidence):
@@ -467,7 +469,8 @@ def _look_beside(evidence: Evidence) -> None:
 
 
 def _part_beside(evidence: Evidence, number: int) -> NewTrials | None:
-    """Return what was new at a look, with the baseline's trials of this job before it; None if it compares nothing."""
+    """Return the new trials of a look, with the baseline's trials of this job among the earlier ones; None if there is
+    nothing to compare."""
     pairs: list[ComparedTrials] = []
     sizes = []
     for case in evidence.cases.values():
@@ -480,14 +483,14 @@ def _part_beside(evidence: Evidence, number: int) -> NewTrials | None:
     return NewTrials(Side.CANDIDATE, weight, pairs, blocking) if weight and blocking else None
 
 
-# --- what is new since the last look --------------------------------------------------------------
+# --- new trials since the last look ---------------------------------------------------------------
 
 
 def _new_parts(evidence: Evidence) -> list[NewTrials]:
     """Return the new trials since the last look, of the baseline and then of the candidate.
 
-    New trials of the baseline are compared with all that was there before, of both sides: if the candidate is worse,
-    they pass more often.
+    New trials of the baseline are compared with all earlier trials of both sides: if the candidate is worse, they pass
+    more often.
     """
     found = [_new_baseline(evidence), _new_candidate(evidence)]
     for case in evidence.cases.values():
@@ -519,13 +522,13 @@ def _new_candidate(evidence: Evidence) -> NewTrials:
 
 
 def blocking_metrics(evidence: Evidence) -> list[int]:
-    """Return the blocking metrics of which both sides have values."""
+    """Return the blocking metrics with values on both sides."""
     pairs = [ComparedTrials(case.full, case.before) for case in evidence.cases.values()]
     return comparable_metrics(evidence.state.metrics, pairs)
 
 
 def _weigh(evidence: Evidence) -> None:
-    """Take in the e-values of the cases, and the proof that they may be."""
+    """Update the suite's e-value, and the proof by single cases if it is reached."""
     log_es = log_es_of([case.log_e for case in evidence.cases.values()], evidence.units)
     evidence.suite_e = suite_e(log_es, recorded=evidence.state.recorded)
     evidence.highest_suite_e = max(evidence.highest_suite_e, evidence.suite_e)

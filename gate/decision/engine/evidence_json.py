@@ -1,4 +1,4 @@
-"""The evidence behind a decision as public JSON: what `gate decide` prints and the JSON report holds."""
+"""The evidence behind a decision as public JSON, for `gate decide` and the JSON report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _STAGES = {
 
 
 def report(evidence: EvidenceSummary) -> dict[str, Any]:
-    """JSON values only. Changes are oriented (a loss is negative; positive metrics as log ratios); all p one-sided."""
+    """Return the evidence as JSON values. Changes are oriented (a loss is negative; positive metrics as log ratios);
+    all p-values are one-sided."""
     found: dict[str, Any] = to_builtins(evidence)
     for metric in found["metrics"].values():
         metric["gating"] = metric.pop("blocks_regression")  # the protocol's own key
@@ -31,6 +32,7 @@ def report(evidence: EvidenceSummary) -> dict[str, Any]:
 
 
 def stage_name(stage: Stage) -> str:
-    """``suite look 1``, ``suite look 1, confirmed against the baseline's agent run now``: the protocol's names."""
+    """Return the protocol's name: ``suite look 1``, or ``suite look 1, confirmed against the baseline's agent run
+    now``."""
     name = _STAGES[stage.kind].format(stage.epochs)
     return f"{name}, confirmed against the baseline's agent run now" if stage.confirmed else name

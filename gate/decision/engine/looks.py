@@ -1,4 +1,4 @@
-"""Looks at the whole suite: the joint permutation test of what is new, and the tests of all looks as one."""
+"""Looks at the whole suite: the joint permutation test of new trials, and the combined test of all looks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING_SEEN = MetricTest(1.0, 1.0, 1.0)
 
 
 class LookPart(Struct, frozen=True):
-    """The test of what was new at a look against all that was there before."""
+    """The test of the new trials of a look against all earlier ones."""
 
     weight: float
     metrics: Mapping[str, MetricTest]
@@ -32,16 +32,17 @@ class NewTrials(Struct, frozen=True):
     side: Side
     weight: float
     pairs: Sequence[ComparedTrials]
-    """The new trials of each case and those to compare them with."""
+    """The new trials of each case, and the trials to compare them with."""
     blocking: Sequence[int]
-    """The blocking metrics that they can be compared in."""
+    """The blocking metrics in which they can be compared."""
 
 
 def weight_of(sizes: Sequence[tuple[int, int, int]]) -> float:
-    """Return how clearly a drop that all cases share would show, from the numbers of trials alone.
+    """Return how clearly a drop shared by all cases would show, computed from the numbers of trials alone.
 
     Args:
-        sizes: of each case, new trials of one side, earlier ones of the other, earlier ones of the same.
+        sizes: per case, the new trials of one side, the earlier ones of the other side, the earlier ones of the same
+            side.
     """
     known = [size for size in sizes if size[0] and size[1]]
     if not known:
@@ -52,7 +53,7 @@ def weight_of(sizes: Sequence[tuple[int, int, int]]) -> float:
 
 
 def part_of(weight: float, blocking: Sequence[int], test: JointTest, metrics: Sequence[Metric]) -> LookPart:
-    """Return the test of what was new, with its metrics by name."""
+    """Return the test of the new trials, with its metrics by name."""
     names = [metrics[m].name for m in blocking]
     return LookPart(weight, dict(zip(names, test.metrics, strict=True)), test)
 
@@ -60,7 +61,7 @@ def part_of(weight: float, blocking: Sequence[int], test: JointTest, metrics: Se
 def look_of(
     parts: Sequence[LookPart], names: Sequence[str], *, epochs: int, threshold: float, spent: float
 ) -> LookTest:
-    """Return the parts so far as one test of the whole suite, in these metrics."""
+    """Return one test of the whole suite that combines the parts so far, in these metrics."""
     if not parts:
         return LookTest(epochs, 1.0, threshold, 0, dict.fromkeys(names, NOTHING_SEEN), spent)
     metrics = {}
@@ -71,7 +72,7 @@ def look_of(
 
 
 def _combined(tests: Sequence[tuple[MetricTest, float]]) -> MetricTest:
-    """Return the tests of one metric, each with its weight, as one."""
+    """Return one test that combines the weighted tests of one metric."""
     if not tests:
         return NOTHING_SEEN
     shifts = [(test.p_shift, weight) for test, weight in tests if test.p_shift is not None]
@@ -84,7 +85,8 @@ def _combined(tests: Sequence[tuple[MetricTest, float]]) -> MetricTest:
 
 
 def comparable_metrics(metrics: Sequence[Metric], pairs: Sequence[ComparedTrials]) -> list[int]:
-    """Return the comparable blocking metrics: one that a side lacks entirely would only prevent exchanges of labels."""
+    """Return the comparable blocking metrics: a metric that one side lacks entirely would only prevent label
+    exchanges."""
     found = []
     for m, metric in enumerate(metrics):
         if metric.blocks_regression and any(_has(pair.now, m) and _has(pair.before, m) for pair in pairs):
@@ -104,7 +106,7 @@ def test_rows(
     units: Sequence[Sequence[int]] = (),
     fineness: int = FINE,
 ) -> JointTest:
-    """Return the joint test on the blocking metrics alone, fine enough for ``level``.
+    """Return the joint test of the blocking metrics, fine enough for ``level``.
 
     ``units``: the positions of cases that are relabelled together.
     """
@@ -125,11 +127,11 @@ def test_rows(
 
 
 def _with_means_for_failures(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
-    """Return the trials of a case, with the mean of both sides' values for what a failed trial lacks.
+    """Return the trials of a case; missing scores of failed trials are replaced by the mean over both sides.
 
-    Labels change hands only among trials that lack the same values, so a crash beside answers would never enter the
-    test. The mean is the same under every relabelling, which keeps the test exact, and it says nothing of the metric.
-    A trial whose success is known lacks a blocking score only where the agent failed or a hard rule ended it.
+    Labels change only among trials that lack the same values, so a crash among answers would never enter the test. The
+    mean is the same under every relabelling, which keeps the test exact, and carries no information about the metric. A
+    trial with a known outcome lacks a blocking score only if the agent failed or a hard rule ended it.
     """
     rows = [*now, *before]
     if not any(map(_lacks_scores, rows)):

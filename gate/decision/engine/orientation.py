@@ -10,7 +10,7 @@ from gate.model import Direction
 
 
 class Orientation:
-    """Turns the rows of a state's trials."""
+    """Orients the rows of a state's trials."""
 
     def __init__(self, state: State) -> None:
         self.metrics = state.metrics
@@ -19,7 +19,7 @@ class Orientation:
             self.floors.append(_stands_for_zero(_rows_of(state), m) if metric.kind == "positive" else 0.0)
 
     def __call__(self, row: Row) -> Row:
-        """Return the row, oriented; None for what is missing or no finite number."""
+        """Return the oriented row; None replaces missing and non-finite values."""
         return [self._value(m, row[m] if m < len(row) else None) for m in range(len(self.metrics))]
 
     def _value(self, m: int, value: float | None) -> float | None:
@@ -32,7 +32,7 @@ class Orientation:
 
 
 def _rows_of(state: State) -> Iterator[Row]:
-    """Yield the trials of whole epochs, of both sides."""
+    """Yield the trials of whole epochs, on both sides."""
     for trials in state.baseline.values():
         yield from trials
     for round_ in state.rounds:
@@ -42,10 +42,10 @@ def _rows_of(state: State) -> Iterator[Row]:
 
 
 def _stands_for_zero(rows: Iterable[Row], m: int) -> float:
-    """Return the stand-in for zero in a logarithm: the same for both sides, so a relabelling does not see it.
+    """Return the replacement for zero in logarithms: the same for both sides, so relabelling does not change it.
 
-    Half of the smallest positive value, but no more than the mean: where nearly all are zero, a few that are not would
-    be twice as much, however large they are, and would vanish among the others.
+    Half of the smallest positive value, but at most the mean: if nearly all values are zero, the few positive ones
+    would otherwise be only twice as large, however large they are, and would vanish among the others.
     """
     values = []
     for row in rows:

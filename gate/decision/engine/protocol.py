@@ -1,4 +1,4 @@
-"""`gate decide --jsonl`: one state a line in, one answer a line out, so that anyone can test the rule from outside."""
+"""`gate decide --jsonl`: one state per input line, one answer per output line, so that anyone can test the rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = 1
 
 
 def decide_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Answer each line separately; an unreadable line is answered with ``{"error": …}``, never skipped."""
+    """Answer each line separately; an unreadable line is answered with ``{"error": …}`` and never skipped."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield json.dumps(_answer(line, number), ensure_ascii=False, allow_nan=False)
@@ -44,7 +44,7 @@ def to_json(step: Step) -> dict[str, Any]:
 
 
 def read_state(data: Any) -> State:
-    """Parse the state on one line. Raises ConfigError with the wrong key."""
+    """Parse the state on one line. Raises ConfigError that names the wrong key."""
     data = _mapping(data, "the line")
     if data.get("protocol") != VERSION:
         raise ConfigError(f"protocol must be {VERSION}, not {data.get('protocol')!r}")
@@ -62,7 +62,7 @@ def read_state(data: Any) -> State:
 
 
 def _clusters(data: Any) -> dict[str, str]:
-    """The cluster of each case that is in one."""
+    """Return the cluster of each case that has one."""
     found = _mapping(data, "clusters")
     if not all(isinstance(name, str) and name for name in found.values()):
         raise ConfigError("clusters must hold the name of a cluster for each case in it")
@@ -77,7 +77,7 @@ def _flag(data: Mapping[str, Any], key: str) -> bool:
 
 
 def _newest(data: Any, baseline: Mapping[str, Sequence[Row]]) -> dict[str, list[int]]:
-    """Return the positions of the baseline's trials that its newest runs measured, by case."""
+    """Return the positions of the baseline's trials measured by its newest runs, by case."""
     found = {}
     for case, given in _mapping(data, "newest").items():
         stored = len(baseline.get(case, ()))
@@ -134,7 +134,7 @@ def _round(data: Any, where: str, width: int) -> Round:
 
 
 def _links(data: Any, where: str, trials: Mapping[str, Sequence[Row]]) -> dict[str, list[Partner | None]]:
-    """Return null, or ``{"stored": position, "whole": bool}``, for each trial of a case."""
+    """Return for each trial of a case its partner, read from null or ``{"stored": position, "whole": bool}``."""
     found = {}
     for case, given in _mapping(data, where).items():
         here = f"{where}[{case!r}]"

@@ -1,8 +1,8 @@
-"""The cases that failed in an epoch and are all asked again: which, how often, and their test as one.
+"""Joint reruns of the cases that failed in an epoch: how they are picked, how often they are rerun, and their test.
 
-Many cases that break halfway are each too little to prove, and a look at the whole suite sees one trial of each. Asked
-again, those that failed tell a break from bad luck. The test is exact although they are picked for failing: that
-failure is left out of it, and whatever else decides who is picked is a condition that every relabelling has to meet.
+Many cases that break halfway prove too little one by one, and a look at the whole suite sees one trial of each. Reruns
+of the failed cases distinguish a break from bad luck. The test is exact although cases are picked for failing: that
+failure is left out, and every other condition of the pick is one that each relabelling must satisfy.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from gate.model.evidence import RepeatsTest
 from gate.statistics.repeats import Repeated, repeats_p
 
 REPEATS_SHARES = (0.08, 0.03)
-"""Share of alpha of the test after epoch 1 and 2."""
+"""Share of alpha for the test after epochs 1 and 2."""
 REPEATS = (1, 2, 3, 4)
-"""Trials of each case, round by round; the test is after the last."""
+"""Trials per case, round by round; the test follows the last round."""
 GOING_ON = (0.3, 0.25, 0.15)
-"""From this p-value of the other cases after a round on, their test is out of sight, and none is asked further."""
+"""If the p-value of the other cases after a round is at least this, their test is out of reach and reruns end."""
 STEADY = 0.6
-"""The least share of stored trials that a case passed, or its failing says little and it is not picked; nor is one that
-could not have passed less often and still been."""
+"""A failing case is picked only if at least this share of its stored trials passed, or its failure says little; and
+only if it could have passed less often and still been picked."""
 LEAST_CASES = 6
-"""Fewer are left to their own evidence."""
+"""With fewer cases, each is left to its own evidence."""
 LEAST_SUITE = 50
-"""In a suite of fewer cases so many seldom fail: nothing is repeated, and the looks have the share."""
+"""In smaller suites this many cases seldom fail: nothing is rerun, and the looks get the share."""
 OPEN_P = 0.15
-"""From this p of the suite look on the suite is about to pass, and nothing is repeated."""
+"""If the p-value of the suite look is at least this, the suite is about to pass and nothing is rerun."""
 
 
 class AskedAgain(Struct):
-    """The cases that are asked again, and their results so far. Nothing in it depends on when a run ends: tests are
-    only ever left out."""
+    """The cases that are rerun, and their results so far. Nothing here depends on when a run ends: tests can only be
+    left out."""
 
     cases: dict[str, Repeated] = field(default_factory=dict)
     newest: tuple[str, ...] = ()
-    """The cases that are asked again: picked after the newest epoch, or before it and not asked yet."""
+    """The cases to rerun next: picked after the newest epoch, or earlier but not rerun yet."""
     rounds: int = 0
     failed: set[str] = field(default_factory=set)
     """Cases that failed in any epoch: each is picked at its first failure, or never."""
     over: bool = False
-    """True if a test was passed over: then none follows, or it would depend on outcomes which cases one is of."""
+    """True if a test was skipped: no test follows then, since outcomes could decide which cases it includes."""
     tests: list[RepeatsTest] = field(default_factory=list)
 
     def pick(self, failing: Mapping[str, tuple[int, int]], p: float, epochs: int) -> None:
-        """Pick cases after an epoch. Those that still wait to be asked are asked with them, so that the test after an
-        epoch is of all cases picked until then, whenever the reruns came.
+        """Pick cases after an epoch. Cases still waiting are rerun with them, so that the test after an epoch covers
+        all cases picked so far, whenever the reruns came.
 
         Args:
-            failing: the cases whose newest trial failed, with their passes and trials that are stored.
-            p: of the look at the whole suite.
-            epochs: how many there are.
+            failing: the cases whose newest trial failed, with their stored passes and trials.
+            p: p-value of the look at the whole suite.
+            epochs: number of epochs so far.
         """
         found = {}
         for case_id, (passed, trials) in failing.items():
@@ -71,12 +71,13 @@ class AskedAgain(Struct):
         self.newest, self.rounds = (*waiting, *found), 0
 
     def add(self, outcomes: Mapping[str, Sequence[bool | None]], epochs: int, alpha: float) -> RepeatsTest | None:
-        """A round of reruns, with None for what was not measured; the test, where it completes one."""
+        """Add a round of reruns, with None for trials that were not measured. Return the test if the round completes
+        one."""
         newest, self.newest = self.newest, ()
         if not newest:
             return None
         if any(len(outcomes.get(case_id, ())) != REPEATS[self.rounds] for case_id in newest):
-            self.over = True  # outcomes, or what a trial cost, may have decided how often one is asked
+            self.over = True  # outcomes, or the cost of a trial, may have decided how often a case was rerun
             return None
         for case_id in newest:
             case, found = self.cases[case_id], [outcome for outcome in outcomes[case_id] if outcome is not None]
@@ -91,9 +92,10 @@ class AskedAgain(Struct):
         return self.tests[-1]
 
     def _of_the_others(self) -> float:
-        """The p-value without the case that failed most, and later without all that failed each time.
+        """Return the p-value without the case that failed most, and after the first round without all that always
+        failed.
 
-        Those are proven by their own evidence, with reruns of their own.
+        Those are proven by their own evidence, with their own reruns.
         """
         _, *others = sorted(self.cases.values(), key=lambda case: case.passed - case.trials)
         return repeats_p(tuple(case for case in others if case.passed or self.rounds == 1))

@@ -27,30 +27,30 @@ from gate.model import Outcome, Side, Stage, StageKind
 Step = Continue | Outcome
 
 Run = Callable[[Side, Sequence[str], int], Mapping[str, Sequence[Row]]]
-"""Runs so many trials of these cases of a side."""
+"""Runs the given number of trials of these cases on a side."""
 
 CLEAR_P = 0.05
 CLEAR_STATISTIC_P = 0.10
-"""Passing after one epoch asks for more than the margins: the look has to be above the first, and no statistic of any
-metric may lean towards a drop, which is below the second. One failing trial of a steady suite against five passes has
-p = 1/6 and does not."""
+"""To pass after one epoch takes more than the margins: the p-value of the look must exceed the first number, and no
+statistic of any metric may be below the second. One failing trial of a steady suite against five passes has p = 1/6 and
+is above both."""
 LATER_CLEAR_P = 0.035
 LATER_CLEAR_STATISTIC_P = 0.025
-"""After a second epoch: of the suites in between a third finds one drop in seventeen."""
+"""The same after a second epoch: in suites between the two pairs of bounds, a third epoch finds a drop once in 17."""
 FINAL_P = 0.02
-"""A test below it says that something fell, even where every loss is within its margin: no PASS. At the end of the
-schedule the smaller one holds, or the test alone would leave one unchanged agent in twenty inconclusive."""
+"""If a test has a smaller p-value, something fell, even if every loss is within its margin: no PASS. At the end of the
+schedule this smaller bound applies, or the test alone would leave one unchanged agent in twenty inconclusive."""
 
 
 def decide(state: State, known: KnownTests | None = None) -> Step:
-    """The next step of the rule.
+    """Return the next step of the rule.
 
     1. Screen: one epoch over all cases.
-    2. Suite look: a joint permutation test after each epoch blocks a drop of the whole.
-    3. Confirm: reruns of the suspicious cases feed their e-values, which block a break of the few.
-    4. Certify: PASS where every blocking metric's loss is bounded by its margin; else another epoch.
+    2. Suite look: a joint permutation test after each epoch blocks a drop of the whole suite.
+    3. Confirm: reruns of the suspicious cases feed their e-values, which block a break of a few cases.
+    4. Certify: PASS if every blocking metric's loss is bounded by its margin; else another epoch.
 
-    KnownTests and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
+    Tests and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
     probability, given independent trials and no drift since the baseline was stored.
     """
     evidence, config = gather(state, known), state.config
@@ -85,7 +85,7 @@ def decide(state: State, known: KnownTests | None = None) -> Step:
 
 
 def follow(state: State, run: Run) -> tuple[Outcome, int]:
-    """The rule's answer once ``run`` has brought all that it asks for, and the agent runs that it took."""
+    """Return the rule's answer after ``run`` has run everything it requests, and the number of agent runs used."""
     known: KnownTests = {}
     runs = 0
     while isinstance(step := decide(state, known), Continue):
@@ -96,17 +96,17 @@ def follow(state: State, run: Run) -> tuple[Outcome, int]:
 
 
 def _screened(evidence: Evidence) -> bool:
-    """True if the passes that the design wants before its first look are there."""
+    """True if the epochs that the design requires before its first look have run."""
     config = evidence.state.config
     goes_on = config.can_run and config.runs_left != 0
     return evidence.epochs >= (config.exact_epochs or 1 if goes_on else 1)
 
 
 def _certified(evidence: Evidence, *, final: bool) -> bool:
-    """True if every blocking metric's loss is bounded, no test suggests a drop, and no case has to be named.
+    """True if every blocking metric's loss is bounded, no test suggests a drop, and no case is named.
 
-    What a test suggests is no matter where the change is not worse than the baseline's agent is now. Where a metric
-    collapsed, nothing is certified: few cases prove little, and a pass would hide all that there is to lose.
+    Suggestions of tests are ignored if the change is no worse than the baseline's current agent. Nothing is certified
+    if a metric collapsed: few cases prove little, and a pass would hide a total loss.
     """
     look = evidence.last_look
     if look is None or not _bounded(evidence) or evidence.collapsed:
@@ -127,9 +127,9 @@ def _bounded(evidence: Evidence) -> bool:
 
 
 def _doubtful(evidence: Evidence) -> bool:
-    """True if a drop is suspected, or a test alone stands in the way of PASS, and the baseline's agent now may tell.
+    """True if a drop is suspected, or only a test prevents PASS, and a run of the baseline's agent may settle it.
 
-    That costs an epoch at most, where another epoch of the change would leave a drift in doubt.
+    That costs at most one epoch, while another epoch of the change would leave drift as a possible cause.
     """
     state = evidence.state
     open_ = evidence.last_look is not None and state.config.exact_epochs is None and not state.frozen
@@ -138,18 +138,19 @@ def _doubtful(evidence: Evidence) -> bool:
 
 
 def _passed(evidence: Evidence) -> Outcome:
-    """PASS, unless it would hide a case that always passed and now never does: no further epoch would clear that."""
+    """Return PASS, unless it would hide a case that always passed and now never does: no further epoch would clear
+    that."""
     if evidence.unproven:
         return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.UNPROVEN))
     return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.epochs))
 
 
 def _against_now(evidence: Evidence, proof: Stage) -> Step:
-    """A drop of the whole suite has to show against what the baseline's agent does now, where that can be run.
+    """Return the next step for a proven drop: it must also show against the baseline's current agent, if that can run.
 
-    Where it cannot, or hardly answers, the block stands if it shows against the newest of the stored runs, too; drift
-    since then is its other explanation. A few cases that are proven by name have to fail more often than the baseline's
-    agent does in them now; failures all over the suite that name no case are a drop of the whole.
+    If that agent cannot run or hardly answers, the block stands if the drop also shows against the newest stored runs;
+    drift since then remains a possible explanation. A few named cases must fail more often than they now do with the
+    baseline's agent; failures all over the suite that name no case count as a drop of the whole.
     """
     config = evidence.state.config
     proof = replace(proof, replayed=not went_live(evidence))
@@ -167,7 +168,7 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
 
 
 def _checked(evidence: Evidence, proof: Stage) -> Step:
-    """The next step of the check; where stored runs answer it already, or none can be run, those alone say it."""
+    """Return the next step of the check; stored runs alone decide if they already settle it or no trial can be run."""
     found = confirmed(evidence) if evidence.checks else repeats_confirmed(evidence)
     if found is None:
         begun = bool(evidence.checks)
@@ -183,16 +184,16 @@ def _checked(evidence: Evidence, proof: Stage) -> Step:
 
 
 def _proven_beside(evidence: Evidence) -> Outcome:
-    """Return a proof that no look at the record alone gives, but one with the baseline's trials of this job beside it
-    does."""
+    """Return a regression that the looks at the record alone do not prove, but those with the baseline's trials of this
+    job do."""
     look = next(known.look for known in evidence.beside if known.look.blocks)
     evidence.looks[-1] = look
     return _outcome(evidence, "REGRESSION", Stage(StageKind.SUITE_LOOK, look.epochs, confirmed=True))
 
 
 def _against_newest(evidence: Evidence, proof: Stage) -> Outcome:
-    """Compare with the baseline's last stored trials, which say most of what its agent does now if it cannot be
-    asked."""
+    """Return the outcome against the baseline's newest stored trials, the best evidence of its agent if it cannot be
+    run."""
     if moved_before(evidence):
         return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
     return _outcome(evidence, "REGRESSION", proof)

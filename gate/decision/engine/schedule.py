@@ -1,4 +1,4 @@
-"""Chooses the trials that are worth running next, and divides the error budget over the looks."""
+"""Chooses the trials that are worth running next."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from gate.model import Side
 from gate.statistics.evalues import e_bh, suite_e
 
 WAVES = (*REPEATS, 3, 3, 4, 4)
-"""Reruns of a suspicious case, wave by wave, while it stays suspicious. Short where a steady case is about to be proven
-broken: what is run beyond the proof is wasted."""
+"""Reruns of a suspicious case, wave by wave, while it stays suspicious. Short, so that little is run beyond the proof
+of a steady case that broke."""
 LONG_WAVES = (12, 16, 20, 28)
-"""More waves for a case whose e-value is at least LONG_E, because a thin baseline makes the break slow to prove."""
+"""More waves for a case whose e-value is at least LONG_E: a thin baseline makes its break slow to prove."""
 ALL_WAVES = WAVES + LONG_WAVES
 LONG_E = 100.0
 BEHIND = 0.2
-"""A case whose e-value is a smaller share of the largest waits: that one is proven first, and most often ends it."""
+"""A case whose e-value is below this share of the largest waits: the other case is proven first, which mostly ends
+it."""
 NAMING_WAVES = 4
-"""Waves that are still run, once the suite is proven worse, to name what broke: of the cases that had fewer reruns."""
+"""Waves that still run after the suite is proven worse, to name broken cases among those with fewer reruns."""
 NAMING_CASES = 10
-"""The most cases that are named. If more are suspicious the whole is worse, and their names would cost much and tell
-little."""
+"""Maximum number of cases to name. If more are suspicious the whole suite is worse, and naming them would cost much and
+tell little."""
 RERUN_RATE = 0.5
-"""A case that passed less often at the baseline is not rerun: its failing says little."""
+"""A case that passed less often at the baseline is not rerun: its failure says little."""
 
 
 def suspicious(case: CaseEvidence) -> bool:
-    """Its newest full-pass trial failed, it used to pass, and what is known since does not clear it."""
+    """True if the newest trial of an epoch failed, the case used to pass, and later evidence does not clear it."""
     return case.newest_failed and case.stored_passed >= RERUN_RATE * case.stored and case.seems_worse
 
 
 def next_wave(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Reruns of the suspicious cases; of both sides with ``match``. Empty where no rerun would change the verdict."""
+    """Return reruns of the suspicious cases; of both sides with ``match``. Empty if no rerun would change the
+    verdict."""
     left = ALL_WAVES[evidence.waves :]
     if not left or not _reruns(evidence, config):
         return ()
@@ -49,7 +51,7 @@ def next_wave(evidence: Evidence, config: Config) -> tuple[Request, ...]:
 
 
 def next_naming(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Reruns, once the suite is proven worse, that may name a further case, or prove one and so spare a check."""
+    """Return reruns after the suite is proven worse that may name another case, or prove one and so spare a check."""
     left = WAVES[evidence.naming_waves : NAMING_WAVES]
     if not left or not _reruns(evidence, config):
         return ()
@@ -61,12 +63,12 @@ def next_naming(evidence: Evidence, config: Config) -> tuple[Request, ...]:
 
 
 def _reruns(evidence: Evidence, config: Config) -> bool:
-    """True if this design reruns single cases, and their answers could differ."""
+    """True if this design reruns single cases and their answers could differ."""
     return config.can_run and config.exact_epochs is None and not evidence.state.frozen
 
 
 def _foremost(evidence: Evidence) -> list[CaseEvidence]:
-    """The suspicious cases that are rerun next: the others wait for the proof that these may bring."""
+    """Return the suspicious cases to rerun next: the others wait for the proof that these may bring."""
     cases = _suspects(evidence)
     least = 0.0 if evidence.waves < len(WAVES) else LONG_E
     least = max(least, BEHIND * max((c.e_value for c in cases), default=0.0))
@@ -74,13 +76,13 @@ def _foremost(evidence: Evidence) -> list[CaseEvidence]:
 
 
 def _unnamed(evidence: Evidence, named: Sequence[str]) -> list[CaseEvidence]:
-    """The suspicious cases beside these that had few reruns."""
+    """Return the suspicious cases, other than the named ones, that had few reruns."""
     enough = sum(WAVES[:NAMING_WAVES])
     return [case for case in _suspects(evidence) if case.id not in named and case.reruns < enough]
 
 
 def unprovable(evidence: Evidence) -> tuple[str, ...]:
-    """The suspicious cases, where no number of further failures would prove or name one."""
+    """Return the suspicious cases if no number of further failures would prove or name one."""
     config = evidence.state.config
     if evidence.proof or config.rerun != "never":
         return ()
@@ -97,9 +99,9 @@ def _suspects(evidence: Evidence) -> list[CaseEvidence]:
 def _provable(
     evidence: Evidence, cases: Sequence[CaseEvidence], config: Config, left: Sequence[int], *, proof: bool = True
 ) -> bool:
-    """True if a name, or with ``proof`` a proof, could come of these cases' waves if every further trial failed.
+    """True if a case could be named, or with ``proof`` proven broken, if all trials in the remaining waves failed.
 
-    One stored trial cannot: against it a thousand failures are evidence of ten, where it takes hundreds.
+    One stored trial is too little: against it a thousand failures are evidence of only ten, and hundreds are needed.
     """
     best = {case.id: _best_log_e(case, left, config) for case in cases}
     log_es = [best.get(case.id, case.log_e) for case in evidence.cases.values()]
@@ -108,12 +110,12 @@ def _provable(
 
 
 def _wants_proof(evidence: Evidence, config: Config) -> bool:
-    """True if a proof by the cases themselves would spare a block of the whole suite its check for drift."""
+    """True if a proof by single cases would spare a block of the whole suite its check for drift."""
     return config.rerun == "match" and evidence.case_proof is None
 
 
 def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> float:
-    """The most evidence that these waves could bring."""
+    """Return the most evidence that these waves could bring."""
     more_now = more_before = 0
     found = case.log_e
     for n in waves:
@@ -127,7 +129,7 @@ def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> flo
 
 
 def _wave(cases: Sequence[CaseEvidence], n: int, config: Config) -> tuple[Request, ...]:
-    """``n`` more trials of each case, the most suspicious first, as far as the budget goes."""
+    """Return ``n`` more trials of each case within the budget, the most suspicious cases first."""
     ordered = sorted(cases, key=lambda c: (-c.log_e, c.id))
     return tuple(_within(_wave_requests(ordered, n, config), config.runs_left))
 
@@ -148,7 +150,7 @@ def _wave_requests(cases: Sequence[CaseEvidence], n: int, config: Config) -> Ite
 
 
 def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """One more epoch, or all those of a fixed design; empty where none is left or affordable."""
+    """Return one more epoch, or all epochs of a fixed design; empty if none is left or affordable."""
     return _epoch(evidence, config, config.max_epochs)
 
 
@@ -175,20 +177,20 @@ def _epoch(evidence: Evidence, config: Config, most: int) -> tuple[Request, ...]
 
 
 def _is_exhausted(evidence: Evidence, case_id: str) -> bool:
-    """True if a case met every recorded world, and the model was asked the same things in each: a further trial would
-    cost a run to measure what is known. Chosen by what was asked, never by an outcome."""
+    """True if a case has run in every recorded world, and the model always got the same requests: another trial would
+    only repeat known results. Depends on the requests, never on an outcome."""
     case = evidence.cases.get(case_id)
     return case is not None and not case.live and len(case.full) >= case.before_job
 
 
 def next_kept_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Another epoch of those that are run anyway: what it says of the suspicious cases spares them reruns."""
+    """Return another of the epochs that will run anyway: its results may spare the suspicious cases their reruns."""
     due = config.exact_epochs is None and evidence.epochs < config.kept_epochs
     return _epoch(evidence, config, config.kept_epochs) if due and _suspects(evidence) else ()
 
 
 def _beside(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """An epoch of the baseline's agent, too, for the cases that have fewer trials there than they will have here.
+    """Return an epoch of the baseline's agent, too, for cases that would have fewer trials there than here.
 
     Chosen by the number of trials and never by their outcomes, so they are exchangeable with the candidate's.
     """
@@ -199,7 +201,7 @@ def _beside(evidence: Evidence, config: Config) -> tuple[Request, ...]:
 
 
 def _within(requests: Iterable[Request], runs_left: int | None) -> Iterable[Request]:
-    """As many of the runs as the budget allows, the most suspicious cases first."""
+    """Return as many of the runs as the budget allows, the most suspicious cases first."""
     for request in requests:
         if runs_left is None:
             yield request

@@ -1,4 +1,4 @@
-"""The numbers a decision is made of, and what it answers; knows neither agents nor records."""
+"""The numbers that a decision is based on, and its answers; knows neither agents nor records."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gate.model.defaults import ALPHA, MOST_EPOCHS
 from gate.statistics.permutation import FINE
 
 CONCURRENT = "concurrent"
-"""Tag of a round that tells the change from a drift of the provider, by the baseline's agent run now."""
+"""Tag of rounds that run the baseline's agent now, to distinguish an effect of the change from provider drift."""
 
 Row = Sequence[float | None]
-"""The values of one trial in metric order; None where one was not measured. Metric 0 is the trial's 0/1 success."""
+"""The values of one trial in metric order; None for values not measured. Metric 0 is the trial's 0/1 success."""
 
 Rerun = Literal["never", "match", "beside"]
-"""The way to run the baseline's agent: ``match``, or ``beside`` if its trials are of this very job, so that no drift is
-looked for."""
+"""The way to run the baseline's agent: ``never``, ``match``, or ``beside`` if its trials are from this job, so that no
+check for drift is needed."""
 
 __all__ = [
     "CONCURRENT",
@@ -50,19 +50,19 @@ class Metric(Struct, frozen=True):
     slope: float = 1.0
     """The factor by which a true difference shows in these values: below 1 if a calibrated judge errs."""
     slope_error: float = 0.0
-    """Its standard error."""
+    """The standard error of the slope."""
 
 
 TINY = 2
-"""Cases of which two cases' worth is all there is to lose: nothing would fail such a margin."""
+"""Up to this many cases, a margin of two cases would cover any loss: TINY_MARGIN applies instead."""
 TINY_MARGIN = 0.5
 DEFAULT_MARGINS = {scale.kind: scale.default_margin for scale in (Scale.BINARY, Scale.UNIT, Scale.COUNT)}
-"""By kind, of metrics that give none."""
+"""Margins by kind of metric, for metrics without one."""
 
 
 def margin_of(metric: Metric, cases: int) -> float:
-    """The loss still called unchanged, on the oriented scale; for success at least two cases' worth, or half of what
-    fewer than three cases have to lose."""
+    """Return the loss still called unchanged, on the oriented scale; for success at least two cases' worth, or half of
+    all for one or two cases."""
     margin = DEFAULT_MARGINS[metric.kind] if metric.margin is None else metric.margin
     if metric.kind == "binary":
         return max(margin, TINY_MARGIN if cases <= TINY else 2 / cases)
@@ -72,7 +72,7 @@ def margin_of(metric: Metric, cases: int) -> float:
 
 
 class Config(Struct, frozen=True):
-    """The error and the runs that a decision may cost."""
+    """The error rate and the number of runs that a decision may cost."""
 
     alpha: float = ALPHA
     """Bound on P(regressed | unchanged agent) over all metrics, looks and reruns."""
@@ -81,33 +81,33 @@ class Config(Struct, frozen=True):
     """Exactly this many epochs and one look, no reruns."""
     rerun: Rerun = "never"
     can_run: bool = True
-    """False: judge what there is. Trials run all in one round are looked at once, at the full budget; trials of several
-    rounds as the schedule that ran them would have."""
+    """False to judge the trials so far. Trials of a single round are looked at once, at the full budget; those of
+    several rounds as in the schedule that ran them."""
     runs_left: int | None = None
-    """Agent runs that may still be asked for; None: no limit. 0 ends the schedule where it stands."""
+    """Maximum number of further agent runs; None: no limit. 0 ends the schedule here."""
     kept_epochs: int = 0
-    """Epochs that will be run in any case, for later changes to compare with: those come before reruns."""
+    """Epochs that will run in any case, for later changes to compare with: these come before reruns."""
     fineness: int = FINE
-    """The fineness of the permutation tests. A simulation of many decisions makes do with less."""
+    """Fineness of the permutation tests. A simulation of many decisions can use a lower one."""
 
 
 class Partner(Struct, frozen=True):
-    """The stored trial whose randomness a trial shares, because its recording answered it."""
+    """The stored trial whose randomness a trial shares because its recording answered it."""
 
     stored: int
-    """The position of that trial in the baseline's trials of the case; each is the partner of one trial at most."""
+    """Position of that trial among the baseline's trials of the case; each has at most one partner."""
     whole: bool = False
-    """True if everything was answered from the recording: the model was asked the same things."""
+    """True if the recording answered everything: the model got the same requests."""
 
 
 class Round(Struct, frozen=True):
-    """Trials that were run together."""
+    """Trials that ran together."""
 
     tag: str
     side: Side
     trials: Mapping[str, Sequence[Row]]
     links: Mapping[str, Sequence[Partner | None]] = {}
-    """The partner of each trial, of cases with coupled trials."""
+    """The partner of each trial, for cases with coupled trials."""
 
 
 class State(Struct, frozen=True):
@@ -119,24 +119,24 @@ class State(Struct, frozen=True):
     config: Config = field(default_factory=Config)
     seed: int = 0
     clusters: Mapping[str, str] = {}
-    """Case id → its cluster, of cases whose trials of one epoch depend on one another."""
+    """Case id → its cluster, for cases whose trials within an epoch depend on each other."""
     frozen: bool = False
-    """True if the candidate answers a case alike however often it is asked, so that no rerun says anything new."""
+    """True if the candidate answers a case the same way every time, so that reruns add no information."""
     newest: Mapping[str, Sequence[int]] = {}
-    """Case id → the positions of the baseline's trials that its newest runs measured; empty: age is no matter."""
+    """Case id → positions of the baseline's trials measured by its newest runs; empty if age does not matter."""
     recorded: bool = False
-    """True if the baseline's trials were recorded, so that the change's may meet the same world."""
+    """True if the baseline's trials were recorded, so that the change's trials may run in the same world."""
 
 
 class Request(Struct, frozen=True):
-    """Trials that would help: ``n`` more of each case."""
+    """Trials to run next: ``n`` more of each case."""
 
     side: Side
     tag: str
     cases: tuple[str, ...]
     n: int
     left_out: tuple[str, ...] = ()
-    """Cases that an epoch does without, since a further trial of them would say nothing new."""
+    """Cases left out of an epoch because another trial of them would add no information."""
 
     @property
     def runs(self) -> int:
@@ -144,7 +144,7 @@ class Request(Struct, frozen=True):
 
 
 class Continue(Struct, frozen=True):
-    """Undecided; these trials are wanted next."""
+    """Undecided; these trials should run next."""
 
     requests: tuple[Request, ...]
     why: str

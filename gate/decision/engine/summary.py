@@ -1,4 +1,4 @@
-"""The evidence without the trials behind it: what an outcome carries, and every report draws on."""
+"""The evidence without the underlying trials: part of each outcome, and the basis of all reports."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from gate.model.evidence import CaseCounts, EvidenceSummary, MetricChange
 from gate.model.trial import Side
 
 SHOWN_E = 2.0
-"""Cases from this e-value on are listed even if all their trials passed."""
+"""Cases with at least this e-value are listed even if all their trials passed."""
 
 
 ROUNDING = 1e-9
-"""A mean that is the same but for rounding did not fall."""
+"""A mean that drops by no more than this has not fallen: the difference is rounding."""
 MOST_GAINS = 5
-"""Cases that are listed where a gain is proven and none can be named."""
+"""Number of cases to list if a gain is proven but none can be named."""
 
 
 def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
-    """``proven``: of a regression, of which it is asked besides whether it gained elsewhere what it lost."""
+    """Return the summary; ``proven``: for a regression, include the likely gains elsewhere in the suite."""
     cases = {}
     for case in evidence.cases.values():
         if case.e_value >= SHOWN_E or case.passed < case.trials:
@@ -50,8 +50,7 @@ def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
 
 
 def _most_gained(evidence: Evidence) -> list[CaseEvidence]:
-    """Return the likeliest gains if none can be named, and the mirrored test of the whole proves that there are
-    some."""
+    """Return the likeliest gains if none can be named but the mirrored test of the suite proves that some exist."""
     changes = [bound.change for bound in evidence.bounds if bound.metric is evidence.state.metrics[0]]
     if evidence.gained or not changes or changes[0] < -ROUNDING:
         return []
