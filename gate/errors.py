@@ -185,7 +185,7 @@ def some_of(names: list[str], most: int = MOST_LISTED_CHARS) -> str:
 
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """Return the most similar known word, if its similarity is at least ``cutoff`` (0–1)."""
-    from difflib import get_close_matches  # lazy: needed only for an error
+    from difflib import get_close_matches  # weight: needed only for an error
 
     return next(iter(get_close_matches(word, sorted(known), n=1, cutoff=cutoff)), None)
 
@@ -302,7 +302,7 @@ def validated(
     Raises:
         ConfigError: the data is invalid; states the first problem and the nearest known key.
     """
-    from pydantic import ValidationError  # lazy: `gate --help` does not need it
+    from pydantic import ValidationError  # weight: `gate --help` does not need it
 
     try:
         return model.model_validate(dict(data))

@@ -139,7 +139,7 @@ class Registry(Mapping[str, str], Generic[T]):
         return [entry for entry in self._entries() if entry.name == name]
 
     def _entries(self) -> list[EntryPoint]:
-        from importlib.metadata import entry_points  # lazy: needed only for a name that is not built in
+        from importlib.metadata import entry_points  # weight: needed only for a name that is not built in
 
         return list(entry_points(group=self.group))
 

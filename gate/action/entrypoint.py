@@ -25,7 +25,7 @@ def main() -> NoReturn:
     from gate.system.concealed import close_memory
 
     close_memory()
-    from gate.action.main import main as act  # lazy: must not be loaded twice
+    from gate.action.main import main as act  # weight: must not be loaded twice
 
     act(environment)
 

@@ -141,7 +141,7 @@ class Rest:
         return self._fetch(target, limit)
 
     def _fetch(self, url: str, limit: int) -> bytes:
-        import httpx  # lazy: most commands need no HTTP client
+        import httpx  # weight: most commands need no HTTP client
 
         where = url.partition("?")[0]  # the query is a credential
         content = b""
@@ -183,7 +183,7 @@ class Rest:
     def _once(
         self, client: httpx.Client, request: httpx.Request, expect: tuple[int, ...], repeatable: bool, *, backoff: float
     ) -> httpx.Response:
-        import httpx  # lazy: most commands need no HTTP client
+        import httpx  # weight: most commands need no HTTP client
 
         again = backoff if repeatable else None
         where = f"{request.method} {request.url}"
@@ -229,7 +229,7 @@ class Rest:
         return self._client
 
     def _new_client(self, headers: Mapping[str, str], url: str) -> httpx.Client:
-        import httpx  # lazy: most commands need no HTTP client
+        import httpx  # weight: most commands need no HTTP client
 
         for name, value in headers.items():
             if not (value.isascii() and value.isprintable() and value == value.strip()):  # h11 would quote it
