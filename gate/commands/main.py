@@ -60,7 +60,7 @@ def main() -> NoReturn:
     """The `gate` command. No traceback ever reaches a user; `--debug` shows it."""
     keep_open()
     gc.set_threshold(GARBAGE_THRESHOLD)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # the search for some of them reads every installed package
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # faster: plugins need a search of all packages
     arguments = sys.argv[1:] or ["--help"]
     debug = "--debug" in arguments
     try:

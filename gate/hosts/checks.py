@@ -20,7 +20,7 @@ _MESSAGE_CHARS = 2_000
 _TITLE_CHARS = 250
 _LEVELS: Mapping[Level, str] = {"error": "failure", "warning": "warning", "notice": "notice"}
 _BADNESS = {"success": 0, "neutral": 1}
-"""How bad each conclusion is; every other one is a failure."""
+"""Conclusion → its rank, worse ones higher; every other is a failure."""
 _MARK = re.compile(r"agent-gate ([0-9a-f]{16}) (\d{1,18}) (\d{1,9})")
 NOT_ALLOWED = "no check run: the token may not write any (`checks: write` in the job's permissions adds one per suite)"
 

@@ -78,7 +78,7 @@ class FirstFiles(Struct, frozen=True):
     start: str = ""
     """The command that starts the agent's server."""
     mapping: str = ""
-    """How the server is called and its answer is read, on one line."""
+    """The way to call the server and to read its answer, on one line."""
     own_cases: bool = False
     """True if the cases are the gate's samples, which state no expectations yet."""
     secrets: tuple[str, ...] = ()
