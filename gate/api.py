@@ -54,8 +54,8 @@ def run(
     Args:
         config: the path of a configuration file, or its content as a mapping.
         root: the folder that relative paths start at if ``config`` is a mapping.
-        overrides: dotted key → value, replacing values of the configuration: ``{"trials": 3, "baseline.store":
-            "none"}``.
+        overrides: dotted key → value, such as ``{"trials": 3, "baseline.store": "none"}``; they replace configured
+            values.
         environment: the environment variables for the gate. Default: those of this process.
         record: the path of the record to write. Default: below the configuration's ``output``.
         reports: name of a report → the file to write it to.
@@ -96,7 +96,7 @@ def judge(
     root: str | Path = ".",
     environment: Mapping[str, str] | None = None,
 ) -> Result:
-    """Return the verdict on a closed record, as ``gate compare`` gives it. Runs no agent.
+    """Return the verdict on a finished record, as ``gate compare`` does. Runs no agent.
 
     Args:
         record: the record to judge: a file, or the result of `load_record`.

@@ -90,7 +90,7 @@ def _annotations(
 ) -> tuple[Annotation, ...]:
     """Return the step's annotations, its own first: the runner shows ten per level and silently drops the rest.
 
-    ``with_places``: include remarks on lines, because no check run has them already.
+    ``with_places``: include remarks on lines, because no check run shows them.
     """
     made = []
     if outcome.error:

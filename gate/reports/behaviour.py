@@ -15,8 +15,8 @@ Calls = Sequence[Sequence[ToolCall]]
 def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> tuple[str, int]:
     """Return the change that most of the broken cases have in common, and the number of cases with it.
 
-    The text is empty if no change in the calls is common to at least half of them. For example: no longer calls
-    `look_up_order` before `refund`
+    The text, such as ``no longer calls `look_up_order` before `refund` ``, is empty if no change in the calls is common
+    to at least half of them.
     """
     wanted = set(broken)
     counts: Counter[str] = Counter()

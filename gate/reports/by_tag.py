@@ -21,7 +21,7 @@ MAX_NAME = 60
 """Most characters of a tag in a sentence or a row."""
 
 
-# --- where a loss is ------------------------------------------------------------------------------
+# --- the place of a loss --------------------------------------------------------------------------
 
 
 def where(suite: SuiteResult) -> str:

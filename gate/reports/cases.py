@@ -23,7 +23,7 @@ ALIKE = 0.8
 """The least share of common words for two reasons to count as the same."""
 
 
-# --- which cases ----------------------------------------------------------------------------------
+# --- the cases ------------------------------------------------------------------------------------
 
 
 def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:

@@ -20,7 +20,7 @@ from gate.reports.words import (
     thin,
 )
 
-# --- what happened --------------------------------------------------------------------------------
+# --- the outcome ----------------------------------------------------------------------------------
 
 
 def title(suite: SuiteResult) -> str:
@@ -188,7 +188,7 @@ def _no_baseline(suite: SuiteResult) -> str:
     return f"nothing is compared: {never}; let the job on the default branch end with `gate baseline save`"
 
 
-# --- what to do -----------------------------------------------------------------------------------
+# --- the next step --------------------------------------------------------------------------------
 
 TO_MEASURE = "fix what prevented the measurement, then run the job again"
 LOOK_AT_ERRORS = "if the error is the agent's own, fix it; if what it depends on was down, run the job again"
@@ -273,7 +273,7 @@ def _after_error(suite: SuiteResult) -> str:
     return TO_MEASURE
 
 
-# --- what changed, and what to be careful of ------------------------------------------------------
+# --- changes and warnings -------------------------------------------------------------------------
 
 
 def changes(suite: SuiteResult) -> tuple[str, ...]:

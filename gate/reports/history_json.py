@@ -1,6 +1,6 @@
 """A history as JSON, versioned: every run, every series with all of its points, versions and cases.
 
-Version 1: first. Keys may be added within a version; none is removed or changes its meaning.
+This is version 1. Within a version, keys may be added, but none is removed or changes its meaning.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 It has the same content for people and for machines: ``headline``, ``story``, ``changes``, ``warnings`` and ``reason``
 are sentences; ``facts`` of a suite and ``findings`` of a criterion are kinds with numbers.
 
-Version 2: the verdict `not_compared`, `if_accepted` and `below`; `doubt`, `trade` and `missed_besides` were removed,
-since `facts.cause` has the same. Keys may be added within a version; none is removed or changes its meaning.
+Version 2 added the verdict `not_compared`, `if_accepted` and `below`; `doubt`, `trade` and `missed_besides` were
+removed, since `facts.cause` has the same. Within a version, keys may be added, but none is removed or changes its
+meaning.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The comparison of several agents as text, Markdown and JSON; `gate.reports.html.lineup` makes the page.
 
-Version 1 of the JSON: first. Keys may be added within a version; none is removed or changes its meaning.
+The JSON has version 1. Within a version, keys may be added, but none is removed or changes its meaning.
 """
 
 from __future__ import annotations

@@ -2,14 +2,15 @@
 
 A field is a field of the finding; its format follows the colon:
 
-- ``{text}``: as it is; a verdict in words, another finding in its own words
-- ``{of:trial}``: so many of a noun, as ``3 trials``; ``{of:n}``: the number of names; ``{of:,}``: with separators
-- ``{cases:fails|fail}``: the first for one, the second for more; of a flag, the first if it is set
-- ``{error:+; most often: #}``: this if there is any, with the value in place of ``#``; after a ``|`` what else
-- ``{cases:list}``: the first names, and how many more; ``{cases:first}``: the first alone; ``{cases:all}``: all;
-  ``{cases:tallies}``: with how often each passed
-- ``{value:figure}``: on the criterion's scale, ``share`` as a percentage and ``seconds`` as times, each told apart from
-  the others of its format in the same template; ``{most:%}``: alone; ``{p:chance}``: a p-value as a share of runs
+- ``{text}``: unchanged; a verdict or another finding in words
+- ``{of:trial}``: a number with a noun, as in ``3 trials``; ``{of:n}``: the number of names; ``{of:,}``: with separators
+- ``{cases:fails|fail}``: the first word for one, the second for more; for a flag, the first if it is set
+- ``{error:+; most often: #}``: this text if there is a value, which replaces ``#``; after a ``|``, the text otherwise
+- ``{cases:list}``: the first names, and the number of others; ``{cases:first}``: only the first names;
+  ``{cases:all}``: all names; ``{cases:tallies}``: the first names with their passes
+- ``{value:figure}``: on the criterion's scale, ``share``: a percentage, ``seconds``: a time, each with digits that show
+  its difference from others of the format in the template; ``{most:%}``: without that; ``{p:chance}``: a p-value as a
+  share of runs
 - ``{q:quantile}``: ``p95``; ``{commit:12}``: the first characters
 """
 

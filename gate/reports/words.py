@@ -564,7 +564,7 @@ CASES_CHANGED = {
 WORDS: Table = {
     **reasons.WORDS,
     "stated": "{text}",
-    # why a suite could not be measured
+    # reasons why a suite could not be measured
     "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
     "outage": _outage,
     "failures_not_confirmed": _failures_not_confirmed,
@@ -574,9 +574,9 @@ WORDS: Table = {
     "too_many_errors": _too_many_errors,
     "cases_not_measured": _cases_not_measured,
     "case_lost": _case_lost,
-    # what the base holds and was not compared
+    # parts of the base that were not compared
     "cases_not_compared": lambda found, _: fill(CASES_NOT_COMPARED[found["how"]], found.data),
-    # what a verdict rests on
+    # causes of a verdict
     "shard": {
         Verdict.INCONCLUSIVE: (
             "shard {shard} of {of}",
@@ -610,7 +610,7 @@ WORDS: Table = {
     "same_agent": _same_agent,
     "incomplete": _incomplete,
     "cut_short": ("could not measure", "stopped: {why}", "{epochs} of {wanted:epoch} {epochs:was|were} run"),
-    # what changed
+    # changes
     "answered_by": _model_changed,
     "base_run_beside": (
         "no baseline is stored yet, so the base commit's agent was run as well: gate baseline save on the default "
@@ -621,7 +621,7 @@ WORDS: Table = {
     "cases_changed": _cases_changed,
     "new_criteria": "new criterion, judged only by its threshold: {criteria:list}",
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
-    # what weakens a verdict
+    # warnings
     "agent_failures": _agent_failures,
     "threshold_close": (
         "{criterion}: its threshold is close, an unchanged agent misses it in {chance:share} of runs like this one"

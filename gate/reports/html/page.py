@@ -53,7 +53,7 @@ def render(
 ) -> str:
     """Return the page of a template with these values; ``data`` are JSON values that its scripts read by name.
 
-    ``late`` are further ones after the scripts, so that these start before the browser has read everything.
+    ``late`` are further ones after the scripts, so that the scripts start before the browser has read everything.
     """
     style = "\n".join(map(source, ("tokens.css", *styles)))
     script = "\n".join(("(() => {", "'use strict';", *map(source, ("base.js", *scripts)), "})();"))
