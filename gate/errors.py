@@ -57,7 +57,7 @@ def _without_password(text: str) -> str:
 
 
 MOST_CHARS = 194
-"""Most characters of an error: with ``gate: `` before it, the line has at most 200."""
+"""Maximum number of characters in an error: with ``gate: `` before it, the line has at most 200."""
 _PATH = re.compile(r"""(?P<first>(?:\w+://)?/?[^\s/'"`(,;]+)(?P<middle>/[^\s'"`),;]*)(?=/[^\s/'"`),;])""")
 """A path of at least three parts, without its last part."""
 
@@ -170,9 +170,9 @@ def nearest(word: str, known: list[str]) -> str:
 
 MOST_LISTED_CHARS = 120
 FEW_LISTED_CHARS = 60
-"""Most characters of a list that shares its line with other text."""
+"""Maximum number of characters in a list that shares its line with other text."""
 MOST_SHOWN_CHARS = 30
-"""Most characters of a user's text that an error quotes."""
+"""Maximum number of characters in a user's text that an error quotes."""
 
 
 def some_of(names: list[str], most: int = MOST_LISTED_CHARS) -> str:

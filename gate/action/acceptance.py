@@ -1,4 +1,4 @@
-"""The acceptance of a regression by a reviewer: the label on the pull request, who set it, and if it counts."""
+"""The acceptance of a regression by a reviewer: the label on the pull request, who set it, and whether it counts."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
 
 
 def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
-    """Return who accepted the result and when, by the label on pull request ``number`` or the one merged as this
-    commit.
+    """Return who accepted the result and when: by the label on pull request ``number``, or on the one merged here.
 
     After the merge, it counts only for the push: nobody has reviewed losses that a later scheduled run finds.
 

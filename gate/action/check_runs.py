@@ -18,12 +18,11 @@ from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.view import View
 
 _LIMIT = SUMMARY_CHARS // 4
-"""Most characters of a summary; the host may count bytes."""
+"""Maximum number of characters in a summary; the host may count bytes."""
 
 
 def post_check_runs(step: Step | None, outcome: StepOutcome, place: Place) -> Publication:
-    """Write the check runs, with the links of ``place``, if the token allows it; none for a shard or without a
-    judgement."""
+    """Write the check runs, with the links of ``place``, if the token allows it; none for a shard or an empty step."""
     if step is None or outcome.note or not step.inputs["check_run"] or step.inputs["shard"] != (1, 1):
         return Publication()
     if not step.activity.head or (step.activity.is_fork and step.activity.mode is not Mode.REPORT):

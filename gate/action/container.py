@@ -34,7 +34,7 @@ BOOT_SECONDS = 30.0
 PAUSE_SECONDS = 0.2
 """Seconds between checks for a listening server or the end of the command."""
 LEFT_BYTES = 1_000_000
-"""Most bytes shown of a command's remaining output: its background processes may print without end."""
+"""Maximum number of bytes shown of a command's remaining output: its background processes may print without end."""
 
 
 # --- localhost ------------------------------------------------------------------------------------

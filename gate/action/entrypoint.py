@@ -17,8 +17,7 @@ from gate.security.environment import ALWAYS_ALLOWED, handed_on
 
 
 def main() -> NoReturn:
-    """Restart without the environment if there is no argument; otherwise take it from the file in the argument and
-    run."""
+    """Restart without the environment if there is no argument; otherwise read it from the file in the argument."""
     if len(sys.argv) == 1:
         _begin_again(dict(os.environ))
     environment = _take(int(sys.argv[1]))

@@ -19,13 +19,12 @@ from gate.security.limits import shorten
 
 DIGITS = 9
 PATH_BYTES, NAME_BYTES = 1_000, 255
-"""Most bytes of a path below the workspace, and of each name in it."""
+"""Maximum number of bytes in a path below the workspace, and of each name in it."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RUNNERS_OWN = re.compile(r"RUNNER_|GITHUB_(?!TOKEN$)")
 """Variables that only the runner may set. `GITHUB_TOKEN` is not among them: a workflow may pass it on."""
 MASKED_CHARS = 8
-"""The shortest value to mask in the log, in characters: masking a shorter one, such as `1`, would blank ordinary
-text."""
+"""Minimum number of characters in a masked value: masking a shorter one, such as `1`, would blank ordinary text."""
 
 
 class Input(Struct, frozen=True):

@@ -51,7 +51,7 @@ OUTPUTS = (
 )
 """Every output of the action; tests compare the table with ``action.yml`` and the guide."""
 SUMMARY_CHARS = SUMMARY_BYTES // 4 - 1_000
-"""Most characters of the summary: each takes at most four bytes."""
+"""Maximum number of characters in the summary: each takes at most four bytes."""
 
 
 def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> int:

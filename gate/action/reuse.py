@@ -33,11 +33,11 @@ from gate.security.escape import console
 from gate.stored.judging import suite_ids
 
 SEARCHED = 4
-"""Most artifacts to read from earlier runs of one commit."""
+"""Maximum number of artifacts to read from earlier runs of one commit."""
 SEARCHED_HEADS = 8
-"""Most artifacts to read from runs of a pull request's earlier heads."""
+"""Maximum number of artifacts to read from runs of a pull request's earlier heads."""
 ASKED = 100
-"""Most runs whose artifact is requested. Labels set at the same time leave many cancelled runs without one."""
+"""Maximum number of runs whose artifact is requested. Labels set together leave many cancelled runs without one."""
 UNKNOWN = (
     "not all earlier measurements of this change could be looked up (the log says why): "
     "what this job ran of it may be a further draw"
@@ -287,8 +287,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             yield from self._runs_before_merge(head)
 
     def _runs_before_merge(self, commit: str) -> Iterator[tuple[MeasuringRun, str]]:
-        """Yield the runs of this workflow's current version that measured the commit or the pull request merged as
-        it."""
+        """Yield the runs of this workflow's current version that measured the commit or its pull request."""
         if self.config.file.baseline.require_provenance == "block":
             return  # nobody had reviewed the code that ran before the merge, nor the caches that it used
         for run in self.step.github.runs_of(commit, "merge_group", self._workflow, status="success"):

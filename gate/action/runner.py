@@ -29,11 +29,11 @@ from gate.reports.reasons import reason
 from gate.security.escape import console, workflow_data, workflow_property
 
 ANNOTATIONS_PER_LEVEL = 10
-"""Most annotations per level and step; the runner silently drops the rest."""
+"""Maximum number of annotations per level and step; the runner silently drops the rest."""
 SUMMARY_BYTES = 1_048_576
-"""Most bytes of a summary; the runner drops a larger one entirely."""
+"""Maximum number of bytes in a summary; the runner drops a larger one entirely."""
 OUTPUTS_BYTES = 1_000_000
-"""Most bytes of all outputs of a job."""
+"""Maximum number of bytes in all outputs of a job."""
 MESSAGE_CHARS = 2_000
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -83,7 +83,7 @@ class Step(Struct, frozen=True, dict=True):
 
     @property
     def stamp(self) -> Stamp:
-        """The id of the run that measured, so that a late report does not replace a newer one."""
+        """The stamp of the run that measured, so that a late report does not replace a newer one."""
         run = self.activity.run
         head = self.activity.head or ""
         if run is not None:

@@ -261,8 +261,7 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
 
 
 def _exit_code(lineup: Any, given: dict[str, Any]) -> ExitCode:
-    """Return 0, as a table gives no verdict; with ``--fail-if-worse``, 1 or, if unknown, 3; 3 also if the judge
-    failed."""
+    """Return 0, as a table gives no verdict; 1 only with ``--fail-if-worse``, 3 if that or a preference is unknown."""
     if given["fail_if_worse"]:
         from gate.insight.lineup import incomparable, worse_than_first
 

@@ -13,7 +13,7 @@ from gate.commands.common_options import PATH
 from gate.commands.groups import Once
 
 MAX_SECONDS = 600.0
-"""Most seconds that a command of the demo may take."""
+"""Maximum number of seconds that a command of the demo may take."""
 
 
 @click.command(cls=Once)

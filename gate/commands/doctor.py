@@ -20,7 +20,7 @@ MARKS = {"ok": "ok", "note": "--", "problem": "!!"}
 
 
 LEAST_ROWS = 2
-"""Most rows of an area to show with their findings; of more, only the names are shown."""
+"""Maximum number of rows of an area to show with their findings; of more, only the names are shown."""
 
 
 @click.command(cls=Once)

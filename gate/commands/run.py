@@ -133,8 +133,7 @@ def _run(rules: Rules, outputs: Outputs, given: dict[str, Any]) -> Result:
 
 
 def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:
-    """Return the hosts to publish on, with their options. Raises ConfigError before anything is run, if they are
-    invalid."""
+    """Return the hosts to publish on, with their options. Raises ConfigError if these are invalid."""
     configured: Mapping[str, Mapping[str, Any]] = rules.config.file.publish
     if configured and held and rules.base is None:  # the address comes from the change, and nobody has reviewed it
         click.echo("gate: publish takes effect once it is merged: the base commit does not have it", err=True)

@@ -15,7 +15,7 @@ MAX_ARCHIVE_BYTES = 50_000_000
 MAX_MEMBER_BYTES = 200_000_000
 """The largest file to read from an archive, in bytes."""
 MAX_RATIO = 200
-"""Most times by which a file may exceed its compressed size; repetitive JSON reaches several dozen."""
+"""Maximum ratio of a file's size to its compressed size; repetitive JSON reaches several dozen."""
 MAX_MEMBERS = 1_000
 
 

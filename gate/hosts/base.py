@@ -206,7 +206,7 @@ def with_marker(comment: PostComment, stamp: Stamp, *, limit: int) -> str:
 
 
 def stamp_of(body: str, suite_id: str) -> Stamp | None:
-    """Return the stamp of a comment on this suite. The marker counts only at the start, where only its author
+    """Return the stamp of a comment on this suite. The marker counts only at the start, which only its author
     writes."""
     found = mark_of(body)
     return found[1] if found and found[0] == key_of(suite_id) else None

@@ -12,10 +12,10 @@ from gate.security.escape import console
 
 PREFIX = "Agent Gate: "
 SUMMARY_CHARS = 65_535
-"""Most characters of a check run's summary."""
+"""Maximum number of characters in a check run's summary."""
 ANNOTATIONS_PER_REQUEST = 50
 MOST_ANNOTATIONS = 200
-"""Most annotations of a check run; the report has the rest."""
+"""Maximum number of annotations of a check run; the report has the rest."""
 _MESSAGE_CHARS = 2_000
 _TITLE_CHARS = 250
 _LEVELS: Mapping[Level, str] = {"error": "failure", "warning": "warning", "notice": "notice"}

@@ -35,7 +35,7 @@ from gate.hosts.rest import Rest, RestError, unreadable
 
 PUBLIC = "https://github.com"
 COMMENT_LIMIT = 65_536
-"""Most characters of an issue comment."""
+"""Maximum number of characters in an issue comment."""
 MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
 """Events after which the head may be an earlier commit."""
 MOVED_SINCE = "it was set before the latest change; set it again"
@@ -44,10 +44,9 @@ WRITERS = ("admin", "write")
 OWN_EVENTS = ("push", "schedule", "workflow_dispatch")
 """Events whose runs only people with write access start, on a commit in this repository; not those of pull requests."""
 MOST_RUNS = 1_000
-"""Most runs of a branch to read, whatever their workflow and repository. GitHub lists no more."""
+"""Maximum number of runs of a branch to read, whatever their workflow and repository. GitHub lists no more."""
 LISTED = (300, 700)
-"""Most runs of one event to read, whatever their workflow, and how many more if none counts. GitHub lists at most
-1,000."""
+"""Maximum number of runs of one event to read, and how many more if none counts. GitHub lists at most 1,000."""
 PERMISSION_HINT = (
     "add `permissions: {contents: read, pull-requests: write}` to the job; "
     "for forks and Dependabot the `workflow_run` job comments"
@@ -154,10 +153,10 @@ class GitHub:
         return found[0] if found else None
 
     def _open_of(self, pulls: Iterable[Any], run: MeasuringRun) -> list[PullRequest]:
-        """Return the open pull requests from the run's branch and repository with its head: others may share the
-        commit.
+        """Return the open pull requests from the run's branch and repository with its head.
 
-        If there are none, return those from a branch of this name whose fork has been deleted.
+        Anybody can open one with the same commit from another branch. If there are none, return those from a branch of
+        this name whose fork has been deleted.
         """
         found = [
             _pull_request(pull)
@@ -174,7 +173,7 @@ class GitHub:
     def acceptance(
         self, number: int, label: str, given: Labelled | None = None, head: str = ""
     ) -> LabelAcceptance | None:
-        """Return who set the label last, and if that counts; None if the pull request does not have the label.
+        """Return who set the label last, and whether that counts; None if the pull request does not have the label.
 
         It counts only for the head that it was set on. ``given`` and ``head`` are from the event that set the label, if
         this is that event. For any other event, the head must have had a run before the label was set, and must not
@@ -514,7 +513,7 @@ class PullRequestHost(Host):
 
     @classmethod
     def open(cls, _options: HostOptions, environment: Mapping[str, str]) -> Self | None:
-        """Return the host for the pull request in this job's event, with the token in ``GITHUB_TOKEN``; None for a
+        """Return the host for the pull request in this job's event, with the token ``GITHUB_TOKEN``; None for a
         fork."""
         token, event = environment.get("GITHUB_TOKEN", ""), Path(environment.get("GITHUB_EVENT_PATH", "") or ".")
         if not token or not event.is_file():

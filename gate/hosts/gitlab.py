@@ -14,7 +14,7 @@ from gate.hosts.rest import Rest, RestError, unreadable
 
 JOB = "CI_JOB_URL"
 NOTE_LIMIT = 1_000_000
-"""Most characters of a note."""
+"""Maximum number of characters in a note."""
 TOKEN_VARIABLE = "GATE_GITLAB_TOKEN"  # noqa: S105  (a name, not a token)
 """The variable of a project access token with the scope ``api``, for jobs whose own token may not write notes."""
 TOKEN_HINT = f"set the masked CI/CD variable {TOKEN_VARIABLE} to a project access token with the scope `api`"

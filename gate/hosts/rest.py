@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 30.0
 ATTEMPTS = 4
 """Attempts per request, including the first."""
 WAIT_BUDGET_SECONDS = 240.0
-"""Most seconds that a client waits in total; a longer limit is an error at once, so that the job does not hang."""
+"""Maximum number of seconds that a client waits in total; a longer limit is an error at once, and no job hangs."""
 SECONDARY_WAIT_SECONDS = 60.0
 """Seconds to wait after a secondary limit of GitHub that states no time."""
 MAX_PAGES = 1000
@@ -109,8 +109,8 @@ class Rest:
         return self._json(self._request(method, self._at(path), body=body, repeatable=again))
 
     def pages(self, path: str, key: str | None = None, **query: str | int) -> Iterator[Any]:
-        """Yield the items of every page; ``key`` names the list if pages are mappings. Follows ``Link`` on this host
-        only."""
+        """Yield the items of every page; ``key`` names the list if pages are mappings. Follows only this host's
+        ``Link``."""
         url: str | None = self._at(path)
         seen: set[str] = set()
         parameters: Mapping[str, str | int] = {"per_page": 100, **query}
@@ -131,8 +131,8 @@ class Rest:
         raise RestError(f"more than {MAX_PAGES} pages", where=path)
 
     def download(self, path: str, limit: int) -> bytes:
-        """Return the bytes behind a redirect to a store, which gets no credentials; at most ``limit``, else
-        UntrustedError."""
+        """Return the bytes behind a redirect to a store, which gets no credentials. UntrustedError above ``limit``
+        bytes."""
         url = self._at(path)
         response = self._request("GET", url, expect=(302, 307))
         target = response.headers.get("location", "")

@@ -15,7 +15,7 @@ from gate.security.escape import one_line
 
 LABEL = "agent gate"
 MOST = 40
-"""Most characters of a suite's name."""
+"""Maximum number of characters in a suite's name."""
 _CHARACTER = 6.7
 """Average width of a character of the badge's text in pixels; the text is fitted to it."""
 

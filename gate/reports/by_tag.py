@@ -15,10 +15,10 @@ from gate.reports.formatting import count, figures, same_cases
 from gate.security.limits import cut
 
 SHOWN = 12
-"""Most groups in a report; the rest is counted."""
+"""Maximum number of groups in a report; the rest is counted."""
 NO_FIGURE = "–"
 MAX_NAME = 60
-"""Most characters of a tag in a sentence or a row."""
+"""Maximum number of characters in a tag in a sentence or a row."""
 
 
 # --- the place of a loss --------------------------------------------------------------------------

@@ -18,9 +18,9 @@ from gate.reports.formatting import count
 from gate.reports.labels import STATUSES
 
 IMPROVED_E = 2.0
-"""The least e-value for listing a case as improved: the bar for a suspected one, in the other direction."""
+"""The minimum e-value for listing a case as improved: the bar for a suspected one, in the other direction."""
 ALIKE = 0.8
-"""The least share of common words for two reasons to count as the same."""
+"""The minimum share of common words for two reasons to count as the same."""
 
 
 # --- the cases ------------------------------------------------------------------------------------

@@ -42,11 +42,11 @@ _JOINED = "\ue000"
 """Replaces the spaces of a command, at which no line may be broken."""
 _LISTED = 20
 _MANY = 200
-"""Most cases that ``-v`` lists."""
+"""Maximum number of cases that ``-v`` lists."""
 _LINES = 40
-"""Most lines of one difference."""
+"""Maximum number of lines in one difference."""
 _TAGS = 6
-"""Most tags shown without ``-v``: those with losses."""
+"""Maximum number of tags shown without ``-v``: those with losses."""
 
 
 def render(

@@ -24,7 +24,7 @@ from gate.system.own_files import MARK
 
 NOT_ENDED = "the run that is to write this report has not ended: there is no verdict"
 MOST_TOLD = 2_000
-"""Most characters of the reason why there is no verdict."""
+"""Maximum number of characters in the reason why there is no verdict."""
 _PAGE = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>not measured</title></head>'
     "<body><h1>not measured</h1><p>{}</p></body></html>\n"

@@ -13,11 +13,11 @@ NOT_MEASURED = "not measured"
 TYPICAL = "a typical case"
 """The label of a relative change: the geometric mean of the cases' ratios, not the ratio of the two means."""
 APART = 0.1
-"""The least distance between the logarithms of two relative changes that are both shown: about 10 %."""
+"""The minimum distance between the logarithms of two relative changes that are both shown: about 10 %."""
 OPPOSED = 0.02
-"""The least distance if one change is a rise and the other a fall."""
+"""The minimum distance if one change is a rise and the other a fall."""
 FINEST = 9
-"""Most further digits of a figure; values equal to this many digits differ only by rounding."""
+"""Maximum number of further digits of a figure; values equal to this many digits differ only by rounding."""
 
 
 def figure(value: float | None, scale: Scale, *, signed: bool = False, finer: int = 0) -> str:

@@ -17,7 +17,7 @@ from gate.statistics.trend import LEAST_RUNS
 
 _LAST_TIME = 253_402_300_799.0
 MOST_PLACES = 6
-"""Most decimal places of a slope."""
+"""Maximum number of decimal places of a slope."""
 SHORT = 8
 """Characters shown of a commit or a fingerprint."""
 
@@ -39,7 +39,7 @@ def commit_of(run: PastRun) -> str:
 
 
 SUBJECT = 50
-"""Most characters of a commit's subject after its hash."""
+"""Maximum number of characters in a commit's subject after its hash."""
 
 
 def label_of(run: PastRun) -> str:

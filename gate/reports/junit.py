@@ -17,7 +17,7 @@ from gate.security.limits import MAX_ID_CHARS, shorten
 _MESSAGE_CHARS = 1_000
 _OUTPUT_CHARS = 20_000
 MOST_INDENTED = 500
-"""Most tests in a report that is indented for people; larger ones are for programs, and indentation is slow."""
+"""Maximum number of tests in a report that is indented; larger ones are for programs, and indentation is slow."""
 
 
 _WHERE_KNOWN = ("uncommitted_changes", "stored", "replayed", "calls")

@@ -72,11 +72,11 @@ UNCOMMITTED = "with uncommitted changes"
 BASES = {"list price": "by list price", "partly list price": "partly by list price"}
 """The basis of a cost computed from the reported tokens and model."""
 MOST_ID = 200
-"""Most characters of a case's id in a printed command."""
+"""Maximum number of characters in a case's id in a printed command."""
 MOST_BY = 100
-"""Most characters of the names of those who accepted a verdict, in the line of the exit code."""
+"""Maximum number of characters in the names of those who accepted a verdict, in the line of the exit code."""
 LEAST_TREND = 3
-"""Fewest runs that make a trend."""
+"""Minimum number of runs that make a trend."""
 
 
 # --- the end of a run -----------------------------------------------------------------------------

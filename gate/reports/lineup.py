@@ -22,10 +22,10 @@ VERSION = 1
 MOST_NOTES = 50
 NO_FIGURES = "–"
 LIMIT = 60_000
-"""Most characters of the Markdown, for a host's comment."""
+"""Maximum number of characters in the Markdown, for a host's comment."""
 NARROWEST = 40
 MOST_LABEL = 8
-"""Most columns of a label for which a row with figures fits in 80 columns."""
+"""Maximum number of columns of a label for which a row with figures fits in 80 columns."""
 
 # --- words ----------------------------------------------------------------------------------------
 

@@ -23,19 +23,19 @@ from gate.reports.words import pooled
 from gate.security import escape
 
 LIMIT = 60_000
-"""Most characters; the host refuses more than 65,536."""
+"""Maximum number of characters; the host refuses more than 65,536."""
 _LEAST = 5_000
 _SIGNS = {"good": "✅", "bad": "❌", "error": "💥", "warn": "⚠️", "mute": "➖"}
 """Sign of each tone."""
 _MANY = 50
 _KINDS = 10
-"""Most cases in the fold that are shown with their behaviour."""
+"""Maximum number of cases in the fold that are shown with their behaviour."""
 _BADNESS = list(TONES)
 """Verdicts, the worst last."""
 _TITLE = 200
 _SENTENCE = 400
 _DIFF = 8_000
-"""Most characters of the calls or answers of one case."""
+"""Maximum number of characters in the calls or answers of one case."""
 
 
 class Place(Struct, frozen=True):

@@ -16,7 +16,7 @@ RULED_OUT = "ruled out at 95 % confidence"
 """The label of a bound that the true change exceeds in at most 5 % of runs like this one. It is wider than the change's
 Student interval: steady cases hide their failures, so an unseen failure is added."""
 SHOWN_BROKEN = 5
-"""Most broken cases that a reason names."""
+"""Maximum number of broken cases that a reason names."""
 COUNTED = "in which the agent failed counted as"
 """The effect of a threshold on a trial without a score."""
 
@@ -124,7 +124,7 @@ def stage_text(stage: Stage) -> str:
 
 
 def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
-    """Return if all cases reach their own thresholds, or the number of those that miss them."""
+    """Return whether all cases reach their own thresholds, or the number of those that miss them."""
     if one["missed"] is not None:
         return _own_threshold_missed(one, criterion)
     cases, excused, short = count(one["cases"], "case"), one["excused"], one["short"]
@@ -204,7 +204,7 @@ def narrow_miss_of(row: CriterionResult) -> str:
 CLEAR = 1.645
 """Standard errors beyond which an agent exactly at the threshold misses in at most 5 % of runs."""
 MOST_MORE = 9
-"""Most additional cases to propose, as a multiple of the present number."""
+"""Maximum number of additional cases to propose, as a multiple of the present number."""
 
 
 def narrow_miss(one: Finding, criterion: Criterion) -> str:

@@ -14,7 +14,7 @@ ASKED_THE_SAME = "the model was asked the same things"
 MOST_DIFFERENCES = 20
 MOST_LISTED = 200
 MOST_NAMED = 3
-"""Most cases named for one difference."""
+"""Maximum number of cases named for one difference."""
 
 
 def line(suite: SuiteResult) -> str:

@@ -156,8 +156,7 @@ class RowView:
 
     @property
     def allowed(self) -> float | None:
-        """The loss that counts as unchanged: the comparison's margin, which is wider for few cases, or the
-        criterion's."""
+        """The loss that counts as unchanged: the comparison's margin, wider for few cases, or else the criterion's."""
         outcome = self.suite.outcome
         used = outcome.evidence.metrics.get(self.name) if outcome is not None else None
         return self.criterion.margin if used is None else natural_margin(used.margin, self.criterion)
@@ -204,8 +203,7 @@ class RowView:
 
     @property
     def judge(self) -> str:
-        """The agreement of a judge with people: ``judge agrees with people on 92 of 100 labels (κ 0.81); corrected
-        0.88``."""
+        """The judge's agreement with people: ``judge agrees with people on 92 of 100 labels (κ 0.81); corrected …``."""
         known, scale = self.found.judge, self.criterion.scale
         if known is None or not known.labels:
             return ""

@@ -17,7 +17,7 @@ _SYMBOLS = str.maketrans(
     | {"µ": "u", "×": "x", "κ": "k", "⟨": "<", "⟩": ">"}
 )
 MOST_POINTS = 60
-"""Most points in a drawing: the last ones of a series."""
+"""Maximum number of points in a drawing: the last ones of a series."""
 
 
 def plain(picture: str) -> str:

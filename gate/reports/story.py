@@ -27,7 +27,7 @@ from gate.reports.words import about, causes, is_lower_better, pooled
 
 FEW_CASES = 10
 MOST_TIMES = 25
-"""Most cases that a reader is advised to have, as a multiple of the suite's."""
+"""Maximum number of cases that a reader is advised to have, as a multiple of the suite's."""
 
 
 def story(suite: SuiteResult) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from gate.security.escape import console
 
 GAP = "  "
 LEAST_NAME = 14
-"""Fewest columns of a table's first column; if there are fewer, each row becomes a paragraph."""
+"""Minimum number of columns of a table's first column; if there are fewer, each row becomes a paragraph."""
 NARROWEST = 20
-"""Fewest columns of any layout."""
+"""Minimum number of columns of any layout."""
 _AFTER = re.compile(r"(?<=[_./:@\-])(?=[^_./:@\-\s])")
 _BULLET = re.compile(r" *[-·] ")
 

@@ -16,18 +16,18 @@ from gate.security.escape import one_line
 from gate.security.limits import MAX_NESTING, cut, shorten
 
 MAX_CALLS = 200
-"""Most calls to compare per turn; the comparison is quadratic at worst."""
+"""Maximum number of calls to compare per turn; the comparison is quadratic at worst."""
 MAX_CALL_CHARS = 300
 MAX_ITEMS = 50
-"""Most items of one argument."""
+"""Maximum number of items in one argument."""
 MAX_ANSWER_CHARS = 200
 MAX_ANSWERS = 5
-"""Most turns whose answers are shown."""
+"""Maximum number of turns whose answers are shown."""
 MAX_TEXT_CHARS = 2_000
 MAX_WORDS = 500
-"""Most words of an answer to compare; the comparison is quadratic at worst."""
+"""Maximum number of words in an answer to compare; the comparison is quadratic at worst."""
 LEAST_ALIKE = 0.3
-"""The least share of common words for marking the differing ones in two texts."""
+"""The minimum share of common words for marking the differing ones in two texts."""
 KEPT = 60
 """Characters kept on each side of a differing word."""
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")

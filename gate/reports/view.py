@@ -19,9 +19,9 @@ from gate.reports.wording import sentence
 from gate.reports.words import NOT_COMPARED, thin
 
 MOST_KINDS = 3
-"""Most cases in a table, each with another cause."""
+"""Maximum number of cases in a table, each with another cause."""
 MOST_TURNS = 2
-"""Most turns of a conversation shown as evidence."""
+"""Maximum number of turns of a conversation shown as evidence."""
 PROVEN = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 """Verdicts that are just as certain with few cases or few stored trials."""
 ALL_TOOLS = "time of the agent per tool call"

@@ -186,7 +186,7 @@ async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
 
 
 def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterator[Checkup]:
-    """Check if the agent can read its expected answers."""
+    """Check whether the agent can read its expected answers."""
     why = no_own_user(config, config.root, environment)
     if not config.agent.is_local:
         return
@@ -321,7 +321,7 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
 
 
 def _records(config: Config) -> Iterator[Checkup]:
-    """Check if a run could write its record. Files created by the check are deleted."""
+    """Check whether a run could write its record. Files created by the check are deleted."""
     folder = config.output / "records"
     there = next(path for path in (folder, *folder.parents) if path.exists())
     try:

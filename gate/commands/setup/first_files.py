@@ -28,7 +28,7 @@ from gate.system.signals import in_loop
 
 CASES = "evals/first.yaml"
 FIRST_SECONDS = 45
-"""Most seconds for each turn of the first case."""
+"""Maximum number of seconds for each turn of the first case."""
 SAMPLE_AGENT = '''\
 def answer(message: str) -> dict:
     """Replace this with a call of your agent; return what it said and which tools it called, [] if none."""
@@ -59,13 +59,13 @@ STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
 LEAST_ALIKE = 60
 """Characters of a reason that identify it in the headline, which may cut it off."""
 MOST_SHORT = 160
-"""Most characters of an error that is followed by a remedy."""
+"""Maximum number of characters in an error that is followed by a remedy."""
 MOST_KEYS = 10
-"""Most providers whose variables the agent may see."""
+"""Maximum number of providers whose variables the agent may see."""
 SECOND_NAMES = {"GOOGLE": "GEMINI"}
 """Prefix of a provider's variables → the second prefix that its client reads."""
 MOST_ANSWER = 200
-"""Most characters of an answer proposed as the expected one."""
+"""Maximum number of characters in an answer proposed as the expected one."""
 
 
 class FirstFiles(Struct, frozen=True):

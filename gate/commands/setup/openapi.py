@@ -55,7 +55,7 @@ MOST_PATHS, MOST_STEPS = 500, 5
 JSON, EVENTS = "application/json", "text/event-stream"
 HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}")
 MOST_EXAMPLE = 500
-"""Most characters of an example's JSON to copy."""
+"""Maximum number of characters in an example's JSON to copy."""
 KEY_VARIABLE = "AGENT_API_KEY"
 """The variable that holds the server's key in a proposal."""
 
@@ -328,8 +328,7 @@ class _Description(Struct, frozen=True):
         return name if inner is None else f"{name}.{inner}"
 
     def _events(self, media: Any) -> dict[str, Any]:
-        """Return the path to the text in each event; empty if the description lacks it, and the events show the
-        dialect."""
+        """Return the path to the text in each event; empty if the description lacks it."""
         media = as_mapping(media)
         fields = self.properties(media.get("itemSchema") or media.get("schema"))
         name = _first(("delta", "token", "chunk", *OUTPUT), self.properties(fields.get("data")) or fields)

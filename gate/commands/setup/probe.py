@@ -167,7 +167,7 @@ def _latency(turns: Sequence[Invocation]) -> Checkup:
 
 
 def _chance(trials: Sequence[Trial]) -> Checkup:
-    """Return if the answers differ by chance: two equal trials do not prove that the agent is deterministic."""
+    """Return whether the answers differ by chance: two equal trials do not prove that the agent is deterministic."""
 
     def said(trial: Trial) -> list[object]:
         return [(turn.text, [(call.name, call.args) for call in turn.tool_calls]) for turn in trial.invocations]

@@ -24,7 +24,7 @@ READ_KEYS = frozenset({*MESSAGE, *SESSION, "messages", "stream"})
 """Keys of a request that count if untyped code names them."""
 PLAIN = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "dict": "object", "list": "array"}
 DEEPEST = 4
-"""Most levels of nested classes to follow."""
+"""Maximum number of levels of nested classes to follow."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FindClass = Callable[[str], "FoundClass | None"]
@@ -160,8 +160,8 @@ class _Reader(Struct, frozen=True):
         return _object(read, [])
 
     def _answered(self, function: Function) -> dict[str, Any]:
-        """Return the schema of the answer: from ``response_model``, the return type, or the keys of a returned
-        dictionary."""
+        """Return the schema of the answer: from ``response_model``, the return type, or the returned dictionary's
+        keys."""
         annotations = [function.returns]
         for decorator in function.decorator_list:
             if isinstance(decorator, ast.Call):

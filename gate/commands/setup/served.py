@@ -18,7 +18,7 @@ from gate.system.http import Client, HttpError, check_url
 DESCRIPTIONS = ("/openapi.json", "/openapi.yaml", "/swagger.json", "/v3/api-docs", "/api/openapi.json")
 """The addresses at which servers describe themselves."""
 SECONDS, MOST_BYTES = 5.0, 2_000_000
-"""Most seconds for all requests together, and most bytes of one answer."""
+"""Maximum number of seconds for all requests together, and of bytes in one answer."""
 
 
 async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[DescribedAgent | None, str]:

@@ -30,12 +30,12 @@ from gate.suites import format_named, load
 from gate.suites.base import Loss
 
 MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
-"""Most files to list, most to read, most bytes of each, and most levels of folders."""
+"""Maximum numbers of files to list, of files to read, of bytes of each, and of nested folders."""
 MOST_TEXT, MOST_DATA = 20_000_000, 2_000_000
-"""Most bytes to read of all files together, and of those to parse as YAML and JSON: a few seconds' work."""
+"""Maximum number of bytes to read of all files together, and to parse as YAML and JSON: it takes a few seconds."""
 MOST_AGENTS, MOST_EVALUATIONS = 50, 20
 MOST_LISTED = 5
-"""Most files of cases of one kind to list one by one; of more, their folders are listed."""
+"""Maximum number of files of cases of one kind to list one by one; of more, their folders are listed."""
 PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "target", "vendor"})
 SUITE_NAMES = re.compile(r"\.(evalset|test)\.json$|^promptfooconfig\.(ya?ml|json)$")
 DATA_NAMES = re.compile(r"golden|dataset|evals?\b|cases", re.IGNORECASE)

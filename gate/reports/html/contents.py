@@ -24,25 +24,25 @@ from gate.reports.trials import SuiteTrials
 from gate.security.limits import cut
 
 MAX_TEXT = 4_000
-"""Most characters of one message, answer or tool's result."""
+"""Maximum number of characters in one message, answer or tool's result."""
 MAX_REASON = 1_000
 MAX_ASKED = 140
-"""Most characters of the first message in the table of cases."""
+"""Maximum number of characters in the first message in the table of cases."""
 MAX_VALUE = 600
-"""Most characters of one argument."""
+"""Maximum number of characters in one argument."""
 MAX_WHOLE = 4_000
-"""Most bytes of a trial that is copied unchanged: no text in it can exceed its limit."""
+"""Maximum number of bytes in a trial that is copied unchanged: no text in it can exceed its limit."""
 MAX_ITEMS = 40
 MAX_DEPTH = 6
 MAX_CALLS = 60
-"""Most calls of one turn."""
+"""Maximum number of calls in one turn."""
 MAX_TURNS = 40
 MAX_PARTS = 20
-"""Most votes and parts of one score."""
+"""Maximum number of votes and parts of one score."""
 MAX_PAGE = 12_000_000
-"""Most characters of all pieces together, compressed."""
+"""Maximum number of characters in all pieces together, compressed."""
 MAX_HELD = 80_000_000
-"""Most bytes of contents before compression."""
+"""Maximum number of bytes of contents before compression."""
 PIECE = 200_000
 """Bytes of one piece before compression: a browser unpacks one when a case is opened."""
 SIDES = {"now": (6, 4), "beside": (3, 3), "before": (3, 5)}

@@ -18,7 +18,7 @@ from gate.security.escape import one_line
 _EMPTY = Markup("")
 _HEIGHT = 260
 MOST_VOTES = 300
-"""Most votes whose reasons are shown; the JSON has all."""
+"""Maximum number of votes whose reasons are shown; the JSON has all."""
 
 
 def render(lineup: Lineup) -> str:

@@ -31,7 +31,7 @@ from gate.security.escape import spaced as keep_spaces
 from gate.security.limits import MAX_ID_CHARS, cut
 
 LIMIT = 500
-"""Most characters of a value in a page."""
+"""Maximum number of characters in a value in a page."""
 _PIECES = re.compile(r"(?<=[_./:@\-])(?<!\d[./:@\-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])")
 _FIGURES = re.compile(
     r"(?<![\w.$])(?:"

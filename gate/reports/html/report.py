@@ -43,13 +43,13 @@ from gate.security.limits import MAX_ID_CHARS, cut, shorten
 _MANY = 200
 _FEW = 5
 _FIRST = 8
-"""Most cases above the table; without scripts, up to `_MANY` are shown."""
+"""Maximum number of cases above the table; without scripts, up to `_MANY` are shown."""
 _SIGNS = {"good": "✓", "bad": "✕", "warn": "?", "mute": "–"}
 _TONE_ORDER = ("bad", "warn", "shaky", "mute", "good")
 _LOG = 3_000
-"""Most characters of an agent's log above the table."""
+"""Maximum number of characters in an agent's log above the table."""
 _TEXT = 160
-"""Most characters of a case's first reason in the table."""
+"""Maximum number of characters in a case's first reason in the table."""
 
 
 class _Shown(Struct, frozen=True):

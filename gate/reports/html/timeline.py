@@ -18,7 +18,7 @@ WIDE = 1000.0
 TALL = 100.0
 EDGE = 6.0
 MOST_POINTS = 400
-"""Most runs in a drawing: the newest ones."""
+"""Maximum number of runs in a drawing: the newest ones."""
 
 
 class Canvas(Struct, frozen=True):
