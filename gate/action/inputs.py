@@ -19,7 +19,7 @@ from gate.security.limits import shorten
 
 DIGITS = 9
 PATH_BYTES, NAME_BYTES = 1_000, 255
-"""Maximum number of bytes in a path below the workspace, and of each name in it."""
+"""Maximum number of bytes in a path below the workspace, and in each of its names."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RUNNERS_OWN = re.compile(r"RUNNER_|GITHUB_(?!TOKEN$)")
 """Variables that only the runner may set. `GITHUB_TOKEN` is not among them: a workflow may pass it on."""
