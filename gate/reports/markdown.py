@@ -26,7 +26,7 @@ LIMIT = 60_000
 """Maximum number of characters; the host refuses more than 65,536."""
 _LEAST = 5_000
 _SIGNS = {"good": "✅", "bad": "❌", "error": "💥", "warn": "⚠️", "mute": "➖"}
-"""Sign of each tone."""
+"""The sign of each tone."""
 _MANY = 50
 _KINDS = 10
 """Maximum number of cases in the fold that are shown with their behaviour."""

@@ -128,7 +128,7 @@ def _plans(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup |
 
 
 def _environment(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
-    """Yield a note for each variable of ``agent.env`` without a value that matches no environment variable."""
+    """Yield a note for each variable that ``agent.env`` passes on and that is not set."""
     for name, value in config.agent.env.items():
         if value is None and not any(is_allowed(one, (name,)) for one in environment):
             remedy = "set it here and in CI, or take it out of agent.env"

@@ -109,7 +109,7 @@ def _first(names: Iterable[str], held: Container[str]) -> str | None:
 class _Base(Struct, frozen=True):
     origin: str
     prefix: str
-    """Path before those of the operations."""
+    """The path before those of the operations."""
 
     def path(self, path: str) -> str:
         return f"{self.prefix}/{path.lstrip('/')}"
