@@ -1,4 +1,4 @@
-"""`gate init`: looks at a repository, writes the files of a first project, and runs one case."""
+"""`gate init`: examines a repository, writes the files of a first project, and runs one case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10
 MEASURED = (0, 1)
-"""The exit codes of a first run that measured the agent: it passed, or fell short of a threshold."""
+"""The exit codes of a first run that measured the agent: it passed, or missed a threshold."""
 CORRECT = "correct what it names, then: gate run"
 
 
@@ -74,7 +74,7 @@ def init(
 
 
 def _served(url: str) -> FoundAgent:
-    """The agent behind an address: as the server describes itself, else in the gate's own JSON."""
+    """Return the agent at an address: by the server's description, otherwise in the gate's JSON protocol."""
     from gate.commands.setup.served import ask_server
     from gate.commands.setup.survey import FoundAgent, served_agent
     from gate.system.signals import run as run_coroutine
@@ -108,7 +108,7 @@ def _show(found: Survey) -> None:
 
 
 def _chosen(found: Survey, number: int | None, *, asks: bool) -> FoundAgent | None:
-    """The agent of this number; else the first, or the one that is asked for on a terminal."""
+    """Return the agent with this number; without one, the choice made on a terminal, or the first."""
     from gate.errors import ConfigError
 
     if number is not None and number > len(found.agents):
@@ -127,7 +127,7 @@ def _show_first(first: First) -> None:
 
 
 def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], first: First | None) -> None:
-    """Print what to do next. No step measures what another one has measured, and none follows one that failed."""
+    """Print the next steps: none that this command has already done, and after a failed first run only the remedy."""
     from gate.commands.setup.first_files import CASES
     from gate.security.escape import console
 
@@ -143,7 +143,7 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
     click.echo("\nnext:")
     click.echo(f"  write your own cases   {'evals/' if cases == CASES else console(cases)} (gate help cases)")
     if (folder / CASES).exists() and CASES not in names:
-        names = [*names, CASES]  # an earlier `gate init` wrote them
+        names = [*names, CASES]  # from an earlier `gate init`
     added = " ".join(sorted({name.split("/")[0] for name in names}))
     click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
     if proposal.secrets:

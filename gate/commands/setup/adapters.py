@@ -1,9 +1,9 @@
-"""The file that `gate init` writes between the gate and a framework's agent: a function that asks it one turn."""
+"""The file that `gate init` writes to connect the gate to a framework's agent: a function that runs one turn."""
 
 from __future__ import annotations
 
 MODULE = "gate_agent"
-"""Its name, without the suffix."""
+"""The file's name, without the suffix."""
 HEAD = '"""Asks the agent one turn for the gate; yours to change. The gate reads what {framework} returns."""\n\n'
 
 LANGGRAPH = """\
@@ -62,5 +62,5 @@ def answer(message):
 
 
 def adapter(template: str, framework: str, module: str, name: str, call: str) -> str:
-    """The text of the file; ``call`` is the expression that is the agent, mostly its name."""
+    """Return the text of the file; ``call`` is the expression for the agent, usually its name."""
     return HEAD.format(framework=framework) + template.format(module=module, name=name, call=call)

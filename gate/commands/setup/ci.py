@@ -63,17 +63,17 @@ baseline: # pushes the branch gate-baselines: allow that to job tokens, in the p
 
 
 class Workflow(Struct, frozen=True):
-    """The workflow file that fits the repository."""
+    """The workflow file for the repository's host."""
 
     path: str = ""
-    """Empty if the host is not known."""
+    """The path of the file; empty if the host is not known."""
     text: str = ""
     first_push: str = ""
-    """The sentence on the first push to the default branch."""
+    """The sentence about the first push to the default branch."""
 
 
 def workflow_of(folder: Path, keys: Sequence[str], start: str) -> Workflow:
-    """Return the workflow for the host of a repository; ``start`` is the command that starts the agent's server."""
+    """Return the workflow for the repository's host; ``start`` is the command that starts the agent's server."""
     branch, remote = default_branch(folder), remote_of(folder)
     commands = [*_install(folder), *([f"{start} > server.log 2>&1 &"] if start else [])]
     said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
@@ -108,7 +108,7 @@ def _environment(keys: Sequence[str]) -> str:
 
 
 def default_branch(folder: Path) -> str:
-    """Return the branch that changes are merged into, by what git's own files say; main if they do not."""
+    """Return the branch that changes are merged into, from git's files; main if they do not name it."""
     told = start_of(folder / ".git" / "refs" / "remotes" / "origin" / "HEAD").strip()
     if told.startswith("ref: refs/remotes/origin/"):
         return told.removeprefix("ref: refs/remotes/origin/")

@@ -1,4 +1,4 @@
-"""Asks the configured agent a few requests, and says what it reports: text, calls, usage, cost, sessions, traces."""
+"""Runs a few trials of the configured agent and describes its reports: text, calls, usage, cost, sessions, traces."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Probed(Struct):
     memory: Trial | None = None
     apart: Trial | None = None
     notes: tuple[str, ...] = ()
-    """Notes on the traces that were received."""
+    """Notes on the received traces."""
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials that were made."""
+        """All trials of the probe."""
         return [trial for trial in (*self.first, self.memory, self.apart) if trial is not None]
 
     @property
@@ -51,7 +51,7 @@ class Probed(Struct):
 
     @property
     def error(self) -> str:
-        """The first error of a trial; empty if all answered."""
+        """The first error of a trial; empty if all trials answered."""
         for trial in self.trials:
             if trial.error is not None:
                 return f"{trial.error.kind.value}: {trial.error.message}"
@@ -59,7 +59,7 @@ class Probed(Struct):
 
 
 async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> Probed:
-    """Puts the suite's first case to the agent twice, then a conversation of two turns, then one of its own.
+    """Run the suite's first case twice, then a conversation of two turns, then its last question alone.
 
     Raises:
         GateError: the agent cannot be started.
@@ -87,12 +87,12 @@ async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> P
 
 
 def _bare(case: Case) -> Case:
-    """The case without what it expects; its state and metadata may be what the agent needs."""
+    """Return the case without its expectations; the agent may need its state and metadata."""
     return Case("", case.turns, state=case.state, metadata=case.metadata, app=case.app)
 
 
 def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> list[Checkup]:
-    """Return the findings of the answers."""
+    """Return the findings from the answers."""
     if probed.error:
         return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
     turns: list[Invocation] = []
@@ -110,7 +110,7 @@ def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> 
 
 
 MAPPED = ("http", "mcp", "langgraph")
-"""The kinds of agents whose answers the configuration maps."""
+"""The kinds of agents whose answers are mapped by the configuration."""
 
 
 def _text(config: Config, turns: Sequence[Invocation]) -> Checkup:
@@ -167,7 +167,7 @@ def _latency(turns: Sequence[Invocation]) -> Checkup:
 
 
 def _chance(trials: Sequence[Trial]) -> Checkup:
-    """Two trials say little: alike is not proven to be deterministic."""
+    """Return whether the answers differ by chance: two equal trials do not prove that the agent is deterministic."""
 
     def said(trial: Trial) -> list[object]:
         return [(turn.text, [(call.name, call.args) for call in turn.tool_calls]) for turn in trial.invocations]

@@ -1,4 +1,4 @@
-"""Short pages of `gate help`, for people who have the package and not its repository."""
+"""Short pages for `gate help`, for users who have the package but not its repository."""
 
 from __future__ import annotations
 
