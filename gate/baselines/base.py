@@ -267,7 +267,7 @@ class Store(ABC):
 
 
 def thickness(record: Record) -> float:
-    """Return the trials per case of the record's own epochs."""
+    """Return the mean number of the record's own trials per case in epochs."""
     own = sum(trial.is_of_epoch for trial in record.trials)
     return own / max(1, len(record.header.plan))
 

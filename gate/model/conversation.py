@@ -64,7 +64,7 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 RESPONSE, CALLS, ARGUMENTS, RESULTS = PARTS = ("response", "calls", "arguments", "results")
-"""The parts of a turn that a recording may leave out, such as a trace without content."""
+"""The parts of a turn that a source may not record, such as a trace without content."""
 SILENT = "-"
 """The digest of an answer without text."""
 

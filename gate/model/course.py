@@ -26,7 +26,7 @@ class Course(Struct, frozen=True):
     stopped: str = ""
     """The reason why the run ended early; empty if it did not."""
     alpha: float = 0.0
-    """The job's bound on the probability that an unchanged agent is called regressed."""
+    """The upper bound, for the whole job, on the probability that an unchanged agent is called regressed."""
     suites: int = 1
     """Number of suites in the job, which share alpha."""
     family: int = 1

@@ -19,7 +19,7 @@ class StageKind(str, Enum):
     CASE_RERUNS = "case_reruns"
     """The e-values of the cases proved a regression after reruns of the suspicious cases."""
     REPEATS = "repeats"
-    """Cases that failed once and were asked again failed more often, taken together, than their stored trials."""
+    """Cases that failed once were asked again, and together failed more often than their stored trials do."""
     CERTIFIED = "certified"
     """Every blocking metric's loss is bounded by its margin."""
     UNPROVEN = "unproven"
@@ -71,7 +71,7 @@ class MetricTest(Struct, frozen=True):
     p_concentrated: float
     """The p-value of a drop of a few cases."""
     p_adjusted: float
-    """The smallest of them, adjusted for all blocking metrics and all statistics."""
+    """The smallest of the p-values, adjusted for all blocking metrics and all statistics."""
     p_shift: float | None = None
     """The p-value of a drop shared by all cases; None unless the metric's values are zeros and ones."""
 

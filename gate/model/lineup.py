@@ -104,7 +104,7 @@ class Preference(Struct, frozen=True):
     """Ties in which the answer shown first was preferred both times."""
     second_twice: int
     unread: int
-    """Cases without a vote in each order."""
+    """Cases without votes in both orders."""
     rate: Estimate | None = None
     """Share of wins, with a tie counted as half; None without cases."""
 

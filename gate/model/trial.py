@@ -141,7 +141,7 @@ class Replay(Struct, frozen=True, gc=False):
     live: int
     """Calls that went to the real model or tool."""
     difference: str = ""
-    """The first difference, in words: bounded and redacted."""
+    """The first difference, in words: limited in length and redacted."""
     recording: str = ""
     """The name by which later trials replay this one, ``<run id>:<trial number>:<digest>``, with the number from its
     run; empty if nothing was recorded. It stays when stored records are united and trials renumbered. The digest is

@@ -14,7 +14,8 @@ from gate.model.finding import Finding
 from gate.records import Header, Record
 
 LATER = 6
-"""Newer records of the same agent that are read to see if it moved after the record that a change is compared with."""
+"""Number of newer records of the same agent to read, to see if it moved after the record that a change is compared
+with."""
 
 
 def without_drift(reference: Reference, store: Store) -> tuple[Reference, Finding | None]:

@@ -240,8 +240,8 @@ def _without_outage(
 ) -> RecordWriter:
     """Return the journal without trials of an outage; ``header`` is that of a new run.
 
-    If some of them have answers, because only a part of each failed, the agent was measured: this is a
-    further draw.
+    If any trial of the first round among them has an answer, the agent was measured, and this is a further
+    draw.
     """
     if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
         return anew(journal, header, records_folder(session.config, header.suite_id), now())

@@ -103,7 +103,7 @@ class ProgressBar:
 
 
 def without_answer(ends: Mapping[End, int]) -> list[str]:
-    """Return the numbers of trials in a round without an answer: those the agent failed, and those not measured."""
+    """Return how many trials of a round have no answer, because the agent failed or they were not measured."""
     failed, lost = ends.get(End.FAILED, 0), ends.get(End.UNMEASURED, 0)
     said = [f"the agent failed in {failed:,}"] if failed else []
     return [*said, f"{lost:,} could not be measured"] if lost else said

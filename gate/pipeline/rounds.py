@@ -221,7 +221,7 @@ class SuiteRun:
         return tuple(case.id for case in header.plan if case.shard == header.shard[0])
 
     async def _measure_shard(self) -> None:
-        """Run every case of this shard as often as the schedule may ask for."""
+        """Run every case of this shard as often as the schedule might."""
         index, total = self.journal.header.shard
         if self.session.config.agent_kind == "replay":
             await self._replay_trials(self.own_cases)

@@ -101,7 +101,7 @@ class Session(Struct, frozen=True):
     version: str = ""
     """The agent's version from `agent.version`; empty if it has none."""
     package: OwnPackage | None = None
-    """The gate's own files as they were before the agent was started; None if the gate does not start it."""
+    """The gate's own files before the agent was started; None if the gate does not start it."""
 
     @property
     def fills_baseline(self) -> bool:
@@ -233,7 +233,7 @@ def about_sources(session: Session) -> str:
 
 
 def about_address(config: Config, agent: str) -> str:
-    """Return a note if nothing ties a verdict to a commit: the agent is behind an address and has no fingerprint."""
+    """Return a note if no verdict is tied to a commit: the agent is behind an address and has no fingerprint."""
     server = server_of(config.agent, config.agent_kind)
     if agent or server is None:
         return ""

@@ -71,7 +71,7 @@ class RunDesign(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     compared: tuple[str, ...] = ()
     """The references that the run compared its record with, in the form of `identity`; empty if unknown."""
     base_has_no_rules: bool = False
-    """True if the base commit has no such configuration, so that its agent is held to the change's rules."""
+    """True if the base commit has no such configuration, so that its agent is judged by the change's rules."""
     same_as: str = ""
     """The commit whose stored trials these are, with the same agent, cases and criteria, so that nothing was run and
     nothing can be lost. Empty: the trials are the record's own."""
@@ -112,7 +112,7 @@ class Terms(Demands, frozen=True):
     design: RunDesign = RunDesign()
 
     def with_design(self, **changes: Any) -> Terms:
-        """Return the terms with other facts of the design."""
+        """Return the terms with some facts of the design replaced."""
         return replace(self, design=replace(self.design, **changes))
 
     def plain(self) -> dict[str, Any]:

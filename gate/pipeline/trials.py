@@ -232,7 +232,7 @@ class TrialRunner:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the traces that were received, and on the recordings."""
+        """Return notes on the received traces and on the recordings."""
         traced = (agent for agent in self._agents.values() if isinstance(agent, TracedAgent))
         found = dict.fromkeys(note for agent in traced for note in agent.notes)
         return (*found, *(() if self.world is None else self.world.notes))

@@ -134,7 +134,7 @@ class Workers:
 
     slots = 0
     module: Sequence[str] = ()
-    """The module that runs in the process, and its arguments."""
+    """The module to run in the process, and its arguments."""
 
     def __init__(self, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
         self._setup, self._redactor = setup, redactor
