@@ -1,5 +1,4 @@
-"""The success of trials: computed from the other scores when the suite is judged, or scored by the tool that ran
-them."""
+"""Success of trials: computed from the other scores when the suite is judged, or taken from the tool that ran them."""
 
 from __future__ import annotations
 

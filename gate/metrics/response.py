@@ -49,6 +49,6 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
 
 
 def _percents(share: float) -> str:
-    """In whole percents; of some words neither none nor all."""
+    """Return a share in whole percent; 0% and 100% only if the share is exactly that."""
     whole = round(100 * share)
     return f"{min(99, max(1, whole)) if 0 < share < 1 else whole}%"
