@@ -1,4 +1,4 @@
-"""Drives an agent that serves AG-UI: one POST a turn, answered by a stream of events."""
+"""Drives an agent that serves AG-UI: one POST per turn, answered by a stream of events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AguiOptions(AgentOptions):
 
 
 class AguiAgent(ServerAgent):
-    """A thread per trial, a run per turn; the events say what was called, and what came of it."""
+    """One thread per trial, one run per turn; the events report the calls and their results."""
 
     Options = AguiOptions
     kind = "agui"
