@@ -6,5 +6,5 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """The current time in UTC; one place, so that a test can stand still."""
+    """Return the current time in UTC; the only place that reads the clock, so that a test can stop it."""
     return datetime.now(UTC)
