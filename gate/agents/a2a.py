@@ -44,7 +44,7 @@ LIMITED = -32_603
 
 
 class A2AServer(ByAddress, Server):
-    """The section ``a2a:``; a text alone is the address."""
+    """The section ``a2a:``; a plain string is the address."""
 
     stream: bool | None = None
     """True to stream answers. Default: if the agent's card supports it."""

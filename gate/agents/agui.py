@@ -13,7 +13,7 @@ from gate.model import ErrorKind, Invocation
 
 
 class AguiServer(ByAddress, Server):
-    """The section ``agui:``; a text alone is the address."""
+    """The section ``agui:``; a plain string is the address."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
     """The front end's tools, each with ``name``, ``description`` and ``parameters``. The agent may call them;

@@ -93,7 +93,7 @@ Env = Annotated[
 
 
 class VersionSource(BaseModel):
-    """The source of the agent's version; a text alone is the version."""
+    """The source of the agent's version; a plain string is the version."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -123,7 +123,7 @@ class VersionSource(BaseModel):
 
 
 class ByAddress(BaseModel):
-    """A section with an address; a text alone is the address."""
+    """A section with an address; a plain string is the address."""
 
     @model_validator(mode="before")
     @classmethod
@@ -250,7 +250,7 @@ class Log(Struct):
     text: str = ""
 
     def add(self, text: str) -> None:
-        """Append text on a line of its own."""
+        """Append text as separate lines."""
         text = text.strip("\n")
         if text.strip():
             self.text = tail(f"{self.text}\n{text}" if self.text else text, RAW_LOG_CHARS)

@@ -268,7 +268,7 @@ class SessionPaths(BaseModel):
 
 
 class SessionRequest(ByAddress):
-    """A request that ends a session; a text alone is the address."""
+    """A request that ends a session; a plain string is the address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -286,14 +286,14 @@ class SessionRequest(ByAddress):
 
 
 class SetupRequest(SessionRequest):
-    """A request that begins a session; a text alone is the address."""
+    """A request that begins a session; a plain string is the address."""
 
     response: SessionPaths | None = None
     """The parts to read from the answer."""
 
 
 class HttpRequest(ByAddress, Server):
-    """The section ``http:``; a text alone is the address."""
+    """The section ``http:``; a plain string is the address."""
 
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
     """HTTP method."""

@@ -135,7 +135,7 @@ class _Worker:
 
     @property
     def exit_reason(self) -> str:
-        """How the process ended, in words."""
+        """Description of how the process ended."""
         return self._fault or self.child.exit_reason
 
     @property

@@ -26,7 +26,7 @@ from gate.reports import REPORTS
 from gate.suites import FORMATS
 
 TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule", "VersionSource", "BaseAddress")
-"""Objects that can be written as a string."""
+"""Models that can also be written as a string."""
 TEXT = {"type": "string"}
 SHARED_BY = 3
 """Number of definitions that must share a property before it is defined separately."""

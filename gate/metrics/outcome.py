@@ -24,7 +24,7 @@ class PassKOptions(Options):
     """The number of trials."""
 
     k: int = Field(default=3, ge=2, le=25)
-    """Number of trials of a case that must all pass."""
+    """Number of trials per case that must all pass."""
 
 
 class PassK(OverTrials[PassKOptions]):

@@ -134,7 +134,7 @@ class Child:
 
     @property
     def exit_reason(self) -> str:
-        """How the process ended, in words."""
+        """Description of how the process ended."""
         return exit_reason(self.process.returncode)
 
     async def settle(self, seconds: float = 1.0) -> None:
