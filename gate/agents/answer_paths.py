@@ -82,7 +82,7 @@ def _if_there(value: Any, path: str) -> Any:
 
 
 class EventPaths(BaseModel):
-    """Paths to the parts in the events of a stream; an event without one is passed over."""
+    """Paths to the parts in the events of a stream; events without such a part are skipped."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 

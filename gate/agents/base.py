@@ -415,7 +415,7 @@ class Agent(ABC):
         """Send one turn to the agent. Raises AgentFailure; leaves nothing running when cancelled."""
 
     async def open_session(self, request: Request) -> None:  # noqa: B027 - most kinds need none
-        """Called before the first turn of a trial."""
+        """Prepare a session; called before the first turn of a trial."""
 
     def process_of(self, session_id: str) -> str:  # noqa: ARG002 - most kinds have none
         """Return the name of the process that holds an open session, if the gate started it and it serves several
@@ -423,7 +423,7 @@ class Agent(ABC):
         return ""
 
     async def close_session(self, session_id: str) -> None:  # noqa: B027 - most kinds need none
-        """Called after the last turn of a trial, however it ended."""
+        """End a session; called after the last turn of a trial, however it ended."""
 
 
 def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:

@@ -143,7 +143,7 @@ class _Worker:
         return len(self._pending)
 
     async def wait_ready(self) -> None:
-        """Raises MeasureError if the agent cannot be imported."""
+        """Wait until the agent is imported. Raises MeasureError if it cannot be."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 line = await self._lines.next()

@@ -60,7 +60,7 @@ class Metric(ABC, Generic[OptionsT]):
     scale: ClassVar[Scale] = Scale.UNIT
     direction: ClassVar[Direction] = Direction.HIGHER
     default_threshold: ClassVar[float | None] = None
-    """Used if the user gives no threshold; None: judged against the baseline only."""
+    """Used if the user sets no threshold; None: judged only against the baseline."""
     pass_threshold: ClassVar[float | None] = None
     """The score from which a trial passes if the criterion has no threshold."""
     hard: ClassVar[bool] = False

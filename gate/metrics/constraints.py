@@ -17,7 +17,7 @@ from gate.security.limits import MAX_ID_CHARS, shorten
 
 
 class ForbiddenOptions(Options):
-    """The forbidden tools, for all cases, or by one case for itself."""
+    """The forbidden tools; for all cases, or in a case's options."""
 
     tools: Annotated[tuple[str, ...], MORE] = Field(default=())
     """Names of tools, or of categories, that must not be called."""

@@ -40,7 +40,7 @@ class TextOptions(Options):
 
 
 class RegexOptions(Options):
-    """The patterns to look for; given for all cases, or by one case for itself."""
+    """The patterns to look for; for all cases, or in a case's options."""
 
     patterns: Texts = ()
     """One regular expression or a list."""

@@ -34,7 +34,7 @@ class JudgedOptions(Options):
 
 
 class AdkJudgeOptions(JudgedOptions):
-    """ADK's criterion of a judged metric."""
+    """ADK's options of a judged metric."""
 
     include_intermediate_responses_in_final: bool = False
     """Judge what the agent said before its final response, too."""

@@ -42,7 +42,7 @@ class PassK(OverTrials[PassKOptions]):
 
 
 class RecordedOptions(Options):
-    """The scorer that is meant."""
+    """The scorer whose scores are used."""
 
     scorer: str = ""
     """The scorer's name in the tool that recorded the trials."""

@@ -30,7 +30,7 @@ def whole_conversation(case: Case, performance: TrialOutput) -> Pairs:
 
 
 class ToolOptions(Options):
-    """The place at which an expected tool has to be called."""
+    """The turns in which an expected tool may be called."""
 
     whole_conversation: bool = False
     """True if a tool expected in one turn may be called in another."""

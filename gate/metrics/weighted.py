@@ -16,7 +16,7 @@ Bound = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class WeightedOptions(Options):
-    """The weights; given for all cases, or by one case for itself."""
+    """The weights; for all cases, or in a case's options."""
 
     weights: Mapping[str, Weight] = Field(default_factory=dict)
     """Criterion → weight; weights sum to 1."""

@@ -13,10 +13,10 @@ MAX_NESTING = 100
 MAX_ID_CHARS = 500
 """The longest case id, tool name or metric name that is not shortened."""
 RAW_LOG_CHARS = 16_000
-"""Characters kept before secrets are masked: more than in the end, so that the final text does not begin with half of a
-secret."""
+"""Characters of a log to keep until secrets are masked: more than in the end, so that the final text does not begin
+with half of a secret."""
 MAX_LOG_CHARS = 4_000
-"""Characters at the end of an agent's other output in one trial that are kept."""
+"""Characters to keep from the end of an agent's other output in one trial."""
 
 
 def shorten(text: str, limit: int) -> str:

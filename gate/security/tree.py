@@ -102,7 +102,7 @@ def _names(root: Path, but: str) -> list[str]:
 
 
 def _state(path: str) -> _State | None:
-    """Return the state of a file, which any change to it changes: the time of its last status change cannot be set."""
+    """Return the state of a file, which every change of the file changes: the time of the last one cannot be set."""
     try:
         found = os.lstat(path)
     except OSError:

@@ -6,5 +6,5 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """Return the current time in UTC; the only place that reads the clock, so that a test can stop it."""
+    """Return the current time in UTC; in one place, so that a test can fix it."""
     return datetime.now(UTC)

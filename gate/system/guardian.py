@@ -42,8 +42,8 @@ def _signal(pids: set[int], number: signal.Signals) -> None:
 
 
 def _family(needle: bytes, user: int) -> set[int]:
-    """Return the living processes with this entry in their environment or of this user, and their descendants; not this
-    one."""
+    """Return the living processes with this entry in their environment or of this user, and their descendants, without
+    this one."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []  # noqa: PTH112, PTH208
     found = {pid for pid in pids if needle in _read(pid, "environ").split(b"\0") or (user and _user_of(pid) == user)}
     if not found:
