@@ -30,7 +30,7 @@ class JudgedOptions(Options):
     judge_model_options: JudgeModelOptions = Field(default_factory=JudgeModelOptions)
     """The model, votes and sampling of this criterion, which override the run's judge."""
     min_kappa: float | None = Field(default=None, ge=-1, le=1)
-    """Let the criterion block only if the judge agrees with human labels at least so well (Cohen's κ)."""
+    """Lowest agreement between judge and human labels (Cohen's κ) at which the criterion may block."""
 
 
 class AdkJudgeOptions(JudgedOptions):

@@ -26,7 +26,7 @@ class Dimension(Options):
     weight: float = Field(gt=0, le=1)
     """Its share of the score; the weights of all dimensions sum to 1."""
     description: str = ""
-    """The question of the dimension; left out, its name has to say it."""
+    """The question of the dimension. Default: its name."""
     method: Literal["level", "claims"] = "level"
     """``claims``: extract factual claims, verify each and weigh the major ones, instead of one level."""
     levels: Mapping[str, LevelValue | str] = Field(default_factory=dict)

@@ -10,7 +10,7 @@ from gate.model import Invocation, Turn, text_of
 
 
 class ResponseMatchOptions(Options):
-    """Options of how answers are read and compared; the defaults are google-adk's."""
+    """Options for reading and comparing answers; the defaults are google-adk's."""
 
     thoughts: Literal["include", "exclude"] = "include"
     """Include or exclude parts of the answer that the model marked as thoughts. google-adk includes them."""

@@ -56,7 +56,7 @@ MatchTypeOption = Annotated[
 
 
 class TrajectoryOptions(Options):
-    """Options of how trajectories are compared; the defaults are google-adk's."""
+    """Options for comparing trajectories; the defaults are google-adk's."""
 
     match_type: MatchTypeOption = MatchType.EXACT
     """``EXACT``: these calls and no others, in this order. ``IN_ORDER``: others may come between. ``ANY_ORDER``:
