@@ -1,2 +1,1 @@
-"""Readers that convert other tools' formats into the types of the gate; one file per format, shared by suites and
-agents."""
+"""Readers that convert other tools' formats to the types of the gate; one file per format."""

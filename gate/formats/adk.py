@@ -120,8 +120,7 @@ def is_incomplete(events: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def failure_of(events: Any) -> str:
-    """Return the error that ended a turn: that of the last event with an error or content, if it has no text; else
-    empty.
+    """Return the error that ended a turn: that of its last event with an error or content; empty if that has text.
 
     Raises `FormatError`.
     """

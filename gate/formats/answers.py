@@ -135,8 +135,7 @@ def _parts(text: str) -> tuple[Part, ...]:
 
 
 def _folded(key: str) -> str:
-    """Return a key without the differences of spelling: ``toolCalls``, ``Tool-Calls`` and ``tool_calls`` become
-    equal."""
+    """Return a key in a common spelling, equal for ``toolCalls``, ``Tool-Calls`` and ``tool_calls``."""
     return "".join(letter for letter in key.lower() if letter.isalnum())
 
 

@@ -257,7 +257,7 @@ _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system
 
 
 def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
-    """The messages after the last one in which the user says something; all of them if the user says nothing."""
+    """Return the messages after the user's last text; all of them if the user says nothing."""
     asked = (index for index in range(len(messages) - 1, -1, -1) if _asks(messages[index]))
     return messages[next(asked, -1) + 1 :]
 

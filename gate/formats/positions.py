@@ -56,8 +56,7 @@ class LineNumbers:
         return mark.line
 
     def _item(self, parent: tuple[Key, ...], index: Key) -> int | None:
-        """Return the line of a list item, in a fraction of the time for all lines; only for the first requested
-        list."""
+        """Return the line of an item of the first requested list, without computing all lines."""
         if self._items is None or not isinstance(index, int):
             return None
         if self._list is None:

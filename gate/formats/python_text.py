@@ -66,8 +66,7 @@ def imports(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def dotted(node: ast.expr, names: Mapping[str, str]) -> str:
-    """Return the name behind an expression, with imports resolved and without types (``Agent[Context]``); empty for
-    others."""
+    """Return the name behind an expression, with imports resolved and without type arguments; empty for others."""
     parts: list[str] = []
     node = node.value if isinstance(node, ast.Subscript) else node
     while isinstance(node, ast.Attribute):
@@ -99,8 +98,7 @@ class Constants(Struct):
         self.values = _assigned_once(self.module.body)
 
     def calls(self, wanted: Sequence[str]) -> Iterator[MadeCall]:
-        """Yield the calls of these names, in order; in loops over constants, once per round. ``.name`` is any
-        method."""
+        """Yield the calls of these names in order, once per round in loops over constants. ``.name`` is any method."""
         yield from self._visit(self.module, {}, "", frozenset(wanted))
 
     # --- walking ----------------------------------------------------------------------------------

@@ -284,8 +284,7 @@ def _read_delta(turn: Assembly, delta: Mapping[str, Any]) -> None:
 
 
 def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
-    """Read events of Responses: the last one has the complete output; if it lacks items, the finished items are
-    used."""
+    """Read events of Responses: the last one has the complete output, otherwise the finished items are used."""
     done = list[Mapping[str, Any]]()
     for kind, data in _typed(events):
         response = data.get("response")
@@ -419,8 +418,7 @@ def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None
 
 
 def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> None:
-    """Add from the snapshot the part after the user's last message: texts if none were streamed, and calls that were
-    not.
+    """Add the messages after the user's last one: texts if none were streamed, and calls that were not.
 
     A call may also have been streamed without its arguments: some servers omit arguments that came whole.
     """

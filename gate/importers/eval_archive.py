@@ -95,8 +95,7 @@ class _Archive:
             raise ConfigError(f"{info.filename} is compressed with method {info.compress_type}", where=self._where)
 
     def _packed(self, info: ZipInfo) -> bytes:
-        """Return a member's packed bytes. `zipfile` does not even return bytes packed with methods that it cannot
-        unpack."""
+        """Return a member's packed bytes; `zipfile` refuses even those if it does not know the method."""
         self._file.seek(info.header_offset)
         mark, name, extra = _LOCAL.unpack(self._file.read(_LOCAL.size))
         if mark != b"PK\x03\x04":

@@ -93,8 +93,7 @@ def _expected(value: Any, what: str) -> str | None:
 
 
 def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
-    """Return the user's texts in a list of messages as turns; with ``instructed``, preceded by the instructions before
-    each."""
+    """Return the user's texts in a list of messages as turns; with ``instructed``, after their instructions."""
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
         raise ShapeError(f"{what}: expected a list of messages, as {_MESSAGES}")
     before, said = list[str](), list[str]()

@@ -258,8 +258,7 @@ def _usage(sample: Sample) -> Usage | None:
 
 
 def _plain(spoken: Any, sample: Sample) -> Any:
-    """Return Inspect's messages in OpenAI's form: calls get a name and arguments, and long texts are put back in
-    place."""
+    """Return Inspect's messages in OpenAI's form, with long texts put back in place."""
     if not isinstance(spoken, list):
         return spoken
     attached = sample.get("attachments")

@@ -221,8 +221,7 @@ def _dataset(made: MadeCall | None, cases: Sequence[MadeCall], losses: list[Loss
 
 
 def _evaluators(made: MadeCall, key: str, losses: list[Loss]) -> list[Any]:
-    """Return evaluators in the form of a dataset's file; a computed argument gets an unknown key, so that it is a
-    loss."""
+    """Return evaluators in the form of a dataset's file; a computed argument gets an unknown key, and so is lost."""
     listed = made.fields.get(key, [])
     if key in made.computed or not isinstance(listed, list):
         losses.append(Loss("", f"line {made.line}: {key}, which are computed"))

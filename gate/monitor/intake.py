@@ -48,11 +48,10 @@ class TraceFormat(Protocol):
     """A reader of the formats of traces."""
 
     def pieces(self, value: Any) -> Sequence[TracePiece]:
-        """The spans and log records in a line's value; empty if it holds none."""
+        """Return the spans and log records in a line's value; empty if it holds none."""
 
     def last(self, pieces: Sequence[Any], until: float) -> float | None:
-        """Return the Unix time at which the last piece ended, ignoring those after ``until``; None if no piece has a
-        time."""
+        """Return the Unix time at which the last piece ended, up to ``until``; None if no piece has a time."""
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
         """Return the conversation in the pieces of a trace; None if they show no agent."""

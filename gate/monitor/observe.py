@@ -92,8 +92,7 @@ class Scoring(Struct, frozen=True):
 
 
 def scoring_for(scorers: Sequence[Scorer]) -> Scoring:
-    """Return the scoring without the criteria that compare trials, or need a reference, a case's options or the
-    agent."""
+    """Return the scoring without criteria that compare trials, or need a reference, case options or the agent."""
     kept: list[Scorer] = []
     skipped = []
     for scorer in scorers:
@@ -201,15 +200,13 @@ def _trial(conversation: WatchedTrace) -> tuple[Case, Trial]:
 
 
 def _as_captured(turn: Invocation, missing: frozenset[str]) -> Invocation:
-    """Return the turn with its text or calls marked as unseen if it looks silent only because they were not
-    captured."""
+    """Return the turn with uncaptured text or calls marked as unseen, if that makes it look silent."""
     lost = tuple([part for name, part in (("output", RESPONSE), ("calls", CALLS)) if name in missing])
     return replace(turn, unseen=(*turn.unseen, *lost)) if lost and turn.is_silent else turn
 
 
 def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Sequence[Scorer]) -> Trial:
-    """Return the trial with the scores of uncaptured parts marked as not measured: missing text must not look like a
-    silent agent."""
+    """Return the trial with scores of uncaptured parts as not measured: missing text is not a silent agent."""
     missing = conversation.not_captured
     if not missing:
         return trial

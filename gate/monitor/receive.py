@@ -74,8 +74,7 @@ class Inbox:
         return token_hex(16)
 
     def take(self, body: bytes, signal: str, kind: str) -> None:
-        """Store a request. Raises `OSError` if the disk is full, so that the exporter gets no answer and sends it
-        again."""
+        """Store a request. Raises `OSError` if the disk is full, so that the exporter sends it again."""
         assert self._file is not None, "used inside `with`"
         if kind.endswith("json"):
             line = body.replace(b"\n", b" ").replace(b"\r", b" ")  # line breaks in JSON only occur between values

@@ -8,8 +8,7 @@ from hashlib import blake2b
 from gate.traces.values import hex_id
 
 TRACE_IDS = re.compile(rb'"trace_?[iI][dD]"\s*:\s*"((?:[^"\\]|\\.){1,200})"')
-"""The key of a trace's id in a line of OTLP JSON. In an attribute's text the quotes are escaped, so it never matches
-there."""
+"""The key of a trace's id in a line of OTLP JSON; never matches in an attribute's text, where quotes are escaped."""
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|_spans|Logs|_logs)"\s*:\s*\[\s*\{')
 """The beginning of an OTLP request. In any other line an id may merely be mentioned in a message."""
 

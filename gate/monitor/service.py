@@ -169,8 +169,7 @@ def _alerts(config: Config, suite: str, environment: Mapping[str, str]) -> tuple
 def expected_of(
     config: Config, plan: Plan, scoring: Scoring, against: str | None, environment: Mapping[str, str]
 ) -> Expected | None:
-    """Return the figures that CI measured with the same criteria, from the newest stored baseline or from a record's
-    file."""
+    """Return CI's figures for the same criteria, from the newest stored baseline or from a record's file."""
     if against is None or against == "none":
         return None
     if against != "baseline":

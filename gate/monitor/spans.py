@@ -32,12 +32,11 @@ class TelemetryTraces:
         return self._reader.unread
 
     def pieces(self, value: Any) -> Sequence[Piece]:
-        """The spans and log records in a line's value; empty if it holds none."""
+        """Return the spans and log records in a line's value; empty if it holds none."""
         return self._reader.value(value)
 
     def last(self, pieces: Sequence[Any], until: float = math.inf) -> float | None:
-        """Return the Unix time at which the last piece ended, ignoring those after ``until``; None if no piece has a
-        time."""
+        """Return the Unix time at which the last piece ended, up to ``until``; None if no piece has a time."""
         most = until * 1e9
         ends = [at for one in pieces if 0 < (at := one.end if type(one) is Span else one.time) <= most]
         return max(ends) / 1e9 if ends else None

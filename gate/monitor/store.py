@@ -249,7 +249,7 @@ class MonitorState:
 
     @_said_kindly
     def window(self, most: int, criteria: str, since: float) -> list[Observation]:
-        """Return the newest traces scored by these criteria since ``since``, the oldest first, without their
+        """Return the newest traces since ``since`` with these criteria, the oldest first, without their
         conversations."""
         columns = _COLUMNS.replace("kept", "NULL")
         rows = self._db.execute(
@@ -324,7 +324,7 @@ class MonitorState:
 
     @_said_kindly
     def deliveries(self) -> Mapping[str, Delivery]:
-        """The last delivery to each target."""
+        """Return the last delivery to each target."""
         rows = self._db.execute("SELECT name, told, at, attempts, next_at, error FROM targets")
         return {name: _struct(Delivery, row) for name, *row in rows}
 

@@ -184,8 +184,7 @@ class Watch:
     # --- storing and publishing -------------------------------------------------------------------
 
     async def _store(self) -> None:
-        """Score and store complete conversations together with the positions in the files; nothing is read
-        meanwhile."""
+        """Score and store complete conversations and the positions in the files; nothing is read meanwhile."""
         observed = []
         for start in range(0, len(self._batch), BATCH):
             observed += await self._observer.observe(self._batch[start : start + BATCH])

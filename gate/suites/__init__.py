@@ -97,8 +97,7 @@ def load(
 
 
 def case_files(paths: Sequence[Path], root: Path) -> frozenset[Path]:
-    """Return the files in these files and folders that contain only cases or criteria; relative paths start at
-    ``root``.
+    """Return the files that contain only cases or criteria in these files and folders, relative to ``root``.
 
     Code and files in no known format are left out: the folder of a suite may contain a part of the agent.
     """
@@ -177,8 +176,7 @@ def _recorded(contents: Sequence[Contents]) -> tuple[RecordedTrial, ...]:
 
 
 def _limited(cases: tuple[Case, ...], content: Mapping[str, Any]) -> tuple[tuple[Case, ...], list[str]]:
-    """Return the cases with google-adk's limit of turns for simulated users, and notes on its settings that are not
-    read."""
+    """Return the cases with google-adk's limit of turns for simulated users, and a note on its other settings."""
     stated = content.get("user_simulator_config") or content.get("userSimulatorConfig")
     if not isinstance(stated, Mapping) or not any(case.scenario for case in cases):
         return cases, []

@@ -153,8 +153,7 @@ def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
 
 
 def _refuse_misspelt(document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]) -> None:
-    """Raise `ConfigError` for a key similar to a known one: ADK allows any key in a case, but this is probably a
-    mistake."""
+    """Raise `ConfigError` for a key similar to a known one: ADK allows it, but it is probably a mistake."""
     known = {*_CASE_KEYS, *(adk.camel(key) for key in _CASE_KEYS)}
     for key in body:
         near = None if key in known else closest(key, known, cutoff=0.85)

@@ -112,8 +112,7 @@ def by_kind(losses: Sequence[Loss]) -> list[Loss]:
 
 
 def without_check(loss: Loss) -> Loss:
-    """Return the loss without its check, for a file with another tool's results: the check is lost only for new
-    trials."""
+    """Return the loss without its check, for another tool's results: only new trials lose the check."""
     if not loss.check:
         return loss
     told = loss.what if loss.keys else f"{loss.what} (other than in the verdict on recorded trials)"

@@ -1,5 +1,4 @@
-"""Reads the gate's own suite files, in YAML or JSON, and makes cases of them. docs/reference/suites.md has every
-key."""
+"""Reads the gate's own suite files, in YAML or JSON. docs/reference/suites.md has every key."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ Texts = Annotated[list[Text], BeforeValidator(_listed)]
 
 
 def _no_items() -> list[Any]:
-    """Return an empty list; used instead of `list`, whose signature pydantic parses as text, which takes 6 ms per
-    start."""
+    """Return an empty list; used instead of `list`, whose signature pydantic parses in 6 ms per start."""
     return []
 
 

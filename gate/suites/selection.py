@@ -75,8 +75,7 @@ class Selection(BaseModel):
 
 
 def where(conditions: Iterable[str]) -> dict[str, Any]:
-    """Return ``KEY=VALUE`` conditions of a command line as keys of a selection; a repeated key accepts any of its
-    values.
+    """Return ``KEY=VALUE`` conditions of a command line as keys of a selection; repeated keys are alternatives.
 
     ``tag``, ``complexity`` and ``id`` are properties of the case, every other key is one of its metadata.
 

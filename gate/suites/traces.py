@@ -34,8 +34,7 @@ def recognises(data: Any) -> bool:
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """Return each conversation as a case without expectations, with its trial; and the unread keys of spans as
-    losses."""
+    """Return each conversation as a case without expectations and its trial, and the unread keys of spans as losses."""
     from gate.traces import conversations_of  # slow to import: only when there are traces
 
     reader = _reader()

@@ -260,8 +260,7 @@ def _folded(texts: Sequence[str]) -> str:
 
 
 def _usage(draft: Draft) -> Usage | None:
-    """Return the total usage of the model calls; None unless each call reports it, except those that failed without
-    output."""
+    """Return the total usage of the model calls; None unless all that did not fail without output report it."""
     found = [step.usage for step in draft.metered if step.usage is not None]
     silent = 0
     for call in draft.models:
@@ -303,8 +302,7 @@ def _plain(call: _Call) -> ToolCall:
 
 
 def _calls(draft: Draft) -> list[_Call]:
-    """Return the trajectory: calls with spans in order of start; a call without a span follows the call requested
-    before it."""
+    """Return the trajectory: calls with spans by start; a call without a span follows the one requested before it."""
     spanned = list(map(_spanned, draft.tools))
     asked = []
     for place, model in enumerate(draft.models):

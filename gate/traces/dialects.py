@@ -175,8 +175,7 @@ _MARKS: Mapping[str, Callable[[str], Kind]] = {
     "ai.operationId": _of_ai_sdk,
     "mcp.method.name": lambda mark: Kind.TOOL if mark == "tools/call" else Kind.OTHER,
 }
-"""For each attribute that marks a span when ``gen_ai.operation.name`` is missing, its meaning; the first one
-decides."""
+"""The meaning of each attribute that marks a span without ``gen_ai.operation.name``; the first one decides."""
 
 
 def _is_model_call(attributes: Mapping[str, Any]) -> bool:

@@ -146,8 +146,8 @@ class Receiver:
         return turn.pieces
 
     async def _more_comes(self, turn: AwaitedTurn, wait: float) -> bool:
-        """True if anything arrives before the silence is long enough. An agent that the gate did not start may export
-        slowly."""
+        """True if anything arrives before the silence is long enough; longer for an agent that the gate did not
+        start."""
         try:
             async with asyncio.timeout(QUIET_SECONDS if self._is_new else wait):
                 await _arrival(turn)

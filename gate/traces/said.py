@@ -280,8 +280,7 @@ def answers_tools(found: Sequence[Message]) -> bool:
 
 
 def plain_text(value: Any) -> str:
-    """Return the text of an input or output recorded as one value; empty if it has no text or is the state of a
-    graph."""
+    """Return the text of an input or output recorded as one value; empty for other values and states of graphs."""
     found = parsed(value)
     if isinstance(found, str):
         return "" if is_placeholder(found) else found

@@ -154,7 +154,7 @@ class Trace:
         return () if found is None else tuple(found.values())
 
     def _home(self) -> str:
-        """Return the only model call or only span, to which log records without a span must belong; empty if there are
+        """Return the only model call or only span: log records without a span belong to it. Empty if there are
         several."""
         if "" not in self._logs:
             return ""
@@ -273,8 +273,7 @@ class _Calls:
             draft.agents.append(step.agent)
 
     def finish(self) -> None:
-        """Group the model calls once all are known: the innermost are calls, and spans around a single one belong to
-        it."""
+        """Group the model calls once all are known: the innermost are calls, with the spans around a single one."""
         metered: set[str] = set()
         for span_id, (place, draft) in reversed(self._models.items()):  # children before parents
             if not self._inner.get(span_id):

@@ -122,8 +122,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def text_in(attributes: Mapping[str, Any], *keys: str) -> str:
-    """Return the first of these attributes that is a text and no placeholder, cut to the length of a name; else
-    empty."""
+    """Return the first of these attributes with a text that is no placeholder, bounded like a name; else empty."""
     for key in keys:
         if key in attributes and isinstance(value := attributes[key], str) and not is_placeholder(value):
             return value if len(value) <= MAX_ID_CHARS else cut(value, MAX_ID_CHARS)

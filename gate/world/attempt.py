@@ -56,8 +56,7 @@ class Attempt:
         """The request without a recorded answer, if that ends the trial."""
         self.closed = False
         self.calls: dict[asyncio.Future[None], asyncio.Task[None]] = {}
-        """Requests that are being answered from outside: a future that is done once the exchange is stored, and the
-        task."""
+        """Requests being answered from outside: a future that is done once the exchange is stored, and the task."""
         self.whole_unless_told: set[str] = set()
         """Numbers of unanswered calls to servers on standard input and output."""
         self.listening: set[asyncio.Task[None]] = set()
@@ -82,8 +81,7 @@ class Attempt:
         return perf_counter() - self._began
 
     def recorded(self, asked: Addressed) -> RecordedExchange | None:
-        """Return the next unused recorded answer to this request, preferably one with the same ids; it is then used
-        up."""
+        """Return the next unused recorded answer to this request, preferably with the same ids, and mark it as used."""
         left = self._left.get(asked.key, deque())
         found = next((one for one in left if one.ids == asked.ids), None)
         found = found or next((one for one in left if self._is_renamed(one.ids, asked.ids)), None)

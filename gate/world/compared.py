@@ -14,8 +14,7 @@ from gate.world.volatile import Volatile
 
 
 def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile) -> tuple[str, bool]:
-    """Return the second trial's first request without an answer in the first's recording, and whether all were
-    compared.
+    """Return the second trial's first request that the first one's recording does not answer, and if all were compared.
 
     Once the two got different answers, later requests may differ for that reason and are not compared.
 

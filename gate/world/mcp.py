@@ -71,7 +71,7 @@ def tools_in(asked: OutboundRequest, body: bytes) -> list[Any] | None:
 
 
 def listed(body: bytes) -> list[Any] | None:
-    """The tools in an answer to ``tools/list``; None if there are none."""
+    """Return the tools in an answer to ``tools/list``; None if there are none."""
     for said in results_in(body):
         result = said.get("result")
         tools = result.get("tools") if isinstance(result, dict) else None
@@ -103,8 +103,7 @@ def _parts_that_differ(before: dict[str, Any], now: dict[str, Any]) -> list[str]
 
 
 def refusal(asked: OutboundRequest, message: str) -> bytes | None:
-    """Return an error as the answer to a call, which the agent's client raises; None if the message expects no
-    answer."""
+    """Return an error as the answer to a call; None if the message expects no answer."""
     call = call_in(asked)
     if call is None or "id" not in call:
         return None

@@ -1,5 +1,4 @@
-"""The ``world`` section of a configuration: which requests are recorded and replayed, and where recordings are
-stored."""
+"""The ``world`` section of a configuration: what is recorded and replayed, and where recordings are stored."""
 
 from __future__ import annotations
 
@@ -112,8 +111,7 @@ _MODELS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def upstreams_of(options: WorldOptions, environment: Mapping[str, str]) -> dict[str, Upstream]:
-    """Return servers by name. A provider's address is from the configuration, else the environment, else the
-    default."""
+    """Return servers by name. A provider's address comes from the configuration, the environment or the default."""
     found = {}
     for name, (default, variables) in _MODELS.items():
         given = options.upstreams.get(name)

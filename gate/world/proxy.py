@@ -125,8 +125,7 @@ class Proxy:
         return None
 
     async def _stdio(self, attempt: Attempt | None, request: Incoming, name: str, out: Outgoing) -> None:
-        """Handle a message for a server on standard input and output; 204 means that the caller sends it to the server
-        itself."""
+        """Handle a message for a server on standard input and output; 204 tells the caller to send it to the server."""
         number = request.header(b"x-gate-call")
         if attempt is None:
             self._world.outside += not number
@@ -262,8 +261,7 @@ class Proxy:
         self._world.record(call.attempt, call.asked, exchange, passed.body)
 
     async def _pass_on(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> _Passed | None:
-        """Send the request to its server, and stream the answer back. None if the answer is incomplete or cannot be
-        stored."""
+        """Send the request to its server and stream the answer back; None if it cannot be stored."""
         headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in request.headers]
         sent = [(name, value) for name, value in headers if name.lower() not in _OWN]
         sent.append(("accept-encoding", "identity"))

@@ -127,8 +127,7 @@ def _epochs(text: str, now: float) -> str:
 
 
 def _clock(number: float, now: float) -> str:
-    """Return the mark for a number that is a Unix time in seconds or milliseconds, with its distance in hours; else
-    empty."""
+    """Return the mark for a number that is a current Unix time in seconds or milliseconds; else empty."""
     off = next((off for at in (number, number / 1000) if abs(off := at - now) < NEAR_SECONDS), None)
     if off is None:
         return ""

@@ -169,8 +169,7 @@ class World:
         return attempt.missing
 
     def settle(self, case_id: str, trial: int, side: Side, *, measured: bool) -> Replay | None:
-        """Return the sources of the answers of the last attempt at a trial. If it is ``measured``, store it for later
-        replay."""
+        """Return the sources of the last attempt's answers. If it is ``measured``, store it for later replay."""
         attempt = self._last.pop((case_id, trial, side), None)
         if attempt is None:
             return None
@@ -183,8 +182,7 @@ class World:
         return Replay(source, attempt.replayed, attempt.live, said, recording, None, offered, changed)
 
     def _kept(self, attempt: Attempt) -> str:
-        """Complete the recording of an attempt and return the name under which it can be replayed; empty if it is
-        incomplete."""
+        """Complete the recording of an attempt; return its name for a later replay, or empty if it is incomplete."""
         ordered = sorted(attempt.exchanges, key=lambda one: one.number)
         if not ordered or not attempt.whole:
             return ""

@@ -41,7 +41,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 
 def read(document: Document) -> Contents:
-    """Return the cases and trials of a file. Raises `ConfigError` if it cannot be read or has checks that the gate
+    """Return the cases and trials of a file. Raises `ConfigError` if it is unreadable or has checks that the gate
     lacks.
 
     In results, an assertion without a counterpart is only a note: promptfoo's verdict on each recorded answer is a

@@ -96,8 +96,7 @@ def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
 
 
 def _content(case: Case, test: Test, prompt: Prompt) -> dict[str, Any]:
-    """Return the content that identifies the case: its test, but not the prompt's wording, which changes between
-    versions."""
+    """Return the content that identifies the case: its test, but not the prompt's wording, which may change."""
     (turn,) = case.turns
     calls = [[call.name, call.args, call.any_args] for call in turn.tools or ()]
     expected = [part.text for part in turn.response or ()]
@@ -158,8 +157,7 @@ def _id(name: str, label: str) -> str:
 
 
 def with_unique_ids(made: Sequence[Made]) -> list[Made]:
-    """Return the cases with unique ids: those that share an id get a suffix from their content; equal cases become
-    one."""
+    """Return the cases with unique ids: a shared id gets a suffix from the content; equal cases become one."""
     ones = distinct(made)
     counts = Counter(one.case.id for one in ones)
     marks = {_mark(one) for one in ones}

@@ -267,8 +267,7 @@ class _Configuration:
         return [prompt for prompt in prompts if prompt.label in names or prompt.text in names]
 
     def _combinations(self, test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the combinations of variables' values; a list of texts counts as several values. Raises
-        `NotReadError`."""
+        """Yield the combinations of variables; a list of texts counts as several values. Raises `NotReadError`."""
         fixed = mapping(test.get("options"), "options").get("disableVarExpansion") is True
         values: dict[str, list[Any]] = {}
         for name, stated in test["vars"].items():

@@ -1,5 +1,4 @@
-"""Reads the files that a promptfoo configuration refers to: in its repository, bounded in size and number. Never runs
-them."""
+"""Reads the files that a promptfoo configuration refers to, within its repository and bounded. Never runs them."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ class Folder:
         self._read: dict[Path, str] = {}
 
     def value(self, reference: str) -> Any:
-        """Return the content of a file: the value of JSON and YAML, the rows of CSV and JSON Lines, the text of any
-        other.
+        """Return the content of a file: the value of JSON and YAML, the rows of CSV and JSON Lines, else the text.
 
         Raises:
             NotReadError: a program, a spreadsheet or an address.

@@ -202,8 +202,7 @@ def _components(grading: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _output(output: Any) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return the text and the calls of an answer: from a text, a message or list of calls in OpenAI's form, or other
-    JSON."""
+    """Return the text and calls of an answer: a text, OpenAI's message or list of calls, or other JSON."""
     if output is None or isinstance(output, str):
         return output or "", ()
     held: Any = output if isinstance(output, Mapping) else {"tool_calls": output}
