@@ -122,7 +122,7 @@ def path_without_keys(target: str) -> str:
 
 
 def meant(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the headers that define the request, without those about transport and without credentials."""
+    """Return the headers that define the request: none about transport, and credentials without their value."""
     found: dict[str, str] = {}
     for raw, value in headers:
         name = raw.decode("latin-1").lower()
