@@ -382,7 +382,7 @@ class _Patience:
 
     def lose(self, failure: AgentFailure) -> None:
         """Note that a trial is given up, in its failure, too."""
-        failure.message = f"it keeps asking for patience, {MOST_PATIENCE:g} s without an answer: {failure.message}"
+        failure.message = f"it keeps asking the gate to wait, {MOST_PATIENCE:g} s without an answer: {failure.message}"
         self._lost, self._said = self._lost + 1, failure.message
 
     def check(self) -> None:
