@@ -429,7 +429,7 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
     ``mapping``: the key of the configuration that says where its parts are, for the hint of an error.
 
     Raises:
-        AgentFailure: the answer is unreadable or states an error.
+        AgentFailure: the answer is unreadable or reports an error.
     """
     refuse_error({"error": streams.error_in(answer)} if isinstance(answer, Stream) else answer)
     try:

@@ -400,7 +400,7 @@ def body_of(result: Mapping[str, Any], *, named: bool = False) -> Any:
     """Return the result of a tool: structured content if it is an answer, or paths lead into it; else the text."""
     text = text_of(result.get("content"))
     if result.get("isError"):
-        raise AgentFailure(ErrorKind.CRASH, f"the tool states an error: {shorten(text or 'without a word', 1000)}")
+        raise AgentFailure(ErrorKind.CRASH, f"the tool reports an error: {shorten(text or 'without a word', 1000)}")
     structured = result.get("structuredContent")
     if isinstance(structured, Mapping) and (named or not structured.keys().isdisjoint(answers.CONTENT)):
         return structured
@@ -470,7 +470,7 @@ def _result_of(answer: Any, asked: str) -> Mapping[str, Any]:
     if error is not None:
         code, said = (error.get("code"), error.get("message")) if isinstance(error, Mapping) else (None, error)
         kind = ErrorKind.CRASH if code in (INTERNAL_ERROR, None) else ErrorKind.PROTOCOL
-        raise AgentFailure(kind, f"the server states an error: {shorten(str(said), 1000)} ({code})")
+        raise AgentFailure(kind, f"the server reports an error: {shorten(str(said), 1000)} ({code})")
     if answer.get("id") != asked:
         raise AgentFailure(ErrorKind.PROTOCOL, "the response answers another request")
     result = answer.get("result")

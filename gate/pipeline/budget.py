@@ -89,7 +89,7 @@ class RunBudget(Struct):
             return
         if self.limits.usd is not None:
             what = "budget.usd cannot bound this agent: its answers report neither a cost nor tokens with a model"
-            hint = "report cost_usd, or usage: {input_tokens, output_tokens, model} with a model of a known price"
+            hint = "report cost_usd, or usage with a model of a known price"
         else:
             what, hint = "budget.tokens cannot bound this agent: its answers report no tokens", "report usage"
         raise MeasureError(what, where="budget", hint=f"{hint}; or bound it by budget.runs")
