@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 10
 MEASURED = (0, 1)
 """The exit codes of a first run that measured the agent: it passed, or fell short of a threshold."""
-CORRECT = "fix what it names, then: gate run"
+CORRECT = "fix the error above, then: gate run"
 
 
 @click.command(cls=Once)

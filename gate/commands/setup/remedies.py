@@ -39,6 +39,6 @@ def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start
         name = [*named, *known, "the key of your provider"][0]
         if name in environment:
             return f"pass {name} to the agent: agent.env: [{name}] in {config}"
-        return f"set {name} here and in CI ({config} passes on what agent.env names), then: gate init"
+        return f"set {name} here and in CI ({config} passes on what agent.env lists), then: gate init"
     found = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, error, re.IGNORECASE)), "")
     return f"start the server in another terminal ({start}), then: gate init" if start and found == START else found

@@ -81,7 +81,7 @@ gate baseline                            # measures five trials per case and sto
 gate run                                 # compares the work tree with the baseline of the commit before it
 gate baseline list                       # lists what is stored
 gate baseline save                       # stores what the last run measured
-gate baseline accept --why "…"           # accepts a stored loss: compare with it from now on
+gate baseline accept --why "…"           # makes a stored loss the new reference
 
 baseline:
   store: git                             # the branch gate-baselines; `file` keeps them in .gate/baselines
