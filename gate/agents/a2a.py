@@ -277,10 +277,10 @@ def interface_of(card: Any) -> Interface:
     if not found:
         told = [str(one.get("protocolBinding") or one.get("transport") or "").upper() for one in listed]
         offered = (
-            f"it offers {shorten(', '.join(dict.fromkeys(told)), 100)} alone" if any(told) else "it names no interface"
+            f"it offers only {shorten(', '.join(dict.fromkeys(told)), 100)}" if any(told) else "it names no interface"
         )
-        spoken = "what is spoken here is JSONRPC and HTTP+JSON (1.0), or JSONRPC (0.3)"
-        raise FormatError(f"{offered}; {spoken}: have the server offer one of these, too")
+        spoken = "the gate speaks JSONRPC and HTTP+JSON (1.0), or JSONRPC (0.3)"
+        raise FormatError(f"{offered}; {spoken}: make the server offer one of these, too")
     able = card.get("capabilities")
     streams = isinstance(able, Mapping) and able.get("streaming") is True
     return min(found, key=lambda one: one.is_old)._replace(streams=streams)

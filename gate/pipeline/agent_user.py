@@ -51,7 +51,7 @@ def no_own_user(config: Config, root: Path, environment: Mapping[str, str]) -> s
     if options.user == "same":
         return "`user: same` asks for it"
     if options.user is None and not in_ci(environment):
-        return "this is no CI job"
+        return "this is not a CI job"
     if not can_switch():
         return "only root can start it as another user"
     closed = OwnUser.unreachable([root / "x", *_programs(config, root, environment)])

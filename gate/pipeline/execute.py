@@ -384,7 +384,7 @@ class _Patience:
 
     def lose(self, failure: AgentFailure) -> None:
         """Count a trial that is given up, and say so in its failure."""
-        failure.message = f"it keeps asking for patience, {MOST_PATIENCE:g} s without an answer: {failure.message}"
+        failure.message = f"it keeps asking the gate to wait, {MOST_PATIENCE:g} s without an answer: {failure.message}"
         self._lost, self._said = self._lost + 1, failure.message
 
     def check(self) -> None:

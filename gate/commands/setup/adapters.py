@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 MODULE = "gate_agent"
+<<<<<<< HEAD
 """The file's name, without the suffix."""
 HEAD = '"""Asks the agent one turn for the gate; yours to change. The gate reads what {framework} returns."""\n\n'
+=======
+"""Its name, without the suffix."""
+HEAD = '"""Runs one turn of the agent for the gate; yours to edit. The gate reads what {framework} returns."""\n\n'
+>>>>>>> wip-pages
 
 LANGGRAPH = """\
 from {module} import {name}
 
 
 async def answer(messages, session_id, turn):
-    config = {{"configurable": {{"thread_id": f"{{session_id}}-{{turn}}"}}}}  # every turn brings the whole history
+    config = {{"configurable": {{"thread_id": f"{{session_id}}-{{turn}}"}}}}  # every turn has the whole history
     return await {call}.ainvoke({{"messages": messages}}, config)
 """
 ADK = """\
@@ -57,7 +62,7 @@ from {module} import {name}
 
 
 def answer(message):
-    return {call}.kickoff(inputs={{"message": message}})  # the inputs are those that your tasks name in braces
+    return {call}.kickoff(inputs={{"message": message}})  # use the names that your tasks have in braces
 """
 
 

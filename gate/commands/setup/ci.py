@@ -42,7 +42,7 @@ gate:
   script:
     - gate run --comment --against "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --rules-from "$CI_MERGE_REQUEST_DIFF_BASE_SHA"
       --junit gate-results/junit.xml --html gate-results/report.html
-  cache: # what was measured of this merge request: a retry continues it
+  cache: # what this merge request measured: a retry continues it
     key: gate-$CI_MERGE_REQUEST_IID
     paths: [.gate/records/]
     when: always
@@ -52,7 +52,7 @@ gate:
     reports:
       junit: gate-results/junit.xml
 
-baseline: # pushes the branch gate-baselines: allow that to job tokens, in the project's CI/CD settings
+baseline: # pushes the branch gate-baselines: allow job tokens to push in the project's CI/CD settings
   extends: gate
   rules:
     - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
@@ -77,7 +77,8 @@ def workflow_of(folder: Path, keys: Sequence[str], start: str) -> Workflow:
     branch, remote = default_branch(folder), remote_of(folder)
     commands = [*_install(folder), *([f"{start} > server.log 2>&1 &"] if start else [])]
     said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
-    said += "Until then, thresholds alone decide." if start else "Until then, the base commit's agent is the yardstick."
+    said += "Until then, "
+    said += "only thresholds decide." if start else "the gate compares with the base commit's agent."
     if (folder / ".github").is_dir() or "github" in remote:
         text = GITHUB.format(branch=branch, settings=_setup(commands) + _environment(keys))
         return Workflow(".github/workflows/gate.yml", text, said)

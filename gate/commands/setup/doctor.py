@@ -131,8 +131,8 @@ def _environment(config: Config, environment: Mapping[str, str]) -> Iterator[Che
     """Yield a note for each variable that ``agent.env`` passes on and that is not set."""
     for name, value in config.agent.env.items():
         if value is None and not any(is_allowed(one, (name,)) for one in environment):
-            remedy = "set it here and in CI, or take it out of agent.env"
-            yield note(AREA, f"env {name}", "no such variable is set", remedy)
+            remedy = "set it here and in CI, or remove it from agent.env"
+            yield note(AREA, f"env {name}", "this variable is not set", remedy)
 
 
 def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
@@ -150,8 +150,8 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
         yield ok(FILES, "agent", f"{len(own)} of {count(len(tracked), 'tracked file')}: {listing(own)}")
         return
     proposed = sources_of_entry(config.agent.entry, config.root, tracked)
-    remedy = f"agent.sources: [{', '.join(proposed)}]" if proposed else "state agent.sources"
-    what = f"all {count(len(tracked), 'tracked file')} count as the agent's: a change of any costs runs"
+    remedy = f"agent.sources: [{', '.join(proposed)}]" if proposed else "set agent.sources"
+    what = f"all {count(len(tracked), 'tracked file')} count as the agent's: a change to any costs runs"
     yield note(FILES, "agent", what, remedy)
 
 
@@ -161,9 +161,9 @@ async def _agent(
     found = [await _version(config, environment), *_user(config, plan, environment)]
     if config.agent_kind == "replay":
         recorded = count(len(plan.suite.recorded), "recorded conversation")
-        return [*found, ok(AREA, "answers", f"{recorded}; nothing is asked")], None
+        return [*found, ok(AREA, "answers", f"{recorded}; no agent is called")], None
     if not ask:
-        return [*found, note(AREA, "answers", "not asked (--no-ask)")], None
+        return [*found, note(AREA, "answers", "not called (--no-ask)")], None
     try:
         probed = await probe(config, plan, environment)
     except GateError as error:
@@ -180,7 +180,7 @@ async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
     if version:
         return ok(AREA, "version", version)
     if config.agent.is_local:
-        return ok(AREA, "version", "told by its files and settings")
+        return ok(AREA, "version", "known by its files and settings")
     remedy = "agent.version: {header: X-Version}, a command or a text"
     return note(AREA, "version", "unknown: records of the same agent are never pooled or continued", remedy)
 
@@ -191,13 +191,13 @@ def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterato
     if not config.agent.is_local:
         return
     if not why and not config.agent.reads_suite:
-        yield ok(AREA, "user", "one of its own; it cannot read the suite, nor write to the gate's files")
+        yield ok(AREA, "user", "its own; it cannot read the suite or write to the gate's files")
         return
     expected = False
     for case in plan.suite.cases:
         for turn in case.turns:
             expected = expected or turn.response is not None or turn.tools is not None
-    what = f"the gate's: {why}" if why else "one of its own, with `reads_suite`"
+    what = f"the gate's: {why}" if why else "its own, with `reads_suite`"
     remedy = "run the gate as root with `agent.user: own`, or keep expected answers away from what the agent reads"
     if expected:
         yield note(AREA, "user", f"{what}; it can read the expected answers in the suite", remedy)
@@ -244,7 +244,7 @@ def _needs(scorer: Scorer) -> str:
         needs.append(f"the scores of {', '.join(scorer.parts)}")
     if scorer.criterion.scale in FIGURES:
         needs.append(FIGURES[scorer.criterion.scale])
-    return " and ".join(needs) or "the answer alone"
+    return " and ".join(needs) or "only the answer"
 
 
 async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> list[Checkup]:
@@ -315,7 +315,7 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
                 if info.missing:
                     yield note(BASELINE, suite_id, info.missing, "gate baseline")
                 else:
-                    yield ok(BASELINE, suite_id, f"found, of commit {(info.commit or 'none')[:12]}")
+                    yield ok(BASELINE, suite_id, f"found, for commit {(info.commit or 'none')[:12]}")
     except GateError as error:
         yield refused(BASELINE, "store", error)
 
@@ -341,7 +341,7 @@ def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
     elif in_ci(environment):
         yield note(JOB, "CI", "an unknown CI system", "gate help ci")
     else:
-        yield ok(JOB, "CI", "none: this is no CI job")
+        yield ok(JOB, "CI", "none: this is not a CI job")
     try:
         git = Git(config.root, environment=environment)
         if git.is_out_of_reach():
@@ -349,12 +349,12 @@ def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
         elif not git.is_repository():
             yield note(JOB, "git", "not a repository: the last saved baseline is used")
         elif git.head() is None:
-            yield note(JOB, "git", "no commit yet: baselines are kept by commit")
+            yield note(JOB, "git", "no commit yet: baselines are stored per commit")
         elif git.is_shallow():
             known = len(git.first_parents("HEAD", 100))
             what = f"the clone is shallow: {count(known, 'commit')}; older baselines cannot be found"
             yield problem(JOB, "git", what, 'fetch-depth: 0, or GIT_DEPTH: "0"', ExitCode.BASELINE)
         else:
-            yield ok(JOB, "git", f"commit {(git.head() or '')[:12]}, the whole history")
+            yield ok(JOB, "git", f"commit {(git.head() or '')[:12]}, with full history")
     except GateError as error:
         yield refused(JOB, "git", error)

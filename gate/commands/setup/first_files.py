@@ -31,7 +31,7 @@ FIRST_SECONDS = 45
 """Maximum number of seconds for each turn of the first case."""
 SAMPLE_AGENT = '''\
 def answer(message: str) -> dict:
-    """Replace this with a call of your agent; return what it said and which tools it called, [] if none."""
+    """Replace this with a call to your agent; return its answer and its tool calls, [] if none."""
     if "weather" in message:
         call = {"name": "get_weather", "arguments": {"city": "Paris"}, "result": "sunny"}
         return {"output": "It is sunny in Paris.", "tool_calls": [call]}
@@ -107,7 +107,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         proposed[made.path] = made.text
     if not (folder / ".gitignore").exists():
         proposed[".gitignore"] = IGNORED
-    text = "# `gate run` asks the agent each case, compares it with the baseline, and ends with an exit code.\n"
+    text = "# `gate run` runs each case, compares the results with the baseline, and sets an exit code.\n"
     text += _yaml({"suite": sources[0] if len(sources) == 1 else sources})
     text += _agent_section(found, agent, folder, keys)
     text += criteria_for([one for suite in suites for one in suite.suites], sample=agent is None)
@@ -165,7 +165,7 @@ def _agent_section(found: Survey, agent: FoundAgent | None, folder: Path, keys: 
         return lines + _yaml({"agent": section})
     if agent.adapter:
         sources.append(f"{adapters.MODULE}.py")
-    told = "  # The agent is made of these; a change of other files costs no run. Add what it reads besides.\n"
+    told = "  # These files make up the agent; changes to others cost no runs. Add anything else that it reads.\n"
     return lines + _yaml({"agent": section}) + told + f"  sources: {_flow(sources)}\n"
 
 
@@ -182,9 +182,9 @@ def _flow(items: Sequence[Any]) -> str:
 def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools: bool = False) -> str:
     """Return the criteria that fit the cases; none if the files bring their own."""
     if any(suite.criteria is not None for suite in suites):
-        return "# The criteria are those of test_config.json; `criteria:` here would take their place.\n"
+        return "# The criteria come from test_config.json; `criteria:` here would replace them.\n"
     if any(suite.brought for suite in suites):
-        return "# The criteria are those of the suite's own files; `criteria:` here refines them.\n"
+        return "# The criteria come from the suite's own files; `criteria:` here refines them.\n"
     states_response = sample
     states_tools = states_tools or sample
     for suite in suites:
@@ -194,7 +194,7 @@ def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools:
                 states_response = states_response or bool(turn.response)
     lines = []
     if states_tools:
-        lines.append("  tool_trajectory_avg_score: 0.8   # the expected calls, in order; the mean has to reach this\n")
+        lines.append("  tool_trajectory_avg_score: 0.8   # the expected calls, in order; the mean must reach this\n")
     if states_response:
         lines.append("  response_match_score: 0.5        # the words of the expected answer\n")
     if not lines:
@@ -203,13 +203,18 @@ def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools:
 
 
 def own_cases(answers: Mapping[str, Trial]) -> str:
+<<<<<<< HEAD
     """Return two sample cases, with the calls of the agent if it was run and reports them."""
     lines = ["# Replace these by what your users say, and state what has to come of it: `gate help cases`.\ncases:\n"]
+=======
+    """Return two cases to begin with, with the calls that the agent made if it was asked and reports them."""
+    lines = ["# Replace these with what your users say, and state what you expect: `gate help cases`.\ncases:\n"]
+>>>>>>> wip-pages
     for case, text in FIRST_INPUTS.items():
         lines.append(f"  - id: {case}\n    input: {text}\n")
         turns = answers[case].invocations if case in answers else ()
         if turns and turns[0].shows_calls:
-            lines.append(f"    tools: {_calls_of(turns[0])}   # what it called when `gate init` asked it: correct?\n")
+            lines.append(f"    tools: {_calls_of(turns[0])}   # what it called when `gate init` ran it: correct?\n")
         if turns and 0 < len(turns[0].text) <= MOST_ANSWER:
             lines.append(f"    # response: {json.dumps(turns[0].text, ensure_ascii=True)}   # what it said\n")
     return "".join(lines)
@@ -297,7 +302,7 @@ def write(folder: Path, proposal: FirstFiles, *, force: bool) -> tuple[list[str]
                 files.remove(path)
         if not isinstance(error, OSError):
             raise
-        hint = "nothing is written"
+        hint = "nothing was written"
         raise ConfigError(f"cannot write: {error.strerror}", where=str(path), hint=hint) from error
     return written, sorted(kept)
 

@@ -153,7 +153,7 @@ def _framework(paths: Schema, base: _Base) -> DescribedAgent | None:
             url = base.url(path).removesuffix("/chat/completions")
             agent = {"openai": {"url": url, "model": "my-model"}}
             notes = ("agent.openai.model: its model",)
-            return DescribedAgent(f"it serves {path}", agent, "a server of Chat Completions", notes)
+            return DescribedAgent(f"it serves {path}", agent, "a Chat Completions server", notes)
     return None
 
 

@@ -120,7 +120,7 @@ def _text(config: Config, turns: Sequence[Invocation]) -> Checkup:
         if config.agent_kind in MAPPED:
             remedy += f", or name its path under agent.{config.agent_kind}.response.output"
         return note(AREA, "text", "the answers have no text", remedy)
-    found = f"{len(said)} of {count(len(turns), 'answer')} hold text, the first of {len(said[0]):,} characters"
+    found = f"{len(said)} of {count(len(turns), 'answer')} have text; the first has {len(said[0]):,} characters"
     return ok(AREA, "text", found)
 
 
@@ -133,7 +133,7 @@ def _calls(config: Config, turns: Sequence[Invocation]) -> Checkup:
     if all(turn.reports_calls for turn in turns) or config.agent.reports_calls:
         return ok(AREA, "tool calls", "reported: none were made")
     remedy = "return tool_calls ([] if there were none), or receive its spans: agent.traces: true"
-    return note(AREA, "tool calls", "not reported: criteria of tool calls cannot be measured", remedy)
+    return note(AREA, "tool calls", "not reported: criteria on tool calls cannot be measured", remedy)
 
 
 def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
@@ -174,8 +174,8 @@ def _chance(trials: Sequence[Trial]) -> Checkup:
 
     one, other = trials
     if said(one) == said(other):
-        return ok(AREA, "by chance", "the same answers and calls twice: perhaps deterministic")
-    return ok(AREA, "by chance", "different answers to the same case: trials are what makes a verdict")
+        return ok(AREA, "variation", "the same answers and calls twice: perhaps deterministic")
+    return ok(AREA, "variation", "different answers to the same case: a verdict needs several trials")
 
 
 def _sessions(probed: Probed) -> list[Checkup]:
@@ -187,13 +187,13 @@ def _sessions(probed: Probed) -> list[Checkup]:
     if remembers:
         found.append(ok(AREA, "memory", "the second turn of a conversation knows the first"))
     else:
-        remedy = "only for cases of several turns: use messages, which has the history, or session_id"
+        remedy = "only matters for cases with several turns: use messages, which has the history, or session_id"
         found.append(note(AREA, "memory", "the second turn did not recall the first", remedy))
     if leaks:
         what = "another session knows what was said in the first: trials are not independent"
-        found.append(problem(AREA, "sessions", what, "keep histories by session_id"))
+        found.append(problem(AREA, "sessions", what, "keep one history per session_id"))
     elif remembers:
-        found.append(ok(AREA, "sessions", "kept apart: another session does not know it"))
+        found.append(ok(AREA, "sessions", "kept separate: another session does not know it"))
     else:
         found.append(note(AREA, "sessions", "unknown: nothing was remembered that could leak"))
     return found

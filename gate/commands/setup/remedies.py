@@ -38,7 +38,7 @@ def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start
         known = [name for pattern, name in KEYS_OF_PROVIDERS if re.search(pattern, error, re.IGNORECASE)]
         name = [*named, *known, "the key of your provider"][0]
         if name in environment:
-            return f"hand {name} on to the agent: agent.env: [{name}] in {config}"
-        return f"set {name} here and in CI ({config} hands on what agent.env names), then: gate init"
+            return f"pass {name} to the agent: agent.env: [{name}] in {config}"
+        return f"set {name} here and in CI ({config} passes on what agent.env lists), then: gate init"
     found = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, error, re.IGNORECASE)), "")
     return f"start the server in another terminal ({start}), then: gate init" if start and found == START else found

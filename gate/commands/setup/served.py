@@ -50,7 +50,9 @@ async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[Describe
 def _why(document: Any, path: str) -> str:
     if document is None:
         return f"it has no description at {', '.join(DESCRIPTIONS[:3])}"
-    return f"its description has no POST {path} that takes a message" if path else "it describes no POST of a message"
+    if path:
+        return f"its description has no POST {path} that takes a message"
+    return "it describes no POST that takes a message"
 
 
 async def _first(client: Client, origin: str, places: tuple[str, ...]) -> Any:
@@ -76,7 +78,7 @@ async def _document(client: Client, url: str) -> Any:
 async def _card(client: Client, origin: str) -> tuple[DescribedAgent | None, str]:
     card = await _document(client, origin + CARD)
     if isinstance(card, Mapping) and ("supportedInterfaces" in card or "url" in card):
-        return DescribedAgent(f"it has an agent's card at {CARD}", {"a2a": origin}, "an A2A agent"), ""
+        return DescribedAgent(f"it has an agent card at {CARD}", {"a2a": origin}, "an A2A agent"), ""
     return None, _why(None, "")
 
 

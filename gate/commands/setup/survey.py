@@ -156,9 +156,7 @@ def survey(root: Path) -> Survey:
     _look_at_suites(tree, found)
     _look_at_tests(tree, python, found)
     if tests:
-        found.notes.append(
-            f"{count(len(tests), 'file')} of tests: `pytest --gate gate.yaml` shows the cases among them"
-        )
+        found.notes.append(f"{count(len(tests), 'test file')}: `pytest --gate gate.yaml` shows the cases among them")
     found.agents.sort(key=lambda one: one.rank)
     for name in (".venv", "venv", "env"):
         if (root / name / "pyvenv.cfg").is_file():
@@ -492,13 +490,13 @@ def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
     named = [Path(os.path.relpath(one, tree.root)) for one in refers(tree.root / path, tree.root)]
     if named and all(_is_known(one, found) for one in named):
         told = ", ".join(one.as_posix() for one in named[:3])
-        found.notes.append(f"{path.as_posix()}: it evaluates {told}, used where they are")
+        found.notes.append(f"{path.as_posix()}: it evaluates {told}, used in place")
         return
     losses = list[Loss]()
     try:
         suites = tuple(load([path], root=tree.root, losses=losses))
     except GateError as error:
-        found.notes.append(f"{path.as_posix()}: no cases can be read of it: {error}")
+        found.notes.append(f"{path.as_posix()}: no cases can be read from it: {error}")
         return
     if not any(loss.check for loss in losses):
         found.suites.append(FoundSuite(path.as_posix(), "cases in a test", suites))
@@ -506,5 +504,5 @@ def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
     cases = sum(len(suite.cases) for suite in suites)
     lost = sum(loss.check for loss in losses)
     command = f"`gate import {path.as_posix()} --to evals/{path.stem}.json --allow-loss`"
-    told = f"{command} writes them, without {count(lost, 'check')} that {'is' if lost == 1 else 'are'} listed"
+    told = f"{command} writes them and lists {count(lost, 'check')} that {'is' if lost == 1 else 'are'} lost"
     found.notes.append(f"{path.as_posix()}: {count(cases, 'case')} can be read; {told}")

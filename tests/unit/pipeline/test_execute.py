@@ -278,7 +278,8 @@ def test_what_was_answered_before_an_agent_puts_everyone_off_for_ever_is_kept_an
     seen: list[Trial] = []
 
     async def collect() -> float:
-        with pytest.raises(MeasureError, match=r"agent: it keeps asking for patience.*: HTTP 429 .the run stopped"):
+        why = r"agent: it keeps asking the gate to wait.*: HTTP 429 .the run stopped"
+        with pytest.raises(MeasureError, match=why):
             async with aclosing(execute(agent, jobs(1000), concurrency=16, timeout=5, retries=2)) as trials:
                 async for trial in trials:
                     seen.append(trial)
