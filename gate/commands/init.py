@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10
 MEASURED = (0, 1)
-<<<<<<< HEAD
 """The exit codes of a first run that measured the agent: it passed, or missed a threshold."""
-CORRECT = "correct what it names, then: gate run"
-=======
-"""The exit codes of a first run that measured the agent: it passed, or fell short of a threshold."""
 CORRECT = "fix the error above, then: gate run"
->>>>>>> wip-pages
 
 
 @click.command(cls=Once)

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 MODULE = "gate_agent"
-<<<<<<< HEAD
 """The file's name, without the suffix."""
-HEAD = '"""Asks the agent one turn for the gate; yours to change. The gate reads what {framework} returns."""\n\n'
-=======
-"""Its name, without the suffix."""
 HEAD = '"""Runs one turn of the agent for the gate; yours to edit. The gate reads what {framework} returns."""\n\n'
->>>>>>> wip-pages
 
 LANGGRAPH = """\
 from {module} import {name}

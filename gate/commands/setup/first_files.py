@@ -203,13 +203,8 @@ def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools:
 
 
 def own_cases(answers: Mapping[str, Trial]) -> str:
-<<<<<<< HEAD
     """Return two sample cases, with the calls of the agent if it was run and reports them."""
-    lines = ["# Replace these by what your users say, and state what has to come of it: `gate help cases`.\ncases:\n"]
-=======
-    """Return two cases to begin with, with the calls that the agent made if it was asked and reports them."""
     lines = ["# Replace these with what your users say, and state what you expect: `gate help cases`.\ncases:\n"]
->>>>>>> wip-pages
     for case, text in FIRST_INPUTS.items():
         lines.append(f"  - id: {case}\n    input: {text}\n")
         turns = answers[case].invocations if case in answers else ()
