@@ -264,7 +264,7 @@ def test_an_agent_that_puts_everyone_off_for_ever_is_given_up(cases: int, retrie
     assert seconds < MOST_PATIENCE + LONGEST_PAUSE
     assert len(trials) == cases
     assert {trial.error.kind for trial in trials if trial.error} == {ErrorKind.UNREACHABLE}
-    said = [trial.error.message for trial in trials if trial.error and "asking for patience" in trial.error.message]
+    said = [trial.error.message for trial in trials if trial.error and "asking the gate to wait" in trial.error.message]
     assert said or cases == retries == 2, "two trials use up their attempts before"
     assert all(message.endswith("180 s without an answer: HTTP 429") for message in said)
 
