@@ -58,13 +58,15 @@ def _without_password(text: str) -> str:
 
 MOST_CHARS = 194
 """Maximum number of characters in an error: with ``gate: `` before it, the line has at most 200."""
-_PATH = re.compile(r"""(?P<first>(?:\w+://)?/?[^\s/'"`(,;]+)(?P<middle>/[^\s'"`),;]*)(?=/[^\s/'"`),;])""")
+_PATH = re.compile(
+    r"""(?<![^\s'"`(,;])(?P<first>(?:\w+://)?/?[^\s/'"`(,;]+)(?P<middle>/[^\s'"`),;]*)(?=/[^\s/'"`),;])"""
+)
 """A path of at least three parts, without its last part."""
 
 
 def short_line(text: str) -> str:
     """Return the text shortened to fit on one line: first the middles of paths are cut, longest first, then the ends of
-    digests, then the text before the advice in brackets at its end, since long texts come from outside."""
+    digests, then the middle of the text."""
     if len(text) > MOST_LOOKED_AT:
         text = text[: MOST_LOOKED_AT // 2] + text[-MOST_LOOKED_AT // 2 :]
     while len(text) > MOST_CHARS:
@@ -76,31 +78,12 @@ def short_line(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    if len(text) <= MOST_CHARS:
-        return text
-    hint = _hint_of(text)
-    if len(hint) > MOST_OF_HINT:
-        hint = ""
-    return text[: MOST_CHARS - 1 - len(hint)] + "…" + hint
+    over = len(text) + 1 - MOST_CHARS
+    return f"{text[:KEPT_FIRST]}…{text[KEPT_FIRST + over :]}" if over > 1 else text
 
 
-def _hint_of(text: str) -> str:
-    """Return the brackets at the end of the text and the space before them, or an empty string."""
-    if not text.endswith(")"):
-        return ""
-    open_brackets = 0
-    for place in range(len(text) - 1, 0, -1):
-        if text[place] == ")":
-            open_brackets += 1
-        elif text[place] == "(":
-            open_brackets -= 1
-        if open_brackets == 0:
-            return text[place - 1 :]
-    return ""
-
-
-MOST_OF_HINT = 140
-"""The longest advice that is kept whole, in characters."""
+KEPT_FIRST = 80
+"""Characters before the cut: they name the place and the problem. The end has the advice."""
 MOST_LOOKED_AT = 5_000
 """Characters of an error that are processed: text from outside may make it long."""
 _LEFT_OUT = "/…"

@@ -105,5 +105,5 @@ def _not_imported(path: str, error: MeasureError, folders: Sequence[Path]) -> Ga
     what = error.what.replace("the agent", f"the custom metric {path}", 1)
     if own is not None:
         hint = f"rename {own.name}, or return {{'value': …, 'reason': …}} in place of a `gate.Score`"
-        return ConfigError(f"{what}; {own} hides Agent Gate's package `gate`", where="criteria", hint=hint)
+        return ConfigError(f"{own} hides Agent Gate's package `gate`: {what}", where="criteria", hint=hint)
     return MeasureError(what, where="criteria", hint=error.hint or "it is imported where the agent runs")
