@@ -50,7 +50,7 @@ from gate.security.limits import shorten
 from gate.system.clock import now
 from gate.system.git import Git
 
-NO_COMMIT = "one is stored, but under `on_missing: fail` an ancestor's record alone counts, and there is no commit here"
+NO_COMMIT = "a baseline is stored, but `on_missing: fail` needs one of an ancestor, and there is no commit here"
 OWN = "the baseline saved last is of this very commit: commit a change, then run again"
 CUT_OFF = (
     "this shallow clone has no commit that a baseline is stored of, so which one this change belongs to is not known: "
@@ -219,8 +219,8 @@ def _no_baseline(
     """Return a reference without records; ``why``: the reason why a stored record does not count."""
     missing = why or f"no baseline of {suite_id!r} {_looked_in(config, where)}"
     if config.file.baseline.on_missing == "fail":
-        hint = "the first of all: `gate run --store none` on the default branch, then `gate baseline save`"
-        raise BaselineError(missing, where=str(config.path), hint=f"{hint}; it counts from the next commit on")
+        hint = "on the default branch: `gate run --store none`, then `gate baseline save`"
+        raise BaselineError(missing, where=str(config.path), hint=hint)
     return Reference(BaselineInfo(None, missing=missing, of_itself=of_itself))
 
 
