@@ -1,7 +1,7 @@
 """Agent Gate: the quality gate for AI agents in continuous integration.
 
-What is listed in ``__all__`` is the public interface, and all of it: other modules may change with any release.
-docs/reference/python.md describes it. A name is imported when it is first used.
+The names in ``__all__`` are the whole public interface: other modules may change with any release.
+docs/reference/python.md describes it. Each name is imported on first use.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _HOMES = {
     "gate.records": ("Record",),
     "gate.suites.base": ("Contents", "Document", "Format"),
 }
-"""Module → the public names in it, as the imports above have them for type checkers."""
+"""Module → its public names, as in the imports for type checkers above."""
 
 __all__ = [
     "DOWN",

@@ -1,4 +1,4 @@
-"""The `gate` command as a process of its own; `python -m gate` is the same."""
+"""The `gate` command as a process; `python -m gate` does the same."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(__file__)):  # noqa: PTH120
-    del sys.path[0]  # the folder that the gate is called in: what is imported from now on is not looked for there
+    del sys.path[0]  # the current folder: imports from here on must not find modules in it
 
 import gc
 from contextlib import suppress
@@ -27,16 +27,16 @@ def run() -> NoReturn:
         main()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
-    gc.freeze()  # the process ends: nothing is gained by looking for cycles once more
+    gc.freeze()  # the process ends: another collection of cycles would gain nothing
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:  # the reader left early: the interpreter must not try again, and exit with 120
             with suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except (ValueError, AttributeError):  # it is closed, or there never was one
+        except (ValueError, AttributeError):  # the stream is closed, or there never was one
             continue
-    if not code and getattr(sys.stdout, "was_lost", False):  # known only once everything is written
+    if not code and getattr(sys.stdout, "was_lost", False):  # known only after everything has been written
         code = int(ExitCode.NOT_MEASURED)
     sys.exit(code)
 

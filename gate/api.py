@@ -1,4 +1,4 @@
-"""The functions of the public interface: run, judge, read a record, render. Each is a command without its printing."""
+"""The functions of the public interface: run, judge, load a record, render. Each is a command without its output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ShownResult(Result, frozen=True):
 
 
 Configuration = str | Path | Mapping[str, Any]
-"""The path of a gate.yaml, or the content of one."""
+"""The path of a gate.yaml, or its content."""
 
 
 def run(
@@ -48,23 +48,24 @@ def run(
     record: str | Path | None = None,
     reports: Mapping[str, str | Path] | None = None,
 ) -> Result:
-    """Run the suite, compare with the baseline and decide, as ``gate run`` does. Nothing is printed or published,
-    and nothing is run beyond the verdict.
+    """Run the suite, compare it with the baseline and decide, as ``gate run`` does. Prints and publishes nothing, and
+    runs nothing after the verdict.
 
     Args:
         config: the path of a configuration file, or its content as a mapping.
-        root: the folder that relative paths start at where ``config`` is a mapping.
-        overrides: dotted key → value, laid over the configuration: ``{"trials": 3, "baseline.store": "none"}``.
-        environment: the variables that the gate sees. Default: this process's own.
-        record: where the record is written. Default: below the configuration's ``output``.
-        reports: name of a report → the file that it is written to.
+        root: the folder that relative paths start at if ``config`` is a mapping.
+        overrides: dotted key → value, such as ``{"trials": 3, "baseline.store": "none"}``; they replace configured
+            values.
+        environment: the environment variables for the gate. Default: those of this process.
+        record: the path of the record to write. Default: below the configuration's ``output``.
+        reports: name of a report → the file to write it to.
 
     Returns:
-        The result, which a notebook shows as a report. A failed gate is a result, too: see ``exit_code`` and
+        The result, which a notebook shows as a report. A failed gate returns a result too: see ``exit_code`` and
         ``verdict``.
 
     Raises:
-        GateError: what keeps the run from meaning anything. Its ``exit_code`` is that of the command.
+        GateError: the run cannot give a verdict. Its ``exit_code`` is that of the command.
         RuntimeError: an event loop runs in this thread; use `run_async` there.
     """
     work = run_async(config, root=root, overrides=overrides, environment=environment, record=record, reports=reports)
@@ -80,7 +81,7 @@ async def run_async(
     record: str | Path | None = None,
     reports: Mapping[str, str | Path] | None = None,
 ) -> Result:
-    """Do as `run`, in a running event loop. Cancelled, it ends the agents that it started."""
+    """Do the same as `run` within a running event loop. If cancelled, end the agents that it started."""
     options = RunOptions(None if record is None else Path(record), command="gate.run", fills_baseline=False)
     outputs = Outputs({name: Path(path) for name, path in (reports or {}).items()})
     read = _read(config, root, overrides)
@@ -95,19 +96,19 @@ def judge(
     root: str | Path = ".",
     environment: Mapping[str, str] | None = None,
 ) -> Result:
-    """Return the verdict on a closed record, as ``gate compare`` gives it. Runs no agent.
+    """Return the verdict on a finished record, as ``gate compare`` does. Runs no agent.
 
     Args:
-        record: what was measured: a file, or what `load_record` returned.
-        baseline: the record to compare with; None: thresholds alone decide.
-        config: judge by these criteria and settings. Default: those that the record was measured by.
-        root: the folder that relative paths start at where ``config`` is a mapping.
-        environment: the variables that the gate sees. Default: this process's own.
+        record: the record to judge: a file, or the result of `load_record`.
+        baseline: the record to compare with; None: only thresholds decide.
+        config: the criteria and settings to judge by. Default: those of the record.
+        root: the folder that relative paths start at if ``config`` is a mapping.
+        environment: the environment variables for the gate. Default: those of this process.
 
     Raises:
-        MeasureError: the record is missing, not closed or damaged.
-        BaselineError: the same of the baseline; or it is the same run, or of another suite.
-        ConfigError: the configuration cannot be read, or does not have the record's suite.
+        MeasureError: the record is missing, unfinished or damaged.
+        BaselineError: the baseline is missing, unfinished or damaged, is the same run, or belongs to another suite.
+        ConfigError: the configuration cannot be read, or lacks the record's suite.
     """
     candidate, other = (Path(one) if isinstance(one, str) else one for one in (record, baseline))
     assert candidate is not None
@@ -116,21 +117,22 @@ def judge(
 
 
 def load_record(path: str | Path) -> Record:
-    """Return a closed record from a file, checked against its checksums.
+    """Return a finished record from a file, after verifying its checksums.
 
     Raises:
-        MeasureError: it is missing, not closed or damaged.
+        MeasureError: the record is missing, unfinished or damaged.
     """
     return read_whole(Path(path))
 
 
 def render(result: Result, report: str = "markdown") -> str:
-    """Return a result as a report.
+    """Render a result as a report.
 
-    Its names: ``console``, ``junit``, ``ctrf``, ``openmetrics``, ``html``, ``json``, ``markdown``, or a plugin's.
+    Report names: ``console``, ``junit``, ``ctrf``, ``openmetrics``, ``html``, ``json``, ``markdown``, or that of a
+    plugin.
 
     Raises:
-        ConfigError: nobody offers such a report.
+        ConfigError: no report has this name.
     """
     return load_report(report)(result)
 

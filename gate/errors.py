@@ -1,4 +1,4 @@
-"""The errors that end a run: each says what, where and what to try, and carries its exit code.
+"""The errors that end a run: each states the problem, the place and a remedy, and carries its exit code.
 
 Anything that can happen to a single trial or score is a value (`TrialError`, `Score.error`), not an exception.
 """
@@ -20,7 +20,7 @@ ModelT = TypeVar("ModelT", bound="BaseModel")
 
 
 class ExitCode(IntEnum):
-    """The process's exit code; docs/explanation/verdict.md has the table."""
+    """The exit code of the process; docs/explanation/verdict.md has the table."""
 
     PASS = 0
     FAILED = 1
@@ -57,32 +57,41 @@ def _without_password(text: str) -> str:
 
 
 MOST_CHARS = 194
-"""The longest error: with ``gate: `` before it, it is a line of 200 characters."""
-_PATH = re.compile(r"""(?P<first>(?:\w+://)?/?[^\s/'"`(,;]+)(?P<middle>/[^\s'"`),;]*)(?=/[^\s/'"`),;])""")
-"""A path of at least three parts, but for its last one."""
+"""Maximum number of characters in an error: with ``gate: `` before it, the line has at most 200."""
+_PATH = re.compile(
+    r"""(?<![^\s'"`(,;])(?P<first>(?:\w+://)?/?[^\s/'"`(,;]+)(?P<middle>/[^\s'"`),;]*)(?=/[^\s/'"`),;])"""
+)
+"""A path of at least three parts, without its last part."""
 
 
 def short_line(text: str) -> str:
-    """The text, short enough for a line: first paths lose their middle, the longest before others, then digests their
-    end, then the text does."""
-    text = text[:MOST_LOOKED_AT]
+    """Return the text shortened to fit on one line: first the middles of paths are cut, longest first, then the ends of
+    digests, then the middle of the text."""
+    if len(text) > MOST_LOOKED_AT:
+        text = text[: MOST_LOOKED_AT // 2] + text[-MOST_LOOKED_AT // 2 :]
     while len(text) > MOST_CHARS:
         longest = max(_PATH.finditer(text), key=lambda path: len(path["middle"]), default=None)
         if longest is None or len(longest["middle"]) <= len(_LEFT_OUT):
-            text = _DIGEST.sub(r"\1…", text)
-            return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"
+            return _cut(_DIGEST.sub(r"\1…", text))
         text = text[: longest.start("middle")] + _LEFT_OUT + text[longest.end("middle") :]
     return text
 
 
+def _cut(text: str) -> str:
+    over = len(text) + 1 - MOST_CHARS
+    return f"{text[:KEPT_FIRST]}…{text[KEPT_FIRST + over :]}" if over > 1 else text
+
+
+KEPT_FIRST = 80
+"""Characters before the cut: they name the place and the problem. The end has the advice."""
 MOST_LOOKED_AT = 5_000
-"""Characters of an error that are looked at: what somebody else wrote may be in it."""
+"""Characters of an error that are processed: text from outside may make it long."""
 _LEFT_OUT = "/…"
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{12,}\b")
 
 
 class GateError(Exception):
-    """A run that cannot mean anything. Shown as one line; `--debug` adds the traceback."""
+    """An error that leaves the run without a verdict. Shown as one line; `--debug` adds the traceback."""
 
     exit_code = ExitCode.NOT_MEASURED
 
@@ -97,7 +106,7 @@ class GateError(Exception):
 
     @property
     def whole(self) -> str:
-        """The line, however long it is."""
+        """The line in full, whatever its length."""
         line = f"{self.where}: {self.what}" if self.where else self.what
         return f"{line} ({self.hint})" if self.hint else line
 
@@ -109,13 +118,13 @@ class ConfigError(GateError):
 
 
 class MeasureError(GateError):
-    """Nothing could be measured: zero cases, agent down, budget spent, disk full."""
+    """Nothing could be measured: no cases, the agent is down, the budget is spent, or the disk is full."""
 
     exit_code = ExitCode.NOT_MEASURED
 
 
 class BaselineError(GateError):
-    """The baseline is damaged, of another suite or commit, or missing where it is required."""
+    """The baseline is damaged, belongs to another suite or commit, or is missing although it is required."""
 
     exit_code = ExitCode.BASELINE
 
@@ -127,13 +136,13 @@ class BaselineWriteError(GateError):
 
 
 class PublishError(GateError):
-    """The verdict stands, but it could not be published."""
+    """The verdict is final, but it could not be published."""
 
     exit_code = ExitCode.PUBLISH
 
 
 class UntrustedError(GateError):
-    """An artifact from outside was refused."""
+    """An artifact from outside the repository was refused."""
 
     exit_code = ExitCode.UNTRUSTED
 
@@ -158,11 +167,11 @@ SAME_MEANING = {
     "python": "function callable entrypoint module",
     "url": "endpoint address",
 }
-"""Our key → names under which other tools know it."""
+"""Our key → its names in other tools."""
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """Return a hint that names the known word that is meant, or the known words if none is near."""
+    """Return a hint that names the most similar known word, or lists the known words if none is similar."""
     meant = next((own for own, others in SAME_MEANING.items() if own in known and word in others.split()), None)
     close = meant or closest(word, known, cutoff=0.5)
     return f"did you mean {close!r}?" if close else f"known: {some_of(sorted(known))}"
@@ -170,13 +179,13 @@ def nearest(word: str, known: list[str]) -> str:
 
 MOST_LISTED_CHARS = 120
 FEW_LISTED_CHARS = 60
-"""Characters of a list beside other words."""
+"""Maximum number of characters in a list that shares its line with other text."""
 MOST_SHOWN_CHARS = 30
-"""Characters of known words that an error lists, so that it stays a line that can be read."""
+"""Maximum number of characters in a user's text that an error quotes."""
 
 
 def some_of(names: list[str], most: int = MOST_LISTED_CHARS) -> str:
-    """The first of the names, and how many more there are: one line, however many metrics or cases are known."""
+    """Return the first names and the number of further ones, on one line."""
     ends = accumulate(len(name) + len(", ") for name in names)
     first = max(1, sum(end <= most for end in ends))
     more = f" and {len(names) - first} more" if len(names) > first else ""
@@ -185,32 +194,32 @@ def some_of(names: list[str], most: int = MOST_LISTED_CHARS) -> str:
 
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """Return the most similar known word, if its similarity is at least ``cutoff`` (0–1)."""
-    from difflib import get_close_matches  # weight: only on the way to an error
+    from difflib import get_close_matches  # weight: needed only for an error
 
     return next(iter(get_close_matches(word, sorted(known), n=1, cutoff=cutoff)), None)
 
 
 def unknown_key(key: str, known: list[str], where: str, *, noun: str = "key") -> ConfigError:
-    """The error for a word that nobody knows, naming the nearest known one."""
+    """Return the error for an unknown key, which names the nearest known one."""
     return ConfigError(f"unknown {noun} {key!r}", where=where, hint=nearest(key, known))
 
 
 class Problem(NamedTuple):
-    """The first thing that a validation found, by the user's own keys."""
+    """The first problem that a validation found, in terms of the user's keys."""
 
     path: tuple[str | int, ...]
-    """The keys that lead to it; without pydantic's names for the branches of a union."""
+    """The keys that lead to the problem, without pydantic's names for the branches of a union."""
     kind: Literal["unknown", "missing", "invalid"]
     message: str
     known: tuple[str, ...] = ()
-    """The keys that are known at the level of the last one."""
+    """The known keys at the level of the last key of the path."""
 
     @property
     def name(self) -> str:
         return ".".join(str(part) for part in self.path)
 
     def as_error(self, where: str, *, noun: str = "key") -> ConfigError:
-        """One line for the user; ``where`` is the place of the whole that was validated."""
+        """Return the problem as an error of one line; ``where`` is the place of the validated data."""
         if self.kind == "unknown":
             inside = ".".join(str(part) for part in self.path[:-1])
             return unknown_key(
@@ -222,9 +231,9 @@ class Problem(NamedTuple):
 
 
 def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
-    """Return the first problem of a validation by ``model``. The only reader of pydantic's errors.
+    """Return the first problem that ``model`` found. Only this function reads pydantic's errors.
 
-    A key that is missing because it is misspelt is the unknown key beside it.
+    If a required key is missing because it is misspelt, the problem is the unknown key.
     """
     listed = error.errors(include_url=False, include_context=False)
     found = listed[0]
@@ -233,7 +242,7 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
         wanted = f"did you mean {found['loc'][-1]!r}?"
         found = next((one for one in beside if nearest(str(one["loc"][-1]), _known(one, model)) == wanted), found)
     loc, unknown = found["loc"], found["type"] == "extra_forbidden"
-    ours, theirs = (loc[:-1], loc[-1:]) if unknown else (loc, ())  # a user's key may look like a branch
+    ours, theirs = (loc[:-1], loc[-1:]) if unknown else (loc, ())  # a user's key may look like the name of a branch
     path = (*(part for part in ours if not _is_branch(part)), *theirs)
     if unknown:
         return Problem(path, "unknown", "", tuple(_known_keys(model, path[:-1])))
@@ -258,15 +267,15 @@ WANTED = {
     "bool_type": "true or false",
     "bool_parsing": "true or false",
 }
-"""Pydantic's name of a problem → what the user should have written."""
+"""Pydantic's name of a problem → the expected value, in words."""
 
 
 SHOULD_BE = "Input should be "
-"""The beginning of pydantic's messages on a value that is none of those that are allowed."""
+"""The start of pydantic's message about a value that is not among the allowed ones."""
 
 
 def kind_of(value: Any) -> str:
-    """Return in words what kind of value a user wrote."""
+    """Return the kind of a user's value, in words."""
     if isinstance(value, Mapping):
         return "a mapping"
     names = {list: "a list", str: "text", type(None): "nothing", bool: "true or false"}
@@ -274,7 +283,7 @@ def kind_of(value: Any) -> str:
 
 
 def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
-    """Return the problem of a value in words; pydantic would name our class instead of the section."""
+    """Return the problem of a value in words, because pydantic would name our class instead of the section."""
     kind, given = found["type"], kind_of(found["input"])
     if kind in WANTED:
         return f"expected {WANTED[kind]}, found {given}"
@@ -289,7 +298,7 @@ def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int,
 
 
 def shown(value: Any) -> str:
-    """Return a short value as it was written, else its kind."""
+    """Return a short value as written, or the kind of a long one."""
     short = isinstance(value, str) and len(value) <= MOST_SHOWN_CHARS
     return repr(value) if short or isinstance(value, int | float) else kind_of(value)
 
@@ -297,10 +306,10 @@ def shown(value: Any) -> str:
 def validated(
     model: type[ModelT], data: Mapping[str, Any], where: str, *, noun: str = "key", also: tuple[str, ...] = ()
 ) -> ModelT:
-    """Validate the data with ``model``. A hint also suggests the keys of ``also``, which another model reads.
+    """Validate the data with ``model``. Hints also suggest the keys in ``also``, which another model reads.
 
     Raises:
-        ConfigError: one line on the first problem, with the nearest known key.
+        ConfigError: the data is invalid; states the first problem and the nearest known key.
     """
     from pydantic import ValidationError  # weight: `gate --help` does not need it
 
@@ -313,7 +322,7 @@ def validated(
 
 
 _BRANCH = re.compile(r"[\[(]|^literal|^(int|float|str|bool|list|dict)$|^[A-Z]\w+(Section|Options|Request|Rule|Paths)$")
-"""Pydantic's names for the branches of a union that it tried: types and our own models."""
+"""Pydantic's names for the branches of a union: types and our models."""
 
 
 def _is_branch(part: str | int) -> bool:
@@ -321,7 +330,7 @@ def _is_branch(part: str | int) -> bool:
 
 
 def _known_keys(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
-    """The keys of the section at ``path`` below a model, its own before those that it shares with others."""
+    """Return the keys of the section at ``path`` below a model: its own first, then those shared with others."""
     for part in path:
         field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
         if field is not None:
@@ -331,7 +340,7 @@ def _known_keys(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
-    """The first model that an annotation mentions, as in ``Mapping[str, Dimension] | None``."""
+    """Return the first model in an annotation such as ``Mapping[str, Dimension] | None``."""
     if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
         return annotation
     inner = (model_in(argument) for argument in getattr(annotation, "__args__", ()))

@@ -1,6 +1,6 @@
-"""The names that a configuration may use: a table of the gate's own, and behind it the plugins of installed packages.
+"""The names that a configuration may use: a table of built-in ones, and the plugins of installed packages.
 
-Entry points are read only for a name that a configuration mentions and that is not built in.
+Entry points are read only if a configuration mentions a name that is not built in.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, str], Generic[T]):
-    """Name → what it stands for, imported when it is loaded. As a mapping it holds the built-in names alone.
+    """Names and the objects behind them, imported on loading. As a mapping, it holds only the built-in names.
 
-    A built-in name always means ours: what another package offers under it is not looked at.
+    A built-in name always wins: a plugin of the same name is ignored.
     """
 
     def __init__(
@@ -33,17 +33,17 @@ class Registry(Mapping[str, str], Generic[T]):
         packages: Mapping[str, str] | None = None,
         words: Sequence[str] = (),
     ) -> None:
-        """A registry.
+        """Make a registry.
 
         Args:
-            noun: what is registered, in errors: ``"metric"``.
+            noun: the word for a registered object in errors: ``"metric"``.
             group: the group of entry points, ``"agent_gate.metrics"``.
             builtin: name → ``"module:attribute"``.
-            base: the class, as ``"module:attribute"``, that a plugin derives from or is an instance of; empty: anything
-                that can be called.
-            packages: name → the package that offers it, for the hint where it is not installed. Only names of packages
-                that exist belong here: a hint to install a name that nobody holds invites somebody to take it.
-            words: what may stand in place of a name and stands for nothing, for the hint: ``none``.
+            base: the class, as ``"module:attribute"``, that a plugin must derive from or be an instance of; empty: any
+                callable will do.
+            packages: name → the package that offers it, for a hint if it is not installed. List only packages that
+                exist: a hint to install an unregistered name invites somebody to register it.
+            words: allowed words that name no object, such as ``none``, for the hint.
         """
         self.noun = noun
         self.group = group
@@ -63,22 +63,22 @@ class Registry(Mapping[str, str], Generic[T]):
         return len(self._builtin)
 
     def names(self) -> tuple[str, ...]:
-        """The built-in names, in the order of the table."""
+        """The built-in names, in table order."""
         return tuple(self._builtin)
 
     def is_known(self, name: str) -> bool:
-        """True if the name is built in, or an installed package offers it."""
+        """True if the name is built in or offered by an installed package."""
         return name in self._builtin or name in self._loaded or bool(self._offers(name))
 
     def offered(self) -> tuple[str, ...]:
-        """The further names that installed packages offer, none of which is imported."""
+        """Return the further names that installed packages offer, without importing any."""
         return tuple(sorted({entry.name for entry in self._entries()} - self._builtin.keys()))
 
     def load(self, name: str, *, where: str = "") -> T:
         """Return the object behind a name.
 
         Args:
-            name: as the configuration has it.
+            name: the name, as written in the configuration.
             where: the place in the configuration, for errors.
 
         Raises:
@@ -94,7 +94,7 @@ class Registry(Mapping[str, str], Generic[T]):
         return cast(T, self._loaded[name])
 
     def unknown(self, name: str, *, where: str = "") -> ConfigError:
-        """The error for a name that nobody knows: the nearest one, and which package offers it."""
+        """Return the error for an unknown name, with the nearest known one and the package that offers it."""
         package = self._packages.get(name)
         if package is not None:
             return ConfigError(f"{self.noun} {name!r} is not built in", where=where, hint=f"pip install {package}")
@@ -121,7 +121,7 @@ class Registry(Mapping[str, str], Generic[T]):
         what = f"{self.noun} {name!r} of the package {packages[0]}"
         try:
             plugin = found[0].load()
-        except (Exception, SystemExit) as error:  # somebody else's code may raise anything
+        except (Exception, SystemExit) as error:  # a plugin's code may raise anything
             said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             raise ConfigError(f"{what} cannot be imported: {said}", where=where) from error
         if not self._fits(plugin):
@@ -139,7 +139,7 @@ class Registry(Mapping[str, str], Generic[T]):
         return [entry for entry in self._entries() if entry.name == name]
 
     def _entries(self) -> list[EntryPoint]:
-        from importlib.metadata import entry_points  # weight: only for a name that is not built in
+        from importlib.metadata import entry_points  # weight: needed only for a name that is not built in
 
         return list(entry_points(group=self.group))
 

@@ -1,4 +1,4 @@
-"""The GitHub Action: reads inputs and event, makes the calls of the command line, and publishes. Decides nothing.
+"""The GitHub Action: reads inputs and event, runs the steps of the command line, and publishes. Decides nothing.
 
-The container starts `entrypoint`; no other room imports this one.
+The container starts `entrypoint`; no other package imports this one.
 """

@@ -1,4 +1,4 @@
-"""A regression that a reviewer has accepted: the label on the pull request, who set it, and whether it counts."""
+"""The acceptance of a regression by a reviewer: the label on the pull request, who set it, and whether it counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gate.system.clock import now as utc_now
 
 
 def with_acceptance(step: Step, config: Config, result: Result, number: int | None) -> Result:
-    """The result, its losses and what was not compared accepted if somebody who may has set the label."""
+    """Return the result, with losses and uncompared parts accepted if an authorised person set the label."""
     missed = (suite.below or suite.if_accepted is Verdict.BELOW_THRESHOLD for suite in result.suites)
     if not any(suite.is_acceptable for suite in result.suites) and not any(missed):
         return result
@@ -38,10 +38,9 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
 
 
 def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
-    """Return the person who accepted the result, and the time: by the label on pull request ``number``, or on the one
-    merged as this commit.
+    """Return who accepted the result and when: by the label on pull request ``number``, or on the one merged here.
 
-    After the merge it counts for the push alone. A night measures the same commit again: what it lost since nobody saw.
+    After the merge, it counts only for the push: nobody has reviewed losses that a later scheduled run finds.
 
     None if nobody did, or if the label does not count; the reason is printed.
     """
@@ -66,9 +65,9 @@ def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
 
 
 def _is_of_head(step: Step) -> bool:
-    """True if the checkout is the head that the event names, or the merge commit that GitHub makes of it.
+    """True if the checkout is the head in the event, or the merge commit that GitHub makes of it.
 
-    A workflow may check out a branch instead, and that may have moved since the event.
+    A workflow may instead check out a branch, which may have moved since the event.
     """
     if step.activity.mode is not Mode.RUN or not step.activity.comments:
         return True

@@ -1,4 +1,4 @@
-"""The commit that a change is measured against, found in the repository from what the event says."""
+"""Finds the commit that a change is measured against, from the event and the repository."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from gate.model.defaults import REMOTE
 from gate.system.git import HINT_HISTORY, Git, GitError
 
 HISTORY = 200
-"""Number of commits that are fetched for a shallow clone."""
+"""Commits to fetch into a shallow clone."""
 
 
 def base_of(activity: Activity, git: Git) -> str | None:
-    """The commit's id; None if there is nothing earlier, as for a first commit or a first release.
+    """Return the id of the base commit; None if there is nothing earlier, as for a first commit or a first release.
 
-    Fetches what a shallow clone lacks; moves no ref.
+    Fetches missing history into a shallow clone; moves no ref.
 
     Raises:
-        ConfigError: it cannot be found because history is missing here and could not be fetched.
+        ConfigError: history is missing and could not be fetched.
     """
     head = git.head()
     if head is None:
@@ -34,7 +34,7 @@ def base_of(activity: Activity, git: Git) -> str | None:
 
 
 def fork_point(git: Git, head: str, branch: str) -> str | None:
-    """The merge base of a pull request's head with its base branch. Fetches their history, and checks nothing out."""
+    """Return the merge base of a pull request's head and its base branch. Fetches their history; checks nothing out."""
     try:
         _present(head, git)
         tip = _tip(branch, git)
@@ -44,7 +44,7 @@ def fork_point(git: Git, head: str, branch: str) -> str | None:
 
 
 def branch_tip(git: Git, branch: str) -> str:
-    """The remote branch's commit, brought here; nothing is checked out. Raises `ConfigError` if there is none."""
+    """Fetch the remote branch and return its commit; nothing is checked out. Raises `ConfigError` if there is none."""
     try:
         tip = _tip(branch, git)
     except GitError as error:
@@ -89,7 +89,7 @@ def _present(commit: str | None, git: Git) -> str | None:
 
 
 def _parent_of_merge(activity: Activity, git: Git, head: str) -> str | None:
-    """GitHub checks out a merge of the change into its base; a checkout of the change itself has a fork point."""
+    """Return the parent of GitHub's merge of the change into its base, or the fork point if there is no such merge."""
     parents = git.parents(head)
     if len(parents) == 2 and parents[1] == activity.head:
         return parents[0]
@@ -103,16 +103,16 @@ def _first_parent(git: Git, head: str) -> str | None:
 
 
 def _tip(branch: str | None, git: Git) -> str | None:
-    """The remote branch's commit, brought here: a checkout of one branch knows no other."""
+    """Fetch the remote branch and return its commit: a checkout of one branch does not have any other."""
     if not branch:
         return None
-    ref = f"refs/heads/{branch}"  # the remote lists what ends in it, too, as refs/x/refs/heads/main
+    ref = f"refs/heads/{branch}"  # the remote also lists refs that end in this name, such as refs/x/refs/heads/main
     lines = (line.partition("\t") for line in git.text("ls-remote", "--", REMOTE, ref).splitlines())
     return next((_present(commit, git) for commit, _, name in lines if name == ref), None)
 
 
 def _previous_release(activity: Activity, git: Git, head: str) -> str | None:
-    """The nearest earlier tag of the same series; never a release candidate, which may have failed."""
+    """Return the nearest earlier tag of the same series; never a release candidate, which may have failed."""
     own = series_of(activity.tag or "")
     tags = [tag for tag in git.tags(merged=head) if tag.name != activity.tag and tag.commit != head]
     earlier = [tag for tag in tags if own is None or (series_of(tag.name) == own and not is_candidate(tag.name))]

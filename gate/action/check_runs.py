@@ -1,4 +1,4 @@
-"""The check runs of a step: one of each suite on the commit that was judged, saying what the comment says."""
+"""The check runs of a step: one per suite on the judged commit, with the text of the comment."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.view import View
 
 _LIMIT = SUMMARY_CHARS // 4
-"""Characters of a summary, which the host may count in bytes."""
+"""Maximum number of characters in a summary; the host may count bytes."""
 
 
 def post_check_runs(step: Step | None, outcome: StepOutcome, place: Place) -> Publication:
-    """Writes the check runs, if the token may, with the links of ``place``. A shard, and a step that had nothing to
-    judge, write none."""
+    """Write the check runs, with the links of ``place``, if the token allows it; none for a shard or an empty step."""
     if step is None or outcome.note or not step.inputs["check_run"] or step.inputs["shard"] != (1, 1):
         return Publication()
     if not step.activity.head or (step.activity.is_fork and step.activity.mode is not Mode.REPORT):
-        return Publication()  # a fork's token only reads: the job after it writes them
+        return Publication()  # a fork's token only reads: a later job writes them
     try:
         about = _about(step, outcome.pull_request)
     except PublishError as error:
@@ -53,18 +52,16 @@ def _check(suite: SuiteResult, outcome: StepOutcome, result: Result, place: Plac
 
 
 def _conclusion(suite: SuiteResult, code: int) -> Literal["success", "neutral", "failure"]:
-    """Return the conclusion of the check: a failed step fails it; a result that is neither failure nor pass is
-    neutral."""
+    """Return the conclusion of the check: failure if the step failed, neutral for a result that is not a pass."""
     if code:
         return "failure"
     return "success" if suite.verdict is Verdict.PASS else "neutral"
 
 
 def _about(step: Step, number: int | None) -> str:
-    """Return the suffix that tells this verdict on the commit from one against another base; empty for the default
-    branch.
+    """Return a suffix to distinguish verdicts on one commit against different bases; empty for the default branch.
 
-    The same commit can be the head of pull requests onto several branches, a release, and what was pushed to a branch.
+    A commit can be the head of several pull requests, a release and a push at the same time.
     """
     activity = step.activity
     if activity.mode is Mode.RELEASE:
@@ -78,7 +75,7 @@ def _about(step: Step, number: int | None) -> str:
 
 
 def suites_of(step: Step) -> tuple[str, ...] | None:
-    """The configured suites; None if the configuration cannot be read."""
+    """Return the ids of the configured suites; None if the configuration cannot be read."""
     try:
         return tuple(suite.id for suite in read_suites(step.source.load()))
     except GateError:

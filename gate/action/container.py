@@ -1,6 +1,6 @@
-"""Life inside the container of the action: its own localhost, its own Python, a workspace that belongs to others.
+"""Handles the action's container: its own localhost, its own Python, and a workspace that belongs to another user.
 
-The composite variant runs on the machine itself: of this, only the part about the agent's own Python applies to it.
+The composite variant runs on the runner itself, so only the part about the agent's Python applies to it.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from gate.system.child import launch
 
 ROUTES = Path("/proc/net/route")
 MOUNTED_WORKSPACE = Path("/github/workspace")
-"""The runner's mount point of the workspace in a container."""
+"""The path at which the runner mounts the workspace in a container."""
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 CONNECT_SECONDS = 2.0
 BOOT_SECONDS = 30.0
-"""Seconds for a server to listen: one that ``setup`` starts in the background is still loading."""
+"""Seconds to wait for a server to listen: one started in the background by ``setup`` may still be loading."""
 PAUSE_SECONDS = 0.2
-"""Seconds between checks whether the server listens or the command has ended."""
+"""Seconds between checks for a listening server or the end of the command."""
 LEFT_BYTES = 1_000_000
-"""At most as much of what a command left in its pipe is shown: what it started may print without end."""
+"""Maximum number of bytes shown of a command's remaining output: its background processes may print without end."""
 
 
 # --- localhost ------------------------------------------------------------------------------------
 
 
 def runner_address(workspace: Path) -> str | None:
-    """Return the runner's address as the container sees it; None outside a container, or without a network."""
+    """Return the runner's address as seen from the container; None outside a container or without a network."""
     if workspace != MOUNTED_WORKSPACE:
         return None
     return gateway_of(ROUTES.read_text(encoding="ascii"))
 
 
 def gateway_of(routes: str) -> str | None:
-    """The address of the machine that the container runs on: its default route, from Linux's table of routes."""
+    """Return the address of the host machine: the container's default route, from Linux's routing table."""
     for line in routes.splitlines()[1:]:
         fields = line.split()
         if len(fields) > 2 and fields[1] == "00000000" and fields[2] != "00000000":
@@ -57,7 +57,7 @@ def gateway_of(routes: str) -> str | None:
 
 
 def answers(host: str, port: int) -> bool:
-    """True if something accepts connections there."""
+    """True if something accepts connections at this address."""
     try:
         with socket.create_connection((host, port), timeout=CONNECT_SECONDS):
             return True
@@ -73,13 +73,13 @@ def reachable(
     clock: Callable[[], float] = monotonic,
     pause: Callable[[float], None] = sleep,
 ) -> str:
-    """The URL by which an agent on ``localhost`` is reached from inside the container.
+    """Return the URL that reaches, from inside the container, an agent on ``localhost``.
 
-    An agent that listens in here, started by ``setup``, is reached as it is; one that an earlier step started on the
-    runner, through the gateway (None: there is none). Waits up to `BOOT_SECONDS` for the first of them to listen.
+    An agent started by ``setup`` listens inside the container and keeps its URL; one that an earlier step started on
+    the runner is reached through the gateway, if any. Waits up to `BOOT_SECONDS` for the first to listen.
 
     Raises:
-        ConfigError: neither; says what to change.
+        ConfigError: neither listens; the hint states what to change.
     """
     parts = urlsplit(url)
     if parts.hostname not in LOCAL_NAMES:
@@ -102,11 +102,9 @@ def reachable(
             hint="start the agent in `setup`; outside a container, an earlier step can start it, too",
         )
     raise ConfigError(
-        f"nothing answers at {url}, waited {waited:.0f} s: "
-        f"inside the action's container, {parts.hostname} is the container itself",
+        f"nothing answers at {url}: here, {parts.hostname} is the action's container",
         where="agent",
-        hint=f"let the agent listen on 0.0.0.0:{port} instead of {parts.hostname} in the step that starts it: "
-        f"it is then reachable at {gateway}; or start it in `setup`",
+        hint=f"let the agent listen on 0.0.0.0:{port}, reached here at {gateway}, or start it in `setup`",
     )
 
 
@@ -116,11 +114,11 @@ def reachable(
 def prepare(
     command: str, *, root: Path, cache: Path, environment: Mapping[str, str], say: Callable[[str], None]
 ) -> dict[str, str]:
-    """Runs the user's ``setup`` in a virtual environment of its own below ``cache``; returns the agent's environment.
+    """Run the user's ``setup`` in a separate virtual environment below ``cache``; return the agent's environment.
 
-    The virtual environment and the downloads survive the job where the workflow caches that folder; installing again
-    into a filled one is what makes it quick. uv reads the Python that the project asks for. The command sees every
-    variable but the action's own.
+    If the workflow caches that folder, later jobs reuse the virtual environment and the downloads, which makes
+    installing quick. uv reads the Python version that the project requires. The command sees every variable except the
+    action's.
 
     Raises:
         ConfigError: the environment cannot be made, or the command fails.
@@ -154,15 +152,15 @@ def _run(
         _follow(process, process.stdout.fileno(), lines)
     finally:
         lines.end()
-        # What the command started in the background holds the pipe, and would be stopped by a full or a closed one. A
-        # daemon thread keeps it empty and says nothing: after the step's last line the runner obeys what is printed.
+        # Background processes of the command hold the pipe, and a full or closed one would stop them. A daemon thread
+        # drains it silently: the runner would obey workflow commands printed after the step's last line.
         Thread(target=_drain, args=(process.stdout,), daemon=True).start()
     if process.returncode:
         raise ConfigError(f"the command failed with exit code {process.returncode}", where=where)
 
 
 def _follow(process: Popen[bytes], output: int, lines: _Lines) -> None:
-    """Forwards the output until the process itself ends, then what is left in the pipe, even if others hold it open."""
+    """Forward the output until the process ends, then the rest in the pipe, even if other processes hold it open."""
     ended = False
     while process.poll() is None:
         if ended:
@@ -176,7 +174,7 @@ def _follow(process: Popen[bytes], output: int, lines: _Lines) -> None:
 
 
 def _readable(descriptor: int, seconds: float) -> bool:
-    """True if there is something to read, or the end, within that time."""
+    """True if there is something to read, or the end of the stream, within that time."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     return bool(waiting.poll(seconds * 1_000))
@@ -184,19 +182,19 @@ def _readable(descriptor: int, seconds: float) -> bool:
 
 def _drain(pipe: IO[bytes]) -> None:
     with pipe, suppress(OSError):
-        while os.read(pipe.fileno(), 65_536):  # unbuffered: nothing is locked when the interpreter leaves
+        while os.read(pipe.fileno(), 65_536):  # unbuffered: no lock is held when the interpreter exits
             pass
 
 
 class _Lines:
-    """Whole lines out of pieces of output."""
+    """Joins pieces of output into whole lines."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._rest = say, ""
         self._decoder = getincrementaldecoder("utf-8")("replace")
 
     def take(self, piece: bytes) -> bool:
-        """Says the lines that are complete; False for the empty piece that ends the output."""
+        """Print the completed lines; return False for the empty piece that ends the output."""
         *lines, self._rest = (self._rest + self._decoder.decode(piece)).split("\n")
         for line in lines:
             self._say(line)
@@ -211,10 +209,10 @@ class _Lines:
 
 
 def end_all_others() -> None:
-    """Ends every other process of the container, so that none writes after the gate has; nothing outside of one.
+    """End every other process in the container, so that none can write after the gate; outside one, do nothing.
 
-    In a container the gate is the first process, and all others are the change's. They are stopped before they are
-    killed, or one could start another meanwhile.
+    In a container, the gate is the first process, and all others belong to the change. They are stopped before they are
+    killed, so that none can start another in the meantime.
     """
     if os.getpid() != 1:
         return
@@ -223,13 +221,13 @@ def end_all_others() -> None:
             os.kill(-1, number)
 
 
-# --- whose files ----------------------------------------------------------------------------------
+# --- file ownership -------------------------------------------------------------------------------
 
 
 def give_back(workspace: Path) -> int:
-    """Gives every file of root's in the workspace to the workspace's owner, so that later steps can change it.
+    """Give every file in the workspace that root owns to the workspace's owner, so that later steps can change it.
 
-    Returns how many. Links are not followed, and what disappears meanwhile is no error.
+    Returns the number of files. Links are not followed; files that disappear in the meantime are ignored.
     """
     owner = workspace.stat()
     if os.geteuid() != 0 or owner.st_uid == 0:
@@ -242,7 +240,7 @@ def give_back(workspace: Path) -> int:
 
 
 def _give(name: str, folder: int, owner: os.stat_result) -> int:
-    """Give a file by the open folder: a process that is left behind could put a link in the place of its path."""
+    """Change a file's owner by its open folder: a remaining process could replace part of the path by a link."""
     try:
         if os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid != 0:
             return 0

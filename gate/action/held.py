@@ -1,8 +1,8 @@
-"""Protects the runner's files while untrusted code runs: those that control later steps, and the event.
+"""Protects the runner's files from untrusted code: the event, and the files that control later steps.
 
-The runner names them by paths, and reads them after the step. What runs in between may put a link, a pipe or a folder
-in the place of each, or words of its own into it. So their folders and the event are held open and read before anything
-of the change runs, and afterwards each file is made anew in that very folder, without following what lies there.
+The runner names them by path and reads them after the step. Code that runs in between could replace one by a link, a
+pipe or a folder, or write to it. So their folders are held open, and the event is read, before any code of the change
+runs; afterwards each file is created again in the same folder, without following links.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 COMMANDS = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
-"""Variables that name what a step writes for the runner: empty as the step begins."""
+"""Variables that name the files that a step writes for the runner: empty when the step begins."""
 EVENT = "GITHUB_EVENT_PATH"
 _MADE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SEEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -27,25 +27,25 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 class _File(Struct, frozen=True):
     path: Path
     folder: int
-    """Descriptor of its folder."""
+    """Descriptor of the file's folder."""
     about: os.stat_result | None
-    """Its former bytes; None if it was not there."""
+    """The file's status when it was held; None if it did not exist."""
     content: bytes
 
 
 class HeldFiles:
-    """The runner's files, as they are when this is made."""
+    """The runner's files, as they are at construction."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._files: list[_File] = []
         for name in (*COMMANDS, EVENT):
             path = Path(environment.get(name) or os.curdir)
-            with suppress(OSError):  # what is not there cannot be held, and whoever needs it says so
+            with suppress(OSError):  # a missing file cannot be held, and whatever needs it reports that
                 if path.name:
                     self._files.append(_held(path, has_content=name == EVENT))
 
     def restore(self) -> list[str]:
-        """Makes the files anew: the event as it was, the others empty. Returns what could not be done, in words."""
+        """Recreate the files: the event with its content, the others empty. Return the failures, in words."""
         problems = []
         for file in self._files:
             try:
@@ -61,7 +61,7 @@ class HeldFiles:
         return problems
 
     def close(self) -> None:
-        """Lets go of the folders."""
+        """Close the folders."""
         for file in self._files:
             os.close(file.folder)
         self._files = []
@@ -77,7 +77,7 @@ def _held(path: Path, *, has_content: bool) -> _File:
 
 
 def _read(file: _File) -> bytes | None:
-    """Return its content now; None if it is not the kind of file that it was."""
+    """Return the current content; None if it is no longer a regular file with a single link."""
     try:
         descriptor = os.open(file.path.name, _SEEN, dir_fd=file.folder)
     except OSError:
@@ -99,7 +99,7 @@ def _remove(file: _File) -> None:
 
 
 def _make(file: _File, about: os.stat_result) -> None:
-    """Make the file anew with its owner and mode: the runner is another user than a container."""
+    """Create the file again with its owner and mode: in a container, the runner is another user."""
     descriptor = os.open(file.path.name, _MADE, 0o600, dir_fd=file.folder)
     with open(descriptor, "wb") as made:  # noqa: PTH123
         with suppress(PermissionError):

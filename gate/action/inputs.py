@@ -19,16 +19,16 @@ from gate.security.limits import shorten
 
 DIGITS = 9
 PATH_BYTES, NAME_BYTES = 1_000, 255
-"""Most bytes of a path below the workspace, and of each name in it."""
+"""Maximum number of bytes in a path below the workspace, and in each of its names."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RUNNERS_OWN = re.compile(r"RUNNER_|GITHUB_(?!TOKEN$)")
-"""Names that the runner sets. `GITHUB_TOKEN` is not among them: a workflow passes it on if it wants to."""
+"""Variables that only the runner may set. `GITHUB_TOKEN` is not among them: a workflow may pass it on."""
 MASKED_CHARS = 8
-"""The shortest value that is masked in the log: a shorter one, such as `1`, would blank ordinary text."""
+"""Minimum number of characters in a masked value: masking a shorter one, such as `1`, would blank ordinary text."""
 
 
 class Input(Struct, frozen=True):
-    """One input of the action: its default, as ``action.yml`` states it, and how its text is read."""
+    """An input of the action: its default, as in ``action.yml``, and the function that parses its text."""
 
     default: str
     read: Callable[[str], Any]
@@ -39,20 +39,19 @@ def text(value: str) -> str:
 
 
 def path(value: str) -> str:
-    """Return the path if its length suits every file system, so that none of the places that look there finds
-    another."""
+    """Return the path if its length suits every file system, so that every place that uses it finds the same file."""
     if len(os.fsencode(value)) > PATH_BYTES or any(len(os.fsencode(name)) > NAME_BYTES for name in value.split("/")):
         raise ConfigError(f"{shorten(value, 50)!r} is too long for a path")
     return value
 
 
 def words(value: str) -> list[str]:
-    """Separated by commas or lines."""
+    """Return the words of a text, separated by commas or lines."""
     return [word.strip() for word in value.replace("\n", ",").split(",") if word.strip()]
 
 
 def variables(value: str) -> dict[str, str]:
-    """Environment variables from lines ``NAME=value``. An empty value leaves its variable unset.
+    """Return environment variables from lines ``NAME=value``. An empty value leaves its variable unset.
 
     Errors never quote a line: its value is usually a secret.
     """
@@ -92,7 +91,7 @@ def shard(value: str) -> tuple[int, int]:
 
 
 def is_number(value: str) -> bool:
-    """True if it is written in plain digits, and few enough to be meant."""
+    """True if the text has only digits, and few enough to be plausible."""
     return value.isascii() and value.isdigit() and len(value) <= DIGITS
 
 
@@ -115,11 +114,11 @@ INPUTS: dict[str, Input] = {
     "artifact": Input("gate-results", text),
     "token": Input("", text),
 }
-"""Every input of the action; README, ``action.yml`` and the guide are held to this table."""
+"""Every input of the action; tests compare the README, ``action.yml`` and the guide with this table."""
 
 
 def read_inputs(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The inputs as the runner hands them over. Raises ConfigError for a name or value that is not known."""
+    """Return the inputs as passed by the runner. Raises ConfigError for an unknown name or value."""
     given = {name.removeprefix("INPUT_").lower(): value for name, value in environment.items() if is_input(name)}
     for name in given:
         if name not in INPUTS:
@@ -149,7 +148,7 @@ def is_input(name: str) -> bool:
 
 
 def overrides_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs that stand for keys of the configuration, so that there is one validation."""
+    """Return the inputs that correspond to keys of the configuration, so that there is only one validation."""
     keys = {
         "name": inputs["name"],
         "select.tags": inputs["tags"],

@@ -1,4 +1,4 @@
-"""The action's process: open the step, run what its event asks for, publish, and return the exit code."""
+"""The process of the action: set up the step, handle its event, publish, and return the exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gate.security import files
 
 
 def main(environment: Mapping[str, str]) -> NoReturn:
-    """Carries out one step of a job. No traceback reaches the log unless the run was started with debug logging."""
+    """Carry out one step of a job. Log no traceback unless the run was started with debug logging."""
     raise SystemExit(act(environment, _say))
 
 
@@ -36,13 +36,13 @@ def _say(line: str) -> None:
 
 
 def act(environment: Mapping[str, str], say: Say) -> int:
-    """Measures or reports, publishes, and returns the exit code."""
+    """Measure or report, publish, and return the exit code."""
     workspace = Path(environment.get("GITHUB_WORKSPACE") or Path.cwd())
     runner = Runner(say, _path(environment, "GITHUB_OUTPUT"), _path(environment, "GITHUB_STEP_SUMMARY"))
     guard, held = WorkflowCommandGuard(), HeldFiles(environment)
     for value in values_to_mask(environment):
         say(mask(value))
-    say(guard.begin)  # from here on the runner obeys no workflow command that the agent or its setup prints
+    say(guard.begin)  # from here on the runner ignores workflow commands that the agent or its setup prints
     sealed = TemporaryDirectory(prefix="gate-git-", ignore_cleanup_errors=True)
     try:
         step, outcome = _carry_out(environment, workspace, say, Path(sealed.name))
@@ -83,7 +83,7 @@ def _carry_out(
         step = with_sealed_git(step, sealed)
         _check_results(workspace)
         outcome = _MODES[step.activity.mode](step)
-        _check_results(workspace)  # again: setup or the agent may have put a link there
+        _check_results(workspace)  # check again: setup or the agent may have created a link there
         return step, outcome
     except GateError as error:
         _trace(environment)
@@ -97,7 +97,7 @@ def _carry_out(
 
 
 def _check_results(workspace: Path) -> None:
-    """Raises ConfigError if a link would redirect the results to where they might overwrite a file."""
+    """Raise ConfigError if a link would redirect the results to a place where they might overwrite a file."""
     folder = workspace / RESULTS
     try:
         for path in (folder, folder / ".gitignore", *(folder / name for name in REPORT_FILES.values())):

@@ -39,11 +39,11 @@ from gate.stored.upkeep import carry_on, save_baseline
 from gate.system.signals import run as run_coroutine
 
 USUAL_STORE = {**USUAL, "baseline.branch": GitOptions().branch, "baseline.remote": REMOTE}
-"""The store of the default branch's baselines unless its configuration names another place."""
+"""The store of the default branch's baselines, unless its configuration names another."""
 
 
 def measure(step: Step) -> StepOutcome:
-    """Measures the checked-out commit, or joins what shards measured of it, and compares."""
+    """Measure the checked-out commit, or join the records of its shards, and compare."""
     with ExitStack() as stack:
         return _measure(step, _overrides(step), stack)
 
@@ -55,7 +55,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
         environment, rules = step.environment, _rules(step, overrides, base)
         result = _of_shards(step, overrides, rules)
     else:
-        changed = changed_files(step.source.load(overrides), step.git)  # by the user, before setup adds to it
+        changed = changed_files(step.source.load(overrides), step.git)  # before setup changes any
         environment, found = _set_up_agent(step, overrides)
         rules = _rules(step, {**overrides, **found}, base)
         origin, note = take_up_earlier(step, rules.config, overrides.get("baseline.against"))
@@ -108,17 +108,17 @@ def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result
 
 
 def _overrides(step: Step) -> dict[str, Any]:
-    """Inputs and event as keys of the configuration."""
+    """Return the inputs and the event as keys of the configuration."""
     overrides = input_overrides(step, step.source)
     base = base_of(step.activity, step.git)
     return overrides | ({"baseline.against": base} if base else {})
 
 
 def _base_policy(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> BasePolicy | None:
-    """The rules of the commit that a change is measured against, read before anything of the change runs.
+    """Return the rules of the commit that a change is measured against, read before any code of the change runs.
 
-    None unless the step measures a change before its merge. Custom metrics are imported from files that last as long as
-    ``stack``.
+    None unless the step measures a change before its merge. Custom metrics are imported from files that exist until
+    ``stack`` is closed.
     """
     base = overrides.get("baseline.against")
     if base is None or step.activity.mode is not Mode.RUN:
@@ -127,25 +127,25 @@ def _base_policy(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> 
 
 
 def _rules(step: Step, overrides: Mapping[str, Any], base: BasePolicy | None) -> Rules:
-    """The configuration, under the rules of its base if it has one."""
+    """Return the configuration, under the rules of its base if it has one."""
     if base is None:
         return Rules(step.source.load(overrides))
-    if base.is_absent:  # only a stored baseline can then show by which rules the suite was judged before
+    if base.is_absent:  # only a stored baseline can then show the rules by which the suite was judged before
         overrides = {**overrides, **USUAL_STORE}
     return under_base_policy(step.source, overrides, base)
 
 
 def _has_environment(config: Config) -> bool:
-    """True if the agent's configured interpreter exists; a local virtual environment is not part of a checkout."""
+    """True if the agent's configured interpreter exists: a checkout does not contain a local virtual environment."""
     executable = getattr(config.agent, "executable", None)
     return executable is not None and (config.root / Path(executable).expanduser()).exists()
 
 
 def _set_up_agent(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str], dict[str, Any]]:
-    """Runs ``setup``, and finds an agent that listens on the runner's ``localhost``.
+    """Run ``setup``, and find an agent that listens on the runner's ``localhost``.
 
     Returns:
-        The environment to run in, and what was found out about the agent, as overrides of the configuration.
+        The environment to run in, and the findings about the agent, as overrides of the configuration.
     """
     environment, config = step.environment, step.source.load(overrides)
     found: dict[str, Any] = {}
@@ -165,9 +165,9 @@ def _set_up_agent(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str
 
 
 def _further_addresses(config: Config, environment: Mapping[str, str], gateway: str | None) -> dict[str, Any]:
-    """Return the addresses of the base commit's agent and of the agent's version, as they are reached from in here.
+    """Return the addresses of the base commit's agent and of the version endpoint, as reached from the container.
 
-    One that does not answer is left as it is: whoever asks for it says so.
+    An address that does not answer is left unchanged: the code that uses it reports the error.
     """
     found: dict[str, Any] = {}
     base, version = config.agent.base, config.agent.version
@@ -183,9 +183,9 @@ def _further_addresses(config: Config, environment: Mapping[str, str], gateway: 
 
 
 def _join_shards(step: Step) -> Path:
-    """Joins the shards' records. Returns the path of the joined record."""
+    """Join the shards' records. Return the path of the joined record."""
     folder = step.workspace / step.inputs["shards"]
-    if folder.resolve() in step.workspace.resolve().parents:  # the whole machine, for one, would be searched
+    if folder.resolve() in step.workspace.resolve().parents:  # else `shards: /` would search the whole machine
         raise ConfigError("it is not a folder of shard records: the workspace is in it", where="with: shards")
     try:
         paths = files.plain(sorted(folder.rglob("*.jsonl")))
@@ -200,7 +200,7 @@ def _join_shards(step: Step) -> Path:
 
 
 def _shard_outcome(outcome: StepOutcome) -> StepOutcome:
-    """A shard gives no verdict on the suite: only a failure to measure ends its job, and it writes no comment."""
+    """Return the outcome of a shard: it gives no verdict, fails only if it could not measure, and writes no comment."""
     code = 0 if outcome.exit_code == ExitCode.FAILED else outcome.exit_code
     return replace(outcome, exit_code=code, pull_request=None)
 
@@ -211,7 +211,7 @@ def _shard_outcome(outcome: StepOutcome) -> StepOutcome:
 def _save_as_baseline(
     step: Step, config: Config, environment: Mapping[str, str], outcome: StepOutcome, changed: Sequence[str]
 ) -> StepOutcome:
-    """Save the records as the commit's baseline. A failure sets the exit code unless it is worse already."""
+    """Save the records as the commit's baseline. A failure sets the exit code unless that is already worse."""
     result = outcome.result
     assert result is not None, "there is a record to save"
     proofs: list[Proofs] = []
@@ -232,8 +232,7 @@ def _save_as_baseline(
 
 
 def _carried_on(step: Step, config: Config, environment: Mapping[str, str], own: Sequence[Proofs]) -> Proofs | None:
-    """Return the proofs for later jobs: of what this one measured, and of what it finds proven among what else is
-    stored."""
+    """Return the proofs for later jobs: of this job's records, and of other stored records found proven."""
     try:
         carried, problems = carry_on(config, environment, own)
     except GateError as error:

@@ -49,15 +49,15 @@ OUTPUTS = (
     "comment_url",
     "cost_usd",
 )
-"""Every output of the action; tests compare it with ``action.yml`` and the guide."""
+"""Every output of the action; tests compare the table with ``action.yml`` and the guide."""
 SUMMARY_CHARS = SUMMARY_BYTES // 4 - 1_000
-"""A character is at most four bytes."""
+"""Maximum number of characters in the summary: each takes at most four bytes."""
 
 
 def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> int:
-    """Publishes files, summary, comments, outputs and annotations, in this order.
+    """Publish files, summary, comments, outputs and annotations, in this order.
 
-    A failure keeps nothing else from being published and changes no verdict.
+    If one fails, the others are still published, and the verdict does not change.
 
     Returns:
         The exit code of the step.
@@ -65,7 +65,7 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     place = _place(step, url=step.summary_url) if step is not None else Place()
     checks = post_check_runs(step, outcome, place)
     done = publish(_effects(step, outcome), runner)
-    stated = publish(_statement(step, outcome.result), runner)  # about the reports as they were written
+    stated = publish(_statement(step, outcome.result), runner)  # about the reports as written
     comments = _comment(step, outcome, place)
     problems = (*checks.problems, *done.problems, *stated.problems, *comments.problems)
     code = _exit_code(step, outcome, problems)
@@ -88,9 +88,9 @@ def _exit_code(step: Step | None, outcome: StepOutcome, problems: Sequence[Publi
 def _annotations(
     outcome: StepOutcome, problems: Iterable[PublishError], *, with_places: bool
 ) -> tuple[Annotation, ...]:
-    """All of the step at once, its own first: the runner shows ten of each level, and drops the rest without a word.
+    """Return the step's annotations, its own first: the runner shows ten per level and silently drops the rest.
 
-    ``with_places``: whether remarks that belong to a line are the runner's, and not a check run's already.
+    ``with_places``: include remarks on lines, because no check run shows them.
     """
     made = []
     if outcome.error:
@@ -125,7 +125,7 @@ def _effects(step: Step | None, outcome: StepOutcome) -> list[Effect]:
 
 
 def _files(step: Step, result: Result) -> list[Effect]:
-    """Reports, and copies of the records under names that other jobs can derive. Git ignores the folder."""
+    """Return the reports, and copies of the records under names that other jobs can derive. Git ignores the folder."""
     folder = step.workspace / RESULTS
     effects: list[Effect] = [_ignored(folder)]
     for form, name in REPORT_FILES.items():
@@ -140,8 +140,7 @@ def _files(step: Step, result: Result) -> list[Effect]:
 
 
 def _statement(step: Step | None, result: Result | None) -> list[Effect]:
-    """Return the statement of the run, for `gate attest`; none for a shard, or if the measured state is not one
-    commit."""
+    """Return the statement of the run, for `gate attest`; none for a shard, or if no single commit was measured."""
     if step is None or result is None or step.inputs["shard"] != (1, 1):
         return []
     folder = step.workspace / RESULTS
@@ -154,7 +153,7 @@ def _statement(step: Step | None, result: Result | None) -> list[Effect]:
 
 
 def _records_left(step: Step) -> list[Effect]:
-    """Return copies of the records of a run without a verdict, where another attempt finds them."""
+    """Return copies of the records of a run without a verdict, for another attempt to find."""
     try:
         output, head = step.source.load().output, step.git.head()
     except GateError:
@@ -171,7 +170,7 @@ def _ignored(folder: Path) -> WriteFile:
 
 
 def _outputs(outcome: StepOutcome) -> dict[str, str]:
-    """The outputs as text; empty if there is no value."""
+    """Return the outputs as text; empty if there is no value."""
     result = outcome.result
     outputs = dict.fromkeys(OUTPUTS, "")
     outputs["exit_code"] = str(outcome.exit_code)
@@ -182,7 +181,7 @@ def _outputs(outcome: StepOutcome) -> dict[str, str]:
     regressed = set()
     for suite in result.suites:
         spent += [cost for cost in (suite.cost_usd, suite.judge_cost_usd) if cost is not None]
-        for against in (suite, *suite.further):  # the own base, and the anchor
+        for against in (suite, *suite.further):  # the run's own base, and the anchor
             for row in against.criteria:
                 if row.verdict is Verdict.REGRESSED:
                     regressed.add((suite.suite_id, row.criterion.name))
@@ -212,7 +211,7 @@ def _place(step: Step, *, url: str = "") -> Place:
 
 
 def _pull_request_left_unmeasured(step: Step) -> int | None:
-    """The pull request that still shows an earlier verdict after this run without one; none for a shard."""
+    """Return the pull request whose earlier verdict is outdated by this run without one; none for a shard."""
     run = step.activity.run
     if step.inputs["shard"] != (1, 1) or not step.activity.comments:
         return None
@@ -224,7 +223,7 @@ def _pull_request_left_unmeasured(step: Step) -> int | None:
 
 
 def _comment(step: Step | None, outcome: StepOutcome, place: Place) -> Publication:
-    """Writes each suite's comment on the pull request, if the token may."""
+    """Write each suite's comment on the pull request, if the token allows it."""
     result = outcome.result
     if step is None or outcome.note or not step.inputs["comment"]:
         return Publication(notes=(outcome.note,) if outcome.note else ())

@@ -1,4 +1,4 @@
-"""Reports on a fork's pull request: judges the records of an untrusted run under the base branch's own rules."""
+"""Reports on a fork's pull request: judges the records of an untrusted run by the base branch's rules."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from gate.stored.judging import judge_records, suite_ids
 
 
 def report(step: Step) -> StepOutcome:
-    """Judges the raw scores of an untrusted run under the rules and cases of the base branch."""
+    """Judge the raw scores of an untrusted run by the rules and cases of the base branch."""
     run = step.activity.run
     assert run is not None, "REPORT names the run"
     pull = step.github.pull_request_of(run)
     if pull is None:
         return StepOutcome(0, note=f"nothing to report: no open pull request has the head {run.head[:12]} any more")
-    base = fork_point(step.git, pull.head, pull.base_branch)  # fetches history; nothing of it is checked out
+    base = fork_point(step.git, pull.head, pull.base_branch)  # fetches the fork's history; checks nothing out
     tip = branch_tip(step.git, pull.base_branch)
     with path_at(tip, step.config_path, step.environment) as path:
         return _judge(step, pull, path, {"baseline.against": base} if base else {})
 
 
 def _judge(step: Step, pull: PullRequest, path: Path, overrides: Mapping[str, Any]) -> StepOutcome:
-    """The verdict by the configuration at ``path``."""
+    """Return the verdict by the configuration at ``path``."""
     source = read_config(path)
     overrides = {**input_overrides(step, source), **overrides}
     config = source.load(overrides)
@@ -46,7 +46,7 @@ def _judge(step: Step, pull: PullRequest, path: Path, overrides: Mapping[str, An
 
 
 def _untrusted(step: Step, config: Config) -> list[Record]:
-    """The records of the configured suites, from the artifact of the untrusted run."""
+    """Return the records of the configured suites, from the artifact of the untrusted run."""
     run = step.activity.run
     assert run is not None, "REPORT names the run"
     archive = step.github.artifact(run, step.inputs["artifact"])

@@ -1,8 +1,9 @@
 """Reuses the record of an earlier job on the same code: a run of the same commit, or of the change before its merge.
 
 Nothing is decided here. The record is placed where the run looks for the record of its commit. The run continues it
-only if agent, cases and metrics are the same, and then reaches the verdict as if it had run those trials itself.
-Records of a pull request's earlier heads are laid beside it: the run continues one of the same agent, or counts them.
+only if agent, cases and metrics are the same, and then reaches the same verdict as if it had run those trials itself.
+Records of a pull request's earlier heads are placed next to it: the run continues one of the same agent, or counts
+them.
 """
 
 from __future__ import annotations
@@ -32,28 +33,28 @@ from gate.security.escape import console
 from gate.stored.judging import suite_ids
 
 SEARCHED = 4
-"""Artifacts of earlier runs of one commit that are read."""
+"""Maximum number of artifacts to read from earlier runs of one commit."""
 SEARCHED_HEADS = 8
-"""Artifacts of runs of earlier heads of a pull request that are read."""
+"""Maximum number of artifacts to read from runs of a pull request's earlier heads."""
 ASKED = 100
-"""Runs that are asked for their artifact. Labels that are set at once leave many cancelled runs without one."""
+"""Maximum number of runs whose artifact is requested. Labels set together leave many cancelled runs without one."""
 UNKNOWN = (
     "not all earlier measurements of this change could be looked up (the log says why): "
     "what this job ran of it may be a further draw"
 )
 GONE = (404, 410)
-"""The answers about an artifact that was deleted, or that expired after it was listed."""
+"""The status codes for an artifact that was deleted, or that expired after it was listed."""
 Left = tuple[MeasuringRun, str, bytes]
-"""A run, a name of it for the reader, and its artifact."""
+"""A run, its name for the reader, and its artifact."""
 
 
 def record_name(suite_id: str) -> str:
-    """The file name of a suite's record among the results; derived from the id alone, so that all jobs agree."""
+    """Return the file name of a suite's record among the results; it depends only on the id, so that all jobs agree."""
     return f"{suite_key(suite_id)}.jsonl"
 
 
 def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, complete: bool) -> list[Record]:
-    """The records of these suites in a run's artifact. Raises `UntrustedError`."""
+    """Return the records of these suites in a run's artifact. Raises `UntrustedError`."""
     found = []
     for suite_id in suites:
         where, name = f"run {run.id}", record_name(suite_id)
@@ -66,16 +67,16 @@ def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, comp
 
 
 def take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, str]:
-    """Reuse the record of an earlier job of the same code, if there is one; ``base`` is measured against.
+    """Reuse the record of an earlier job on the same code, if there is one; ``base`` is the commit to compare with.
 
     Returns:
-        Whose record it is, and a note for the reader if it is not known that this measurement is the first.
+        The origin of the record, and a note for the reader if an earlier measurement may exist.
     """
-    if config.agent_kind == "replay":  # the recordings are all that counts
+    if config.agent_kind == "replay":  # only the recordings count
         return "", ""
     earlier = EarlierRecords(step, config, base)
     origin, failed = _looked_up(step, earlier.take_up)
-    if not (earlier.has_fingerprint and earlier.complete):  # the second look-up may find what the first could not
+    if not (earlier.has_fingerprint and earlier.complete):  # the second look-up may find records that the first missed
         laid, failed_too = _looked_up(step, earlier.add_earlier_heads)
         origin, failed = origin or laid, failed or failed_too
     attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
@@ -87,10 +88,9 @@ def take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, 
 
 
 def count_earlier(step: Step, config: Config, base: str | None) -> str:
-    """Put the joined records of the pull request's earlier heads where they are counted; shards continue their
-    own records.
+    """Place the joined records of the pull request's earlier heads where they are counted; shards continue their own.
 
-    Return a note for the reader if it is not known that this measurement is the first.
+    Return a note for the reader if an earlier measurement may exist.
     """
     if config.agent_kind == "replay":
         return ""
@@ -99,7 +99,7 @@ def count_earlier(step: Step, config: Config, base: str | None) -> str:
 
 
 def _looked_up(step: Step, look_up: Callable[[], str]) -> tuple[str, bool]:
-    """Return the earlier records that were found, and whether the look-up failed, which must not prevent the run."""
+    """Return the origin of the records found, and True if the look-up failed, which must not stop the run."""
     try:
         return look_up(), False
     except GateError as error:
@@ -110,37 +110,37 @@ def _looked_up(step: Step, look_up: Callable[[], str]) -> tuple[str, bool]:
 
 
 class EarlierRecords(Struct, frozen=True, dict=True):
-    """The records that earlier jobs left, and which of them this job may reuse."""
+    """The records that earlier jobs left, and those of them that this job may reuse."""
 
     step: Step
     config: Config
     base: str | None
-    """The commit that this run measures against."""
+    """The commit that this run compares with."""
     placed: set[str] = field(default_factory=set)
-    """Suites whose record lies where the run continues it."""
+    """Suites whose record is in place for the run to continue."""
 
     @property
     def has_fingerprint(self) -> bool:
-        """True if records tell which agent they are of; else only one of the same head is continued."""
+        """True if records show which agent they measured; otherwise only a record of the same head is continued."""
         return self.config.agent.is_local or self.config.agent.version is not None
 
     @property
     def complete(self) -> bool:
-        """True if each suite has the record that its run continues."""
+        """True if every suite has the record that its run continues."""
         return self.placed.issuperset(self._suites)
 
     def _say(self, line: str) -> None:
         self.step.say(console(line))
 
     def _tell(self, what: str, refused: Sequence[GateError]) -> None:
-        """Say why records are not taken, in one line: there may be many suites, and many runs."""
+        """Print why records are not used, in one line: there may be many suites and many runs."""
         reasons = list(dict.fromkeys(map(str, refused)))
         if reasons:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
             self._say(f"{what}: {reasons[0]}{more}")
 
     def take_up(self) -> str:
-        """Places the records where the run continues them. Returns their origin, in words; empty if there are none.
+        """Place the records where the run continues them. Return their origin, in words; empty if there are none.
 
         A record that cannot be trusted is skipped with a message. Raises `PublishError` if the look-up itself fails.
         """
@@ -159,9 +159,9 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         return ", ".join(origins)
 
     def add_earlier_heads(self) -> str:
-        """Lays the records of the pull request's earlier heads among this job's; places one of this very commit.
+        """Place the records of the pull request's earlier heads next to this job's, and one of this very commit.
 
-        Returns and raises as `take_up`, which looks for the latter as well, but among fewer runs.
+        Returns and raises like `take_up`, which also looks for records of this commit, but among fewer runs.
         """
         activity = self.step.activity
         if self._event != "pull_request" or activity.pull_request is None:
@@ -171,14 +171,14 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         named = ((run, f"run {run.id}") for run in self._runs_of_pull_request(pull, runs))
         left = list(self._archives(named, SEARCHED_HEADS))
         placed = ""
-        for run, origin, archive in left:  # the newest first
+        for run, origin, archive in left:  # newest first
             if run.head != activity.head:
-                continue  # it is not of this commit
-            found, _ = self._records(run, archive)  # refusals are told below
+                continue  # of another commit
+            found, _ = self._records(run, archive)  # refusals are reported below
             of_suites = [self._place(record) for record in found]
             if any(of_suites) and not placed:
                 placed = origin
-        for run, origin, archive in reversed(left):  # the newest last, since the newest file is continued
+        for run, origin, archive in reversed(left):  # newest last, since the run continues the newest file
             found, refused = self._records(run, archive)
             self._tell(f"the record of {origin} is not looked at", refused)
             for record in found:
@@ -186,9 +186,9 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         return placed
 
     def _archives(self, runs: Iterable[tuple[MeasuringRun, str]], most: int) -> Iterator[Left]:
-        """The artifacts of these runs, ``most`` of them at the most.
+        """Yield the artifacts of these runs, ``most`` at most.
 
-        A run that left none does not count, or a burst of cancelled ones would hide what was measured before.
+        Runs without an artifact do not count, so that many cancelled ones cannot hide an earlier measurement.
         """
         for run, origin in runs:
             try:
@@ -214,26 +214,26 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         return suite_ids(self.config, self.step.environment)
 
     def _records(self, run: MeasuringRun, archive: bytes) -> tuple[list[Record], list[GateError]]:
-        """The records of the suites, and why others are not taken.
+        """Return the records of the suites, and the reasons for refusing others.
 
-        Each by itself: a job that was stopped leaves a part of them, and one before a suite was added knows nothing of
-        it. What was measured of the others counts nevertheless.
+        Each suite is read separately: a stopped job, or one from before a suite was added, has only some of the
+        records, and these count nevertheless.
         """
         found: list[Record] = []
         refused: list[GateError] = []
         for suite_id in self._suites:
             try:
                 left = records_of(archive, run, [suite_id], complete=False)
-                found += [record for record in left if not record.header.stripped]  # else nothing was run for it
+                found += [record for record in left if not record.header.stripped]  # stripped: nothing was run for it
             except UntrustedError as error:
                 refused.append(error)
         return found, refused
 
     def _add(self, record: Record, run: MeasuringRun, *, same_head: bool) -> None:
-        """Writes a record of an earlier head under its run's number, as measured against the present base.
+        """Write a record of an earlier head under its run's number, as measured against the current base.
 
-        Where nothing shows that the agent is the same, one of the ``same_head`` is continued: it is no new chance that
-        the branch below it moved.
+        If nothing identifies the agent, a record of the ``same_head`` is continued: a moved base branch must not give
+        it a new chance.
         """
         header = record.header
         if header.shard != self._shard or header.dirty or header.commit == self.step.git.head():
@@ -272,7 +272,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         return named.removeprefix(f"{self.step.environment.get('GITHUB_REPOSITORY', '')}/")
 
     def _runs_of_same_code(self) -> Iterator[tuple[MeasuringRun, str]]:
-        """Runs that may have measured this very code, the likeliest first, each with a name for the reader."""
+        """Yield the runs that may have measured exactly this code, likeliest first, each with a name for the reader."""
         activity = self.step.activity
         attempt, head = int(self.step.environment["GITHUB_RUN_ATTEMPT"]), activity.head or ""
         if attempt > 1:
@@ -287,9 +287,9 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             yield from self._runs_before_merge(head)
 
     def _runs_before_merge(self, commit: str) -> Iterator[tuple[MeasuringRun, str]]:
-        """Runs of this workflow, as it stands now, that measured the commit or the pull request that became it."""
+        """Yield the runs of this workflow's current version that measured the commit or its pull request."""
         if self.config.file.baseline.require_provenance == "block":
-            return  # nobody had reviewed what ran before the merge, nor what it found in its caches
+            return  # nobody had reviewed the code that ran before the merge, nor the caches that it used
         for run in self.step.github.runs_of(commit, "merge_group", self._workflow, status="success"):
             yield run, f"the merge queue (run {run.id})"
         pull = self.step.github.merged_pull_request(commit)
@@ -301,11 +301,11 @@ class EarlierRecords(Struct, frozen=True, dict=True):
                 yield run, f"pull request {pull.number} (run {run.id})"
 
     def _runs_of_pull_request(self, pull: PullRequest, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
-        """Return the records known to belong to this pull request; requested once per branch.
+        """Yield the runs known to belong to this pull request; GitHub is asked once per branch.
 
         Raises:
-            PublishError: there are more than are asked for, or some that may be another pull request's of the same
-                branch, so that an earlier measurement may be among the others.
+            PublishError: there are more runs than are checked, or some that may belong to another pull request from the
+                same branch, so an earlier measurement may be missed.
         """
         known: dict[tuple[str, str], bool] = {}
         for run in runs[:ASKED]:
@@ -317,12 +317,12 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         if len(runs) > ASKED:
             raise PublishError(f"more than {ASKED} runs, and too few of the newest left a record", where="GitHub")
         own = pull.head_repository, pull.head_branch
-        if not known.get(own, True):  # else anybody gets a fresh draw by opening one
+        if not known.get(own, True):  # otherwise opening another pull request would allow a fresh draw
             what = "this branch has, or had, a pull request onto another base, and runs do not say whose they are"
             raise PublishError(what, where="GitHub")
 
     def _promoted_of(self, records: Iterable[Record]) -> tuple[list[Record], list[GateError]]:
-        """Return the records that may stand for the merged commit, under it, and why the others may not."""
+        """Return the records that may count for the merged commit, renamed to it, and the reasons against others."""
         found: list[Record] = []
         refused: list[GateError] = []
         for record in records:
@@ -333,8 +333,8 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         return found, refused
 
     def _promoted(self, record: Record) -> Record:
-        """The record under the commit that the change was merged as, without trials of an older base's agent."""
-        storable(record)  # what could not become a baseline there cannot become one here
+        """Return the record under the commit that the change was merged as, without trials of an older base's agent."""
+        storable(record)  # a record that could not become a baseline there cannot become one here
         if taken := own_terms(record).design.taken_up:
             what = f"{taken} of its trials are of an earlier job, and what that one ran may be another code"
             raise UntrustedError(what, where=record.header.suite_id)
@@ -345,7 +345,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         )
 
     def _place(self, record: Record) -> bool:
-        """Writes the record unless the job has its own, which is newer. Returns whether it was written."""
+        """Write the record unless the job has a newer one of its own. Return True if it was written."""
         header = record.header
         by_commit = not self.has_fingerprint and not header.agent
         path = path_of(self.config, header, by_commit=by_commit) if header.commit == self.step.git.head() else None

@@ -1,4 +1,4 @@
-"""GitHub's runner: its workflow commands and the files that a step talks to it through; says what others decided."""
+"""GitHub's runner: its workflow commands, and the files through which a step communicates with it. Decides nothing."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from gate.reports.reasons import reason
 from gate.security.escape import console, workflow_data, workflow_property
 
 ANNOTATIONS_PER_LEVEL = 10
-"""Most annotations of each level and step; the runner drops the rest without a word."""
+"""Maximum number of annotations per level and step; the runner silently drops the rest."""
 SUMMARY_BYTES = 1_048_576
-"""A larger summary is dropped whole."""
+"""Maximum number of bytes in a summary; the runner drops a larger one entirely."""
 OUTPUTS_BYTES = 1_000_000
-"""Most bytes of all outputs of a job."""
+"""Maximum number of bytes in all outputs of a job."""
 MESSAGE_CHARS = 2_000
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Runner(Struct, frozen=True):
-    """The step's side of the runner. Comments are no part of it."""
+    """The runner from the step's point of view. It does not handle comments."""
 
     say: Callable[[str], None]
-    """Prints a line where the runner reads workflow commands."""
+    """Prints a line to the log, where the runner reads workflow commands."""
     outputs: Path | None = None
     """``GITHUB_OUTPUT``."""
     summary: Path | None = None
@@ -66,7 +66,7 @@ def _append(path: Path | None, text: str) -> None:
     if path is None or not text:
         return
     try:
-        # Without following a link, waiting for the reader of a pipe, or writing to a file that has another name.
+        # Does not follow a link, wait for the reader of a pipe, or write to a file that has another name.
         descriptor = os.open(path, _APPENDING, 0o644)
         with open(descriptor, "w", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             found = os.fstat(file.fileno())
@@ -81,7 +81,7 @@ def _append(path: Path | None, text: str) -> None:
 
 
 def outputs_text(values: Mapping[str, str]) -> str:
-    """The outputs as the runner reads them; the delimiter is random, so that no value can end its own."""
+    """Return the outputs in the runner's format; the delimiter is random, so that no value can end its own block."""
     text = ""
     for name, value in values.items():
         delimiter = f"gate_{secrets.token_hex(16)}"
@@ -93,7 +93,7 @@ def outputs_text(values: Mapping[str, str]) -> str:
 
 
 def summary_text(text: str) -> str:
-    """The summary, whole or not at all: the renderer was told the limit, and a cut in the middle could break markup."""
+    """Return the summary, in full or not at all: the renderer was told the limit, and a cut could break the markup."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) >= SUMMARY_BYTES:
         raise PublishError(f"the summary is {len(encoded):,} bytes, the runner takes {SUMMARY_BYTES:,}")
@@ -104,7 +104,7 @@ def summary_text(text: str) -> str:
 
 
 def command(annotation: Annotation) -> str:
-    """The annotation as a workflow command on one line."""
+    """Return the annotation as a workflow command on one line."""
     properties = {"title": console(annotation.title, 200)}
     if annotation.path:
         properties |= {"file": annotation.path} | ({"line": str(annotation.line)} if annotation.line else {})
@@ -118,7 +118,7 @@ def mask(value: str) -> str:
 
 
 def most_important(annotations: Sequence[Annotation]) -> list[Annotation]:
-    """As many of each level as the runner shows; the last place says how many are left out."""
+    """Return as many annotations per level as the runner shows; the last one states how many are left out."""
     kept: list[Annotation] = []
     for level in ("error", "warning", "notice"):
         of_level = [annotation for annotation in annotations if annotation.level == level]
@@ -131,7 +131,7 @@ def most_important(annotations: Sequence[Annotation]) -> list[Annotation]:
 
 
 class WorkflowCommandGuard:
-    """Between ``begin`` and ``end`` the runner takes no printed line for a command."""
+    """Keeps the runner from treating printed lines as commands, between ``begin`` and ``end``."""
 
     def __init__(self) -> None:
         self._token = f"gate-{secrets.token_hex(16)}"
@@ -145,7 +145,7 @@ class WorkflowCommandGuard:
         return f"::{self._token}::"
 
 
-# --- what is worth a remark -----------------------------------------------------------------------
+# --- which cases deserve a remark -----------------------------------------------------------------
 
 _CASES: dict[CaseStatus, tuple[Level, str]] = {
     CaseStatus.BROKEN: ("error", "got worse"),
@@ -154,7 +154,7 @@ _CASES: dict[CaseStatus, tuple[Level, str]] = {
     CaseStatus.SUSPECT: ("warning", "may have got worse"),
     CaseStatus.QUARANTINED: ("notice", "is quarantined"),
 }
-"""The statuses that deserve a remark at their line; a flaky, new or sound case does not."""
+"""The statuses that deserve a remark at the case's line; flaky, new and passing cases do not."""
 _VERDICTS: dict[Verdict, Level] = {
     Verdict.ERROR: "error",
     Verdict.REGRESSED: "error",
@@ -166,9 +166,9 @@ _VERDICTS: dict[Verdict, Level] = {
 
 
 def annotations_of(result: Result) -> tuple[Annotation, ...]:
-    """The remarks that a result deserves, most important first; one that does not fail the gate makes no errors.
+    """Return the remarks on a result, most important first; none is an error if the result does not fail the gate.
 
-    Places in a result are relative to the working directory, which in the action is the repository's root.
+    Places in a result are relative to the working directory, which is the repository's root in the action.
     """
     made: list[Annotation] = []
     for suite in result.suites:

@@ -1,9 +1,9 @@
-"""Seals a repository: what git reads of it is fixed before code that is not trusted runs beside the gate.
+"""Seals a repository: fixes everything that git reads of it before untrusted code runs next to the gate.
 
-A change's `setup` and agent may write what they like to the repository's configuration, its hooks, its index, its refs,
-and to the configuration of the user that they run as. So the gate reads the repository through a git directory of its
-own outside the workspace: refs, index and the few settings that describe the work tree are copied, the objects, whose
-names are the digests of their content, are shared. Remotes and what signs in there are read here, once.
+A change's `setup` and agent may write anything to the repository's configuration, hooks, index and refs, and to the
+configuration of the user that they run as. So the gate reads the repository through its own git directory outside the
+workspace. Refs, index and the few settings that describe the work tree are copied; the objects, which are named by the
+digests of their content, are shared. Remotes and their credentials are read here, once.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _DESCRIBING = re.compile(
     r"core\.(?:filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|safecrlf|sparsecheckout(?:cone)?|longpaths)"
     r"|extensions\.(?:objectformat|partialclone)|remote\..+\.(?:promisor|partialclonefilter)"
 )
-"""Settings of the repository that say what its work tree and its objects are; none can run a program."""
+"""Settings of the repository that describe its work tree and its objects; none can run a program."""
 _WORD = re.compile(r"[\w.:=+-]{0,200}")
 _NETWORK = re.compile(r"http\..*")
-"""Settings by which a server is reached, the header to sign in with among them."""
+"""Settings for reaching a server, including the header to sign in with."""
 _COPIED = ("shallow", "index", "info/exclude", "info/attributes", "info/sparse-checkout")
 
 
 def seal(git: Git, folder: Path) -> Sealed:
-    """The repository as it is now, read from now on through a git directory in ``folder``, which is empty.
+    """Return the repository in its present state, to be read through a git directory in ``folder``, which is empty.
 
     Raises:
-        GitError: git refuses to look, or the repository cannot be read.
+        GitError: git refuses access, or the repository cannot be read.
     """
     path = absolute(git.environment.get("PATH"))
     bare = Sealed(program=program(path), path=path)
@@ -57,7 +57,7 @@ def seal(git: Git, folder: Path) -> Sealed:
 
 
 def _settings(git: Git) -> list[tuple[str, str]]:
-    """Every setting that applies, in order: those of the machine, the user, the repository, the environment."""
+    """Return every setting that applies, in order: those of the machine, the user, the repository, the environment."""
     said = os.fsdecode(git.run("config", "--list", "-z", environment=git.signing))
     settings = []
     for entry in said.split("\0"):
@@ -68,7 +68,7 @@ def _settings(git: Git) -> list[tuple[str, str]]:
 
 
 def _copy(git: Git, folder: Path) -> None:
-    """Refs, index and lists of paths as they are; the objects are the repository's own."""
+    """Copy refs, index and lists of paths unchanged; the objects stay in the repository."""
     for name in ("objects/info", "refs", "info"):
         (folder / name).mkdir(parents=True)
     (folder / "objects/info/alternates").write_bytes(os.fsencode(_path(git, "objects")) + b"\n")
@@ -91,7 +91,7 @@ def _path(git: Git, name: str) -> str:
 
 
 def _refs(git: Git) -> bytes:
-    """All refs but replacements and those that stand for another, as git packs them."""
+    """Return all refs except replacements and symbolic ones, in git's packed format."""
     said = git.run("for-each-ref", "--sort=refname", "--format=%(symref)%09%(objectname) %(refname)")
     packed = []
     for line in said.split(b"\n"):
@@ -110,7 +110,7 @@ def _write_config(folder: Path, settings: Iterable[tuple[str, str]], remotes: Ma
     known = {f"remote.{name}.url": url for name, url in remotes.items()}
     lines = _lines({"core.repositoryformatversion": version, "core.bare": "false", **kept, **known})
     (folder / "config").write_text("".join(lines), encoding="utf-8", errors="surrogateescape")
-    # The only word of the machine's configuration: servers of git on this machine look whose folder it is.
+    # The only machine-wide setting: git's local servers check who owns the folder.
     (folder / "machine").write_text("[safe]\n\tdirectory = *\n", encoding="ascii")
 
 

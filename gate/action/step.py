@@ -1,4 +1,4 @@
-"""One step of a job: what the runner passes to it (inputs, event, workspace, repository), and how it ended."""
+"""One step of a job: its input from the runner (inputs, event, workspace, repository), and its outcome."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from gate.system.clock import now
 from gate.system.git import SEALED, Git, encode_sealed, token_header, with_header
 
 RESULTS = Path(REPORTS)
-"""Folder of reports and records in the workspace; not hidden, because uploads leave hidden files out."""
+"""Folder of reports and records in the workspace; not hidden, because uploads skip hidden files."""
 USUAL = {"baseline.store": "git"}
-"""The default store: a runner's disk is gone after the job."""
+"""The default store: a runner's disk does not outlive the job."""
 Say = Callable[[str], None]
 
 
 class Step(Struct, frozen=True, dict=True):
-    """The runner's inputs to this step. ``github`` and ``say`` are its only outputs."""
+    """The runner's input to this step. Only ``github`` and ``say`` have effects outside of it."""
 
     environment: Mapping[str, str]
     inputs: Mapping[str, Any]
@@ -54,23 +54,23 @@ class Step(Struct, frozen=True, dict=True):
 
     @cached_property
     def source(self) -> ConfigFile:
-        """The configuration as first read: what ``setup`` writes over it later has no effect."""
+        """The configuration as first read: later changes by ``setup`` have no effect."""
         return read_config(self.config_path)
 
     @property
     def git(self) -> Git:
-        """The configuration's repository, which may be checked out below the workspace's top."""
+        """The configuration's repository, which may be checked out in a subfolder of the workspace."""
         folder = self.config_path.parent
         return Git(folder if folder.is_dir() else self.workspace, environment=self.environment)
 
     @property
     def is_anchored(self) -> bool:
-        """True if to compare with the anchor too: on the default branch, and for releases."""
+        """True if the run also compares with the anchor: on the default branch, and for releases."""
         return self.activity.mode in (Mode.RECORD, Mode.RELEASE)
 
     @property
     def release(self) -> str:
-        """The tag to be released; empty for a release candidate, which later releases are not compared with."""
+        """The tag to release; empty for a release candidate, which later releases are not compared with."""
         tag = self.activity.tag or ""
         return "" if is_candidate(tag) else tag
 
@@ -83,7 +83,7 @@ class Step(Struct, frozen=True, dict=True):
 
     @property
     def stamp(self) -> Stamp:
-        """The run that measured, so that a late report does not replace a newer one."""
+        """The stamp of the run that measured, so that a late report does not replace a newer one."""
         run = self.activity.run
         head = self.activity.head or ""
         if run is not None:
@@ -92,25 +92,25 @@ class Step(Struct, frozen=True, dict=True):
 
 
 class StepOutcome(Struct, frozen=True):
-    """The end of the step, before anything is published."""
+    """The outcome of the step, before anything is published."""
 
     exit_code: int
     result: Result | None = None
     error: str = ""
-    """The reason why there is no result, or a problem beside it."""
+    """The reason why there is no result, or a problem in addition to it."""
     warning: str = ""
-    """Something to know about a result that stands."""
+    """A warning about a result that remains valid."""
     pull_request: int | None = None
     note: str = ""
     """The reason why there is nothing to publish, if that is no error."""
     proofs: Proofs | None = None
-    """The proofs for later jobs, of a job that records baselines."""
+    """The proofs for later jobs, if this job records baselines."""
     codes: Mapping[str, int] = {}
-    """The exit code that each suite of the result would have alone, by its id."""
+    """Suite id → the exit code that the suite would have on its own."""
 
 
 def outcome_of(result: Result, config: Config, **parts: Any) -> StepOutcome:
-    """The outcome of a step that has a result; ``parts`` are further fields."""
+    """Return the outcome of a step that has a result; ``parts`` are further fields."""
     settings = settings_of(config, now())
     codes = {suite.suite_id: int(exit_code([suite], settings)) for suite in result.suites}
     return StepOutcome(int(result.exit_code), result, codes=codes, **parts)
@@ -127,9 +127,9 @@ def open_step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step
 
 
 def _environment(environment: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str, str]:
-    """The gate's environment, without the inputs. Git and the stores authenticate with the token.
+    """Return the gate's environment, without the inputs. Git and the stores authenticate with the token.
 
-    So the checkout need not leave a token in its files. It has a variable of its own, which no other process gets.
+    So the checkout need not leave a token in its files. The token has a separate variable, which no other process gets.
     """
     seen = {name: value for name, value in environment.items() if not is_input(name)}
     seen.update(inputs["env"])
@@ -140,7 +140,7 @@ def _environment(environment: Mapping[str, str], inputs: Mapping[str, Any]) -> d
 
 
 def with_sealed_git(step: Step, folder: Path) -> Step:
-    """The step with a sealed copy of its git directory: git reads nothing that ``setup`` or the agent write later."""
+    """Return the step with a sealed copy of its git directory: git ignores later changes by ``setup`` or the agent."""
     token, git = step.inputs["token"], step.git
     if token:
         server = step.environment.get("GITHUB_SERVER_URL", "https://github.com")
@@ -160,19 +160,19 @@ def _payload(environment: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def input_overrides(step: Step, source: ConfigFile) -> dict[str, Any]:
-    """The inputs as keys of the configuration, and the usual store unless it names one."""
+    """Return the inputs as keys of the configuration, with the default store unless the configuration names one."""
     overrides = overrides_of(step.inputs)
     stated = source.load(overrides).file.baseline.model_fields_set
     return overrides if "store" in stated else overrides | USUAL
 
 
 def worse_code(one: int, other: int) -> int:
-    """Return the exit code of the two that takes precedence."""
+    """Return the exit code that takes precedence."""
     return min(one, other, key=lambda code: EXIT_PRECEDENCE.index(ExitCode(code)))
 
 
 def repeat_command(step: Step, overrides: Mapping[str, Any], pull_request: int | None = None) -> str:
-    """The commands that repeat this run on a reviewer's machine: fetch, check out, run."""
+    """Return the commands that repeat this run on a reviewer's machine: fetch, check out, run."""
     words = ["gate", "run"]
     if step.inputs["config"] != INPUTS["config"].default:
         words += ["--config", step.inputs["config"]]
@@ -187,7 +187,7 @@ def repeat_command(step: Step, overrides: Mapping[str, Any], pull_request: int |
 
 
 def _checkout(step: Step, base: str | None, pull_request: int | None) -> str:
-    """Brings the commit, and the one it is measured against, to a reviewer's clone."""
+    """Return the commands that fetch the commit and its base into a reviewer's clone."""
     found, known = step.activity, [base] if base else []
     number = pull_request or (found.pull_request if found.comments else None)
     if number is not None:

@@ -1,4 +1,4 @@
-"""Ways to drive the agent under test, one file each; `base` says what each of them does, turn by turn."""
+"""Ways to drive the agent under test, one file each; `base` defines what each of them does, turn by turn."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ _BUILT_IN = {
     "replay": "gate.agents.replay:ReplayAgent",
 }
 AGENTS = Registry[Any]("kind of agent", "agent_gate.agents", _BUILT_IN, base="gate.agents.base:Agent")
-"""The key under ``agent:`` → its class. One line here and one file there make a new kind."""
+"""The key under ``agent:`` → its class. A new kind takes one line here and one file next to this."""

@@ -1,4 +1,5 @@
-"""Drives an agent that speaks A2A: a message per turn, by JSON-RPC or HTTP+JSON, as the agent's card offers."""
+"""Drives an agent that speaks A2A: one message per turn, by JSON-RPC or HTTP+JSON, whichever the agent's card
+offers."""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ from gate.system.http import Response, check_url
 CARD = "/.well-known/agent-card.json"
 BINDINGS = ("JSONRPC", "HTTP+JSON")
 FIRST_LOOK = 0.1
-"""Seconds before an unfinished task is polled again; each later wait is twice as long."""
+"""Seconds before an unfinished task is polled again; the wait doubles each time."""
 LONGEST_LOOK = 2.0
-HERE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 - names that a card may bear
-"""Hosts by which a card means the machine that it was taken from."""
+HERE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 - names that a card may give
+"""Hosts in a card that mean the machine that the card came from."""
 WORDS = {
     "failed": "the task failed",
     "rejected": "the agent rejected the task",
@@ -39,11 +40,11 @@ WORDS = {
 }
 """States in which a task ends without an answer."""
 LIMITED = -32_603
-"""JSON-RPC's code of an error within the server: the agent's own."""
+"""JSON-RPC's code for an internal error of the server, so the agent's own."""
 
 
 class A2AServer(ByAddress, Server):
-    """The section ``a2a:``; a text alone is the address."""
+    """The section ``a2a:``; a plain string is the address."""
 
     stream: bool | None = None
     """True to stream answers. Default: if the agent's card supports it."""
@@ -79,13 +80,13 @@ class A2AOptions(AgentOptions):
 
 
 class Interface(NamedTuple):
-    """The address and version by which an agent is spoken to."""
+    """The address and the protocol version to reach an agent with."""
 
     url: str
     is_rpc: bool
-    """JSON-RPC, or else HTTP+JSON."""
+    """True for JSON-RPC, False for HTTP+JSON."""
     is_old: bool
-    """Protocol 0.3, or else 1.0."""
+    """True for protocol 0.3, False for 1.0."""
     tenant: str = ""
     streams: bool = False
     """True if the card offers streams."""
@@ -96,13 +97,13 @@ class A2AContext(Struct):
 
     context_id: str = ""
     task_id: str = ""
-    """The task that waits for the next message; empty if none does."""
+    """The task that waits for the next message; empty if there is none."""
     artifacts: frozenset[str] = frozenset()
-    """The task's earlier artifacts."""
+    """Artifacts that the task had before this turn."""
 
 
 class A2AAgent(ServerAgent):
-    """A context per trial, a message per turn; a task that asks for input is continued by the next turn."""
+    """One context per trial, one message per turn; the next turn continues a task that asks for input."""
 
     Options = A2AOptions
     kind = "a2a"
@@ -117,7 +118,7 @@ class A2AAgent(ServerAgent):
         self._conversations: dict[str, A2AContext] = {}
 
     async def open_session(self, request: Request) -> None:
-        async with self._asking:  # one asks for the card, and the others wait for it
+        async with self._asking:  # one trial fetches the card, and the others wait for it
             if self._interface is None:
                 self._interface = await self._find_interface(request)
                 self._headers["A2A-Version"] = "0.3" if self._interface.is_old else "1.0"
@@ -145,11 +146,10 @@ class A2AAgent(ServerAgent):
         return found._replace(url=self._place(found.url), streams=streamed)
 
     def _place(self, told: str) -> str:
-        """Return the address of messages: what goes with them, keys too, is for the configured server and for no
-        other."""
+        """Return the address for messages; messages, and the keys sent with them, only go to the configured server."""
         if self._server.endpoint is not None:
             return urljoin(self._url, self._server.endpoint)
-        try:  # read as it is asked for: what looks like a path may name a host, as in //host/path
+        try:  # parsed as in the request: what looks like a path may name a host, as in //host/path
             there, here = check_url(urljoin(self._url, told)), check_url(self._url)
         except ConfigError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the agent card names {error}") from error
@@ -167,7 +167,7 @@ class A2AAgent(ServerAgent):
             text = "the server named no context with its first answer, so the conversation cannot go on"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.a2a.context: gate names one from the start")
         message_id = f"{request.session_id}-{request.turn}"
-        context = held.context_id if request.turn else ""  # with its first answer the server may name another
+        context = held.context_id if request.turn else ""  # the server's first answer may name another
         exchange = Exchange(message_id, known=held.artifacts, context_id=context)
         response = await self._send(request, exchange, held)
         received = perf_counter()
@@ -201,7 +201,8 @@ class A2AAgent(ServerAgent):
         return await self._call(request, exchange, name, params, f"message:{'stream' if streamed else 'send'}")
 
     async def _wait(self, request: Request, exchange: Exchange) -> None:
-        """Asks for a task until it goes on no more; one that was streamed is not asked for: its stream broke off."""
+        """Poll a task until it is finished. A streamed task is not polled: if it is still open, its stream broke
+        off."""
         assert self._interface is not None
         pause = FIRST_LOOK
         while exchange.state in OPEN:
@@ -217,7 +218,7 @@ class A2AAgent(ServerAgent):
     async def _call(
         self, request: Request, exchange: Exchange, name: str, params: Mapping[str, Any], path: str
     ) -> Response:
-        """Calls one method, and adds what comes of it to the exchange."""
+        """Call one method and add the results to the exchange."""
         assert self._interface is not None
         url, is_rpc, tenant = self._interface.url, self._interface.is_rpc, self._interface.tenant
         if is_rpc:
@@ -254,10 +255,10 @@ class A2AAgent(ServerAgent):
 
 
 def interface_of(card: Any) -> Interface:
-    """The interface of an agent card that is spoken here: the first of protocol 1, else the first of 0.3.
+    """Return the first interface of an agent card that is supported: of protocol 1 if possible, else of 0.3.
 
     Raises:
-        FormatError: it is no card, or names no such interface.
+        FormatError: not a card, or it names no such interface.
     """
     if not isinstance(card, Mapping):
         raise FormatError("it is not an object")
@@ -276,18 +277,17 @@ def interface_of(card: Any) -> Interface:
     if not found:
         told = [str(one.get("protocolBinding") or one.get("transport") or "").upper() for one in listed]
         offered = (
-            f"it offers {shorten(', '.join(dict.fromkeys(told)), 100)} alone" if any(told) else "it names no interface"
+            f"it offers only {shorten(', '.join(dict.fromkeys(told)), 100)}" if any(told) else "it names no interface"
         )
-        spoken = "what is spoken here is JSONRPC and HTTP+JSON (1.0), or JSONRPC (0.3)"
-        raise FormatError(f"{offered}; {spoken}: have the server offer one of these, too")
+        spoken = "the gate speaks JSONRPC and HTTP+JSON (1.0), or JSONRPC (0.3)"
+        raise FormatError(f"{offered}; {spoken}: make the server offer one of these, too")
     able = card.get("capabilities")
     streams = isinstance(able, Mapping) and able.get("streaming") is True
     return min(found, key=lambda one: one.is_old)._replace(streams=streams)
 
 
 def results_of(response: Response, *, is_rpc: bool, asked: str) -> list[Any]:
-    """Return the results in a response: one, or those of its events. Raises FormatError, or AgentFailure for an
-    error."""
+    """Return the results in a response: one, or one per event. Raises FormatError, or AgentFailure for an error."""
     if media_type(response) == "text/event-stream":
         events = list(streams.events_of(response.body.decode("utf-8", "replace")))
         streams.refuse_broken(events)
@@ -309,7 +309,7 @@ def _result_of(body: Any, asked: str) -> Any:
 
 
 def _refuse_stated(body: Any) -> Any:
-    """The body; AgentFailure for an error that it states."""
+    """Return the body; raises AgentFailure if it states an error."""
     error = body.get("error") if isinstance(body, Mapping) else None
     if not error:
         return body
@@ -323,7 +323,7 @@ def _refuse_stated(body: Any) -> Any:
 
 
 def _refuse_unanswered(exchange: Exchange) -> None:
-    """Raises AgentFailure for a task that ended without an answer, or in a state that is unknown."""
+    """Raise AgentFailure if a task ended without an answer, or in an unknown state."""
     if exchange.state in ANSWERED or (exchange.reply is not None and not exchange.state):
         return
     said = text_of_parts((exchange.status or {}).get("parts"), between=" ")

@@ -1,4 +1,4 @@
-"""Drives an agent that ``adk api_server`` serves: a session per trial, then one run per turn."""
+"""Drives an agent that ``adk api_server`` serves: one session per trial, one run per turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives an agent that serves AG-UI: one POST a turn, answered by a stream of events."""
+"""Drives an agent that serves AG-UI: one POST per turn, answered by a stream of events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gate.model import ErrorKind, Invocation
 
 
 class AguiServer(ByAddress, Server):
-    """The section ``agui:``; a text alone is the address."""
+    """The section ``agui:``; a plain string is the address."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
     """The front end's tools, each with ``name``, ``description`` and ``parameters``. The agent may call them;
@@ -30,7 +30,7 @@ class AguiOptions(AgentOptions):
 
 
 class AguiAgent(ServerAgent):
-    """A thread per trial, a run per turn; the events say what was called, and what came of it."""
+    """One thread per trial, one run per turn; the events report the calls and their results."""
 
     Options = AguiOptions
     kind = "agui"

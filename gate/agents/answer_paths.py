@@ -1,4 +1,4 @@
-"""Paths to the parts of an answer that a configuration gives, and errors that name what is there instead."""
+"""Paths to the parts of an answer, as the configuration gives them; errors name what is there instead."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = ("output", "messages", "usage", "cost_usd", "model", "system_fingerprint
 
 
 def calls_at(value: Any) -> Any:
-    """The places of calls, of which a text alone is the path of their list."""
+    """Return the paths of calls; a string is the path of their list."""
     return {"path": value} if isinstance(value, str) else value
 
 
@@ -82,7 +82,7 @@ def _if_there(value: Any, path: str) -> Any:
 
 
 class EventPaths(BaseModel):
-    """Paths to the parts in the events of a stream; an event without one is passed over."""
+    """Paths to the parts in the events of a stream; events without such a part are skipped."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -99,7 +99,7 @@ class EventPaths(BaseModel):
     none; the body then needs a length or chunked encoding."""
 
     def read(self, stream: Stream) -> dict[str, Any]:
-        """The answer that the events add up to. Raises AgentFailure."""
+        """Return the answer that the events make up. Raises AgentFailure."""
         if self.done is None and not stream.whole:
             text = "nothing says that the stream is over (events.done names what does)"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: {streams.ENDLESS}")
@@ -167,11 +167,11 @@ class StatePaths(BaseModel):
 
     @property
     def names_parts(self) -> bool:
-        """True if it says where the text is; else one of the usual forms."""
+        """True if the path of the text is given; otherwise the answer has one of the usual forms."""
         return self.output is not None or self.messages is not None
 
     def read(self, body: Any) -> dict[str, Any]:
-        """The parts that are named: null is no part, and a missing name is an error unless marked with ``?``."""
+        """Return the named parts: null counts as absent, and a missing name is an error unless marked with ``?``."""
         named = {name: getattr(self, name) for name in PARTS}
         parts = {name: part_at(body, path, name) for name, path in named.items() if path is not None}
         if self.tool_calls is not None:
@@ -194,7 +194,7 @@ class ResponsePaths(ResultPaths):
 
 
 def part_at(body: Any, path: str, name: str) -> Any:
-    """The value at a path; None where it is marked with ``?`` and only its last step is missing."""
+    """Return the value at a path; None if the path is marked with ``?`` and only its last step is missing."""
     plain = path.removesuffix("?")
     try:
         return find(body, plain)
@@ -208,7 +208,7 @@ def part_at(body: Any, path: str, name: str) -> Any:
 
 
 def _may_be_absent(body: Any, path: str) -> bool:
-    """True if all but the last step of a path is there: then the part is absent, else the path is wrong."""
+    """True if all but the last step of a path exists: then the part is absent, otherwise the path is wrong."""
     try:
         find(body, parent_of(path))
     except LookupError:

@@ -1,4 +1,4 @@
-"""The interface of an agent: a request in, an invocation or a failure out. Each kind is one file beside this."""
+"""The interface of an agent: a request in, an invocation or a failure out. Each kind is one file in this folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE_CHARS = 5_000
 LEAST_PATTERN = 4
-"""Letters that a text under ``agent.transient`` holds at least."""
+"""The fewest characters of a pattern under ``agent.transient``, not counting ``*``."""
 HINT_SECRET = "give the step a variable of its own by `env:`"  # noqa: S105  (words, no secret)
 
 _ENCODED_TWICE = re.compile(r'"\s*\{\s*\\".*\}\s*"$', re.DOTALL)
@@ -63,7 +63,7 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), WORDS_SCHEMA]
 
 
 def _names_or_values(value: Any) -> Any:
-    """Names to hand on, or a mapping of names to values; without one, a name is handed on."""
+    """Return names of variables to pass on, or a mapping of names to values; a name without a value is passed on."""
     if isinstance(value, Mapping):
         for name, given in value.items():
             if isinstance(given, bool) or not (given is None or isinstance(given, str | int | float)):
@@ -89,11 +89,11 @@ Env = Annotated[
     PlainSerializer(lambda env: dict(env) if any(v is not None for v in env.values()) else list(env)),
     WithJsonSchema({"anyOf": [*_NAMES_SCHEMA, _ENV_SCHEMA]}),
 ]
-"""Name or pattern → its value; None: that of the gate's own environment."""
+"""Name or pattern → its value; None takes the value from the gate's own environment."""
 
 
 class VersionSource(BaseModel):
-    """The source of the agent's version; a text alone is the version."""
+    """The source of the agent's version; a plain string is the version."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -123,7 +123,7 @@ class VersionSource(BaseModel):
 
 
 class ByAddress(BaseModel):
-    """A section with an address; a text alone is the address."""
+    """A section with an address; a plain string is the address."""
 
     @model_validator(mode="before")
     @classmethod
@@ -206,64 +206,65 @@ class AgentOptions(BaseModel):
 
     @property
     def tells_tools(self) -> bool:
-        """True if the answers can tell of tool calls."""
+        """True if the answers can report tool calls."""
         return True
 
     @property
     def entry(self) -> tuple[str, ...]:
-        """Names, relative to the configuration's folder, of the files that the gate may start: those that exist are
-        part of the agent, whatever ``sources`` say."""
+        """Files, relative to the configuration's folder, that the gate may start; those that exist are part of the
+        agent, whatever ``sources`` says."""
         return ()
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Names, as those of `entry`, of what is outside the configuration's folder (``../src``) and belongs to it."""
+        """Names, like those of `entry`, of the agent's files outside the configuration's folder (``../src``)."""
         return ()
 
     @property
     def is_local(self) -> bool:
-        """True if the gate starts the agent from the files that are here: then another commit's can be started, too."""
+        """True if the gate starts the agent from local files, so that it can also start another commit's."""
         return False
 
 
 class Clock(Struct):
-    """The time limit of a turn, which stands still while the request waits for a process or a connection."""
+    """The time limit of a turn; it pauses while the request waits for a process or a connection."""
 
     seconds: float | None = None
     limit: asyncio.Timeout | None = None
 
     def stop(self) -> None:
-        """Suspends the limit: what follows is not the agent's time."""
+        """Suspend the limit: the time that follows is not the agent's."""
         if self.limit is not None and not self.limit.expired():
             self.limit.reschedule(None)
 
     def start(self) -> None:
-        """Starts the limit anew: the request goes out now."""
+        """Restart the limit: the request goes out now."""
         if self.limit is not None and self.seconds is not None and not self.limit.expired():
             self.limit.reschedule(asyncio.get_running_loop().time() + self.seconds)
 
 
 class Log(Struct):
-    """The agent's output beside its answers in one trial; the end of it, bounded, with its secrets."""
+    """The agent's output besides its answers in one trial: only the end, of limited length, with secrets not yet
+    masked."""
 
     text: str = ""
 
     def add(self, text: str) -> None:
-        """Appends what was written, on a line of its own."""
+        """Append text as separate lines."""
         text = text.strip("\n")
         if text.strip():
             self.text = tail(f"{self.text}\n{text}" if self.text else text, RAW_LOG_CHARS)
 
 
 class Request(Struct, frozen=True):
-    """One turn, as it is put to the agent."""
+    """One turn, as the agent gets it."""
 
     case_id: str
     trial: int
     session_id: str
-    """The id of all turns of a trial; no other trial or attempt has it."""
+    """The id shared by all turns of a trial; no other trial or attempt has it."""
     turn: int
-    """From 0."""
+    """The turn's number, from 0."""
     user: str
     messages: tuple[Mapping[str, Any], ...]
     """OpenAI messages: the conversation so far, ending with this turn's user message."""
@@ -276,12 +277,12 @@ class Request(Struct, frozen=True):
     traceparent: str = ""
     """The turn's trace as a W3C Trace Context; empty if traces are not received."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables for a process that is started for this turn alone."""
+    """Variables for a process that is started for this turn only."""
     log: Log = field(default_factory=Log)
     """Shared by the turns of a trial."""
 
     def payload(self) -> dict[str, Any]:
-        """The JSON object that agents are asked with."""
+        """Return the JSON object that is sent to agents."""
         return {
             "v": 1,
             "case_id": self.case_id,
@@ -296,31 +297,31 @@ class Request(Struct, frozen=True):
 
 
 LATER = frozenset({408, 425, 429, 503, 529})
-"""Statuses by which a server says that it, or who it depends on, takes no request now. Its other 5xx are its own."""
+"""Statuses by which a server says that it, or a service that it depends on, takes no requests now. Other 5xx are
+failures of its own."""
 _LIMITED = re.compile(
     r"rate.?limit|too many requests|overloaded(?! (?:func|meth|oper))"
     r"|resource.?exhausted|service.?unavailable|throttl(?:ed|ing)"
     r"|insufficient.quota|quota.{0,20}exceeded|exceeded.{0,30}quota|\b(?:http|status|code)\W{0,4}(?:429|503|529)\b",
     re.IGNORECASE,
 )
-"""A provider's refusal, as agents pass it on in the text of an error."""
+"""Signs of a provider's refusal in an error text that an agent passes on."""
 
 
 def kind_of_status(status: int) -> ErrorKind:
-    """Return the kind of failure that an HTTP status other than 2xx means: somebody is busy, the server's, or a wrong
-    answer."""
+    """Return the kind of failure that an HTTP status other than 2xx means: busy, a server error, or a wrong answer."""
     if status in LATER:
         return ErrorKind.UNREACHABLE
     return ErrorKind.CRASH if status >= 500 else ErrorKind.PROTOCOL
 
 
 def is_limit(text: str) -> bool:
-    """True if an error's text carries a provider's signature."""
+    """True if an error text has a sign of a provider's refusal."""
     return _LIMITED.search(text) is not None
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """True if the parts of a pattern (``*`` stands for anything) occur in order; a regular expression could hang."""
+    """True if the parts of a pattern (``*`` matches anything) occur in order; a regular expression could hang."""
     at = 0
     for part in pattern.lower().split("*"):
         found = text.find(part, at)
@@ -330,10 +331,10 @@ def _matches(pattern: str, text: str) -> bool:
     return True
 
 
-class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an error of the run
-    """One request that brought no answer. A value to the trial, never to the run.
+class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an error of the run
+    """A request that brought no answer. It is a result of the trial and never ends the run.
 
-    A crash whose text carries a provider's signature is that provider's limit, regardless of the kind of agent.
+    A crash whose text has a sign of a provider's refusal counts as the provider's limit, for every kind of agent.
     """
 
     def __init__(
@@ -346,17 +347,17 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         collateral: bool = False,
         said: str | None = None,
     ) -> None:
-        """``said``: the part of the message in which a signature counts, if not all of it."""
+        """``said``: the part of the message to search for such signs, if not all of it."""
         super().__init__(message)
         self.message = shorten(message, MAX_MESSAGE_CHARS)
         self.said = self.message if said is None else said
         self.kind = ErrorKind.LIMIT if kind is ErrorKind.CRASH and is_limit(self.said) else kind
         self.transient = self.kind is ErrorKind.LIMIT or (transient and self.end is End.UNMEASURED)
-        """True if another attempt may well succeed. A failure of the agent itself is never tried away."""
+        """True if another attempt may succeed. A failure of the agent itself is never retried."""
         self.retry_after = retry_after
-        """Seconds that the agent asked us to wait."""
+        """Seconds that the agent asked the gate to wait."""
         self.collateral = collateral
-        """Another trial's failure took this one along; the attempt does not count."""
+        """True if another trial's failure caused this one; the attempt does not count."""
 
     @property
     def end(self) -> End:
@@ -374,62 +375,64 @@ class Agent(ABC):
 
     Options: ClassVar[type[AgentOptions]]
     hidden: frozenset[str] = frozenset()
-    """Variables that are set here and that it does not see."""
+    """Variables of the gate's environment that the agent does not see."""
     named: tuple[str, ...] = ()
     """The variables that ``agent.env`` names."""
     known: frozenset[str] | None = None
-    """Variables that are set, here or for it; None for an agent that is handed none."""
+    """Variables that the gate's environment or ``agent.env`` sets; None for an agent that is given none."""
     starts_clock: ClassVar[bool] = False
-    """True if the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
+    """True if the agent starts the clock of a turn itself when the request goes out; otherwise it runs from the
+    beginning."""
     takes_attached: ClassVar[bool] = False
-    """True if it hands on what the user sends beside the text; else cases with such parts are refused."""
+    """True if the agent passes on what the user sends in addition to text; otherwise cases with such parts are
+    refused."""
     reports_calls: bool = False
-    """True if every answer reports the tool calls of its turn, also if it made none."""
+    """True if every answer reports the tool calls of its turn, even if there were none."""
     version: tuple[str, str] | None = None
-    """The header of its answers that tells its version, in lower case, and what it told as the run began; None where
-    nothing is told so."""
+    """The answer header that gives the agent's version, in lower case, and its value at the start of the run; None if
+    there is no such header."""
     user: OwnUser | None = None
-    """The user that its processes run as, if not the gate's. Set before the agent is entered."""
+    """The user that the agent's processes run as, if not the gate's. Set before the agent is entered."""
     world: World | None = None
-    """The proxy that records and replays the outside world: a process is told an address of its own there, once, and
-    holds one session at a time. Set before the agent is entered."""
+    """The proxy that records and replays the outside world. Each process gets its own address there, once, and holds
+    one session at a time. Set before the agent is entered."""
 
     @classmethod
     @abstractmethod
     def make(
         cls, options: Any, *, root: Path, environment: Mapping[str, str], recorded: Sequence[RecordedTrial]
     ) -> Agent:
-        """Builds the agent without starting it; ConfigError if the options cannot work."""
+        """Build the agent without starting it; raises ConfigError if the options cannot work."""
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:  # noqa: B027 - most kinds start nothing
-        """Ends everything that the agent started."""
+        """End everything that the agent started."""
 
     @abstractmethod
     async def answer(self, request: Request) -> Invocation:
-        """Puts one turn to the agent. Raises AgentFailure; leaves nothing running when cancelled."""
+        """Send one turn to the agent. Raises AgentFailure; leaves nothing running when cancelled."""
 
     async def open_session(self, request: Request) -> None:  # noqa: B027 - most kinds need none
-        """Called before the first turn of a trial."""
+        """Prepare a session; called before the first turn of a trial."""
 
     def process_of(self, session_id: str) -> str:  # noqa: ARG002 - most kinds have none
-        """The name of the process that holds an open session, if the gate started it and it holds others before or
-        after; else empty."""
+        """Return the name of the process that holds an open session, if the gate started it and it serves several
+        sessions in turn; else an empty string."""
         return ""
 
     async def close_session(self, session_id: str) -> None:  # noqa: B027 - most kinds need none
-        """Called after the last turn of a trial, however it ended."""
+        """End a session; called after the last turn of a trial, however it ended."""
 
 
 def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
     """Return the agent's answer, in the forms of docs/reference/agents.md.
 
-    ``mapping``: the key of the configuration that says where its parts are, for the hint of an error.
+    ``mapping``: the configuration key that gives the paths of its parts, for the hint of an error.
 
     Raises:
-        AgentFailure: the answer is unreadable or states an error.
+        AgentFailure: the answer is unreadable or reports an error.
     """
     refuse_error({"error": streams.error_in(answer)} if isinstance(answer, Stream) else answer)
     try:
@@ -446,7 +449,7 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
 
 
 def refuse_error(answer: Any) -> None:
-    """An object that states an ``error`` is not an answer of the agent, regardless of its other keys."""
+    """Raise AgentFailure for an object that states an ``error``, regardless of its other keys."""
     error = answer.get("error") if isinstance(answer, OBJECT) else None
     if error:
         said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=repr)
@@ -455,15 +458,15 @@ def refuse_error(answer: Any) -> None:
 
 
 def refuse_truncated(text: str) -> None:
-    """Raises AgentFailure for a text that begins like an object or messages but is not one."""
+    """Raise AgentFailure for text that begins like an object or messages but is not complete."""
     if _BEGINS_LIKE_JSON.match(text.strip()):
         _parse(text.strip())
 
 
 def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
-    """The bytes of an answer as a JSON value, or as plain text if they do not begin like an object or messages.
+    """Return the bytes of an answer as a JSON value, or as text if they do not begin like an object or messages.
 
-    What is a stream by its form is one, unless it ``must_be_json``.
+    Bytes in the form of a stream become a `Stream`, unless the answer ``must_be_json``.
     """
     try:
         text = output.decode("utf-8-sig").strip()
@@ -498,20 +501,21 @@ class Stream(str):
     """An answer that came piece by piece: server-sent events, or lines of JSON."""
 
     whole: bool = True
-    """True if what carried it said where it ends; else only its own last event can."""
+    """True if the transport marked its end; otherwise only a final event of its own can."""
 
 
 def refuse_stream(what: str) -> NoReturn:
-    """Raises AgentFailure, where pieces were not asked for: read as text they would hide every call."""
+    """Raise AgentFailure for an unrequested stream: read as text, it would hide every call."""
     raise AgentFailure(
         ErrorKind.PROTOCOL, f"the answer is {what}, which is not read: answer with one JSON object, without streaming"
     )
 
 
 def refuse_disguised(text: str) -> None:
-    """Raises AgentFailure for text with an answer object on a line of its own, or at its end: nobody saw its calls.
+    """Raise AgentFailure for text with an answer object on a separate line or at its end: its calls would be
+    overlooked.
 
-    A program that prints a banner or a log line beside its answer is the usual cause.
+    The usual cause is a program that prints a banner or a log line along with its answer.
     """
     lines = text.splitlines()
     starts = [number for number, line in enumerate(lines) if line.lstrip().startswith("{")]
@@ -564,8 +568,8 @@ def _parse(text: str) -> Any:
 def allowed_environment(
     environment: Mapping[str, str], env: Mapping[str, str | None] | Sequence[str]
 ) -> dict[str, str]:
-    """Return the environment of a child process: the variables that ``env`` names, never the action's own, and values
-    it gives.
+    """Return the environment of a child process: the variables that ``env`` names, never the action's own, and the
+    values that it gives.
 
     Raises:
         ConfigError: a value refers to a variable that is not set (``${NAME}``).
@@ -578,7 +582,7 @@ def allowed_environment(
 
 
 def hidden_names(environment: Mapping[str, str], env: Mapping[str, str | None]) -> frozenset[str]:
-    """Variables that are set here and that a child process does not see, but may be allowed to."""
+    """Return variables of this environment that a child process does not see, but could be allowed to."""
     seen = handed_on(environment, (*ALWAYS_ALLOWED, *env))
     return frozenset(name for name in environment if name not in seen and not is_withheld(name))
 
@@ -592,9 +596,9 @@ _KEY = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|KEY|TOKEN|SECRET)\b")
 def naming_hidden(
     message: str, hidden: frozenset[str], known: frozenset[str] | None = None, named: tuple[str, ...] = ()
 ) -> str:
-    """An error's text, with the line to add if it names a variable that is set here and was not handed on.
+    """Return an error text, with the line to add if it names a variable that is set here and was not passed on.
 
-    Likewise for a key that is not set at all; ``known`` are the variables that are set, None if nothing is handed on;
+    Likewise for a key that is not set at all; ``known`` are the variables that are set, None if nothing is passed on;
     ``named`` are those of ``agent.env``.
     """
     name = next((name for name in _VARIABLE.findall(message) if name in hidden), None)
@@ -609,7 +613,7 @@ def naming_hidden(
 
 
 def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
-    """Replaces ``${NAME}`` from the environment; ConfigError names what is missing or empty."""
+    """Replace ``${NAME}`` with its value in the environment; ConfigError names a missing or empty one."""
 
     def value(match: re.Match[str]) -> str:
         if is_withheld(match[1]):
@@ -624,13 +628,13 @@ def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
 
 
 def agent_class(kind: str) -> type[Agent]:
-    """The class behind a kind; ConfigError names the nearest known one."""
+    """Return the class of a kind; ConfigError names the nearest known one."""
     loaded: type[Agent] = AGENTS.load(kind, where="agent")
     return loaded
 
 
 def parse_options(agent: Mapping[str, Any], *, where: str = "agent") -> tuple[str, AgentOptions]:
-    """Reads the ``agent:`` mapping, in which exactly one key names the kind."""
+    """Parse the ``agent:`` mapping, in which exactly one key names the kind."""
     kind = _kind_in(agent, where)
     options = agent_class(kind).Options
     try:
@@ -640,7 +644,7 @@ def parse_options(agent: Mapping[str, Any], *, where: str = "agent") -> tuple[st
 
 
 def _kind_in(agent: Mapping[str, Any], where: str) -> str:
-    """The built-in kind that is named; if none is, one that an installed package offers."""
+    """Return the built-in kind that is named; if none is, one that an installed package offers."""
     unknown = [str(key) for key in agent if key not in AGENTS and key not in AgentOptions.model_fields]
     kinds = [key for key in agent if key in AGENTS] or [key for key in unknown if AGENTS.is_known(key)]
     if len(kinds) == 1:
@@ -668,7 +672,7 @@ def create(
     environment: Mapping[str, str],
     recorded: Sequence[RecordedTrial] = (),
 ) -> Agent:
-    """The agent of a configuration, not yet started. ``root`` is what relative paths and imports start from."""
+    """Return the agent of a configuration, not yet started. Relative paths and imports start from ``root``."""
     agent = agent_class(kind).make(options, root=root, environment=environment, recorded=recorded)
     agent.reports_calls = agent.reports_calls or options.reports_calls
     if options.is_local:

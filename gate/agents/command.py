@@ -1,4 +1,4 @@
-"""Drives a program: one JSON object on its standard input, one answer on its standard output, once or line by line."""
+"""Drives a program: one JSON object on standard input, one answer on standard output, once or line by line."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from gate.security.limits import MAX_ANSWER_BYTES
 from gate.system.processes import Collector
 
 _SHELL = re.compile(r"\d?>{1,2}(?:&\d|[^>]*)|<{1,3}[^>]*|\|{1,2}|&{1,2}|\S*;")
-"""Words that mean something to a shell alone."""
+"""Words that have a meaning only in a shell."""
 
 
 _CALLS_SHELL = re.compile(r"\s*(?:/\S*/)?(?:sh|ash|bash|dash|ksh|zsh)\s+(?:-\S+\s+)*-[a-z]*c\s")
-"""A command line that calls a shell by itself: what means something to a shell may stand in it."""
+"""A command line that calls a shell itself, so it may contain such words."""
 
 
 class CommandOptions(AgentOptions):
@@ -80,7 +80,8 @@ class CommandOptions(AgentOptions):
 
 
 class CommandAgent(Agent):
-    """Runs a process per turn; or, if persistent, gives each session a process and reuses it for the next session."""
+    """Runs a process per turn; if persistent, gives each session a process, which serves the next session
+    afterwards."""
 
     Options = CommandOptions
 
@@ -139,7 +140,7 @@ class CommandAgent(Agent):
         try:
             await asyncio.wait((ended, flooded), return_when=asyncio.FIRST_COMPLETED)
             duration = perf_counter() - start
-            request.clock.stop()  # it has answered; a child that it left may hold its output open
+            request.clock.stop()  # it has answered; a child process may still hold its output open
             if ended.done():
                 await child.settle()
                 with suppress(TimeoutError):
@@ -180,7 +181,7 @@ class CommandAgent(Agent):
 
 
 def _question(request: Request) -> IO[bytes]:
-    """A file with the request, to be the program's standard input."""
+    """Return a file with the request, for the program's standard input."""
     try:
         question = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
         question.write(json.dumps(request.payload()).encode() + b"\n")
@@ -192,7 +193,7 @@ def _question(request: Request) -> IO[bytes]:
 
 async def _ask(line: ProgramLine, request: dict[str, Any]) -> Any:
     """Return the answer of a persistent process. Raises AgentFailure."""
-    asked = token_hex(8)  # what a process prints before it is asked cannot be taken for an answer
+    asked = token_hex(8)  # so that earlier output cannot pass for an answer
     line.send({**request, "id": asked})
     read = await line.next(called="command")
     answer = decode_answer(read)

@@ -1,6 +1,6 @@
 """Recognises the product behind an unreadable answer or a refusal, and says what to write instead.
 
-Each line was tried against the released framework: tests/connectors/test_hints.py.
+Each entry was tried against the released framework: tests/connectors/test_hints.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from gate.formats.messages import OBJECT
 
 LOOKED_AT = 20_000
-"""Characters of a refusal."""
+"""Characters of a refusal to look at."""
 FRAMEWORKS: tuple[tuple[frozenset[str], str, str, str], ...] = tuple(
     (frozenset(keys.split()), name, returned, mapped or returned)
     for keys, name, returned, mapped in (
@@ -51,9 +51,10 @@ FRAMEWORKS: tuple[tuple[frozenset[str], str, str, str], ...] = tuple(
         ("stop_reason message metrics", "Strands", "return str(result), and set agent.traces: true for its calls", ""),
     )
 )
-"""The keys of an answer, whose they are, what to return, and what to write instead where KEY maps the answer."""
+"""The keys of an answer, the product they belong to, what to return, and what to write instead; KEY is the key that
+maps the answer."""
 LANGCHAIN = {"content", "additional_kwargs", "response_metadata"}
-"""Keys that a message of LangChain has."""
+"""Keys of a LangChain message."""
 REFUSALS = (
     (re.compile(r'"(threadId|runId)"'), "agui", "AG-UI"),
     (re.compile(r'"(appName|app_name|newMessage|new_message|userId)"'), "adk", "an ADK server"),
@@ -73,14 +74,14 @@ EXPECTED = {
 }
 """The address that each kind of agent needs."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}\Z")
-"""A name that is a path as it stands."""
+"""A name that is itself a path."""
 MOST_TEXTS = 3
-"""Names that a line offers."""
+"""The most names that a hint offers."""
 _NOWHERE = re.compile(
     r'(?i)(?:|not found|method not allowed|\{"detail": ?"(?:not found|method not allowed)"\}|<(?:!doc|html).*)',
     re.DOTALL,
 )
-"""The answers of a server to a path that it does not have; anything else says itself what was wrong."""
+"""Answers of a server to an unknown path; any other answer states the problem itself."""
 
 
 UNCONNECTED = (
@@ -89,11 +90,11 @@ UNCONNECTED = (
     (re.compile(r"^through the proxy"), "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say which is taken"),
     (re.compile(r"^the connection closed|^the server closed"), "the server's own log says why"),
 )
-"""Errors of a connection, each with its remedy."""
+"""Connection errors, each with its remedy."""
 
 
 def unconnected(message: str, kind: str, *, reached: bool) -> str:
-    """Return the remedy for a connection that could not be made, or broke; empty if none is known."""
+    """Return the remedy for a connection that failed or broke; empty if none is known."""
     found = next((remedy for pattern, remedy in UNCONNECTED if pattern.search(message)), "")
     if not found and not reached:
         found = f"is the server started, and is agent.{kind}.url right?"
@@ -101,10 +102,10 @@ def unconnected(message: str, kind: str, *, reached: bool) -> str:
 
 
 def looks_like(answer: Any, mapping: str = "") -> str:
-    """Return the framework that answers in this form, and what reads it; empty if none is known.
+    """Return a hint on the framework that answers in this form, and how to read it; empty if none is known.
 
-    ``mapping``: the key of the configuration that says where the parts of the agent's answer are, as
-    ``http.response``; empty for an agent that has none, such as a function.
+    ``mapping``: the configuration key that gives the paths of the answer's parts, such as ``http.response``; empty for
+    an agent without one, such as a function.
     """
     if isinstance(answer, list):
         if _is_streamed(answer):
@@ -119,7 +120,7 @@ def looks_like(answer: Any, mapping: str = "") -> str:
 
 
 def says_elsewhere(answer: Any, mapping: str = "") -> str:
-    """`looks_like`, or else where the answer has a text that nothing reads; empty if there is none."""
+    """Return `looks_like`, or else where the answer has a text that nothing reads; empty if there is none."""
     known = looks_like(answer, mapping)
     if known or not isinstance(answer, OBJECT) or {"output", "messages"} & answer.keys():
         return known
@@ -132,7 +133,7 @@ def says_elsewhere(answer: Any, mapping: str = "") -> str:
 
 
 def _state_of_a_graph(answer: Mapping[str, Any], mapping: str) -> str:
-    """Return that these are messages of LangChain under another name, or within what one node of a graph gave."""
+    """Return a hint if LangChain messages are under another name, or in the output of one node; empty otherwise."""
     for name, value in answer.items():
         if _are_langchains(value):
             remedy = f'return {{"messages": state["{name}"]}}'
@@ -145,7 +146,7 @@ def _state_of_a_graph(answer: Mapping[str, Any], mapping: str) -> str:
 
 
 def _is_streamed(answer: list[Any]) -> bool:
-    """The states that a graph went through, or pairs of a message and where it came from."""
+    """True for the states that a graph went through, or for pairs of a message and its origin."""
     first = answer[0] if answer else None
     return _are_langchains(first) or (isinstance(first, OBJECT) and _are_langchains(first.get("messages")))
 
@@ -155,7 +156,7 @@ def _are_langchains(value: Any) -> bool:
 
 
 def refused_by(status: int, body: bytes, kind: str) -> str:
-    """Return the hint that a refusal gives on the kind of agent; empty if it gives none."""
+    """Return a hint on the kind of agent from a server's refusal; empty if there is none."""
     said = body[:LOOKED_AT].decode("utf-8", "replace")
     if status in (404, 405) and _NOWHERE.fullmatch(said.strip()):
         return f"; {EXPECTED[kind]}" if kind in EXPECTED else ""

@@ -1,4 +1,5 @@
-"""Drives an agent behind HTTP: a request made from a template, an answer found by paths, statuses read as failures."""
+"""Drives an agent behind HTTP: fills in a template, finds the answer by paths, and treats error statuses as
+failures."""
 
 from __future__ import annotations
 
@@ -48,13 +49,13 @@ if TYPE_CHECKING:
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
 MAX_SESSION_CHARS = 1_000
-"""Most characters of the id that a server gives a session."""
+"""The most characters of a session id that a server gives."""
 MOST_SHOWN = 100
-"""Characters of an address that are shown."""
+"""Characters of an address to show."""
 CLOSING_SECONDS = 10.0
 """Seconds for the request that ends a session."""
 RESERVED_FILES = 64
-"""File descriptors that are left to everything but connections."""
+"""File descriptors to keep free for everything except connections."""
 WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 
@@ -83,23 +84,23 @@ class Server(BaseModel):
 
 
 def server_of(options: AgentOptions, kind: str) -> Server | None:
-    """The server that an agent is behind; None for a kind that has none, or is started here."""
+    """Return the server of an agent; None for a kind that has none, or that the gate starts."""
     found = getattr(options, kind, None)
     return found if isinstance(found, Server) and found.url else None
 
 
 def shown_address(url: str) -> str:
-    """An address for people, on one line: without a user, a query or a fragment, which may hold secrets."""
+    """Return an address for display, on one line: without user, query or fragment, which may hold secrets."""
     scheme, slashes, rest = re.split(r"[?#]", url, maxsplit=1)[0].rpartition("://")
     authority, slash, path = rest.partition("/")
     return one_line(f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}", MOST_SHOWN)
 
 
 class ServerAgent(Agent):
-    """An agent behind a server, asked through one client, whose statuses are read as failures."""
+    """An agent behind a server, reached through one client; error statuses become failures."""
 
     kind: ClassVar[str]
-    """The key under ``agent`` that holds its section."""
+    """The key under ``agent`` of its section."""
     starts_clock = True
 
     def __init__(self, server: Server, environment: Mapping[str, str]) -> None:
@@ -142,10 +143,11 @@ class ServerAgent(Agent):
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """A response of status 2xx. Raises AgentFailure. Waiting for a connection is not the request's time.
+        """Return a response of status 2xx. Raises AgentFailure. Waiting for a connection is not counted as the
+        request's time.
 
-        ``headers`` come on top of those of every request. The cookies that a server set in a session go with its later
-        requests, and with those of no other.
+        ``headers`` are added to those of every request. Cookies that a server set in a session are sent only in that
+        session.
         """
         url = url or (self._url.rstrip("/") + path if path else self._url)
         data = b"" if body is None else json.dumps(body).encode()
@@ -174,7 +176,7 @@ class ServerAgent(Agent):
         return response
 
     def _check_version(self, response: Response) -> None:
-        """Raises MeasureError for an answer of another version: of what it says, nothing is recorded."""
+        """Raise MeasureError if the answer comes from another version; nothing of that answer is recorded."""
         if self.version is None:
             return
         header, told = self.version
@@ -188,7 +190,7 @@ class ServerAgent(Agent):
         self._cookies.pop(session_id, None)
 
     async def _ask_for_json(self, request: Request, body: Any, path: str) -> tuple[Any, float]:
-        """The JSON of the answer, and how long it took."""
+        """Return the JSON of the answer, and the request's duration."""
         response = await self._ask(request, body, path=path)
         if (kind := media_type(response)) in STREAMS:
             refuse_stream(f"a stream ({kind})")
@@ -201,13 +203,13 @@ def _traced(headers: Mapping[str, str], traceparent: str) -> dict[str, str]:
 
 
 def _beginning(body: bytes) -> str:
-    """The first of a body, without the word that is cut off: it may be half of a secret."""
+    """Return the beginning of a body, without a word that is cut off, which may be half of a secret."""
     text = body[: 4 * MAX_LOG_CHARS].decode("utf-8", "replace")
     return text if len(text) <= MAX_LOG_CHARS else text[:MAX_LOG_CHARS].rstrip(WORD_CHARS)
 
 
 def _failure(response: Response, kind: str) -> AgentFailure:
-    """Return the failure that a status other than 2xx means for an agent of this kind."""
+    """Return the failure that a status other than 2xx means for this kind of agent."""
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
     message = f"HTTP {status}{f': {said}' if said else ''}"
@@ -226,12 +228,12 @@ def _failure(response: Response, kind: str) -> AgentFailure:
 
 
 def _target(response: Response) -> str:
-    """Return the target of a redirect, without the query, which may hold what signs in there."""
+    """Return the target of a redirect, without the query, which may hold credentials."""
     return shorten(response.headers.get("location", "nowhere").partition("?")[0], 200)
 
 
 def _seconds_to_wait(header: str | None) -> float | None:
-    """``Retry-After`` in seconds, whether it gives seconds or a date; None if it is neither."""
+    """Return ``Retry-After`` in seconds, from a number or a date; None if it is neither."""
     if header is None:
         return None
     if header.isascii() and header.isdecimal():
@@ -243,13 +245,13 @@ def _seconds_to_wait(header: str | None) -> float | None:
 
 
 def connections() -> int:
-    """Return the number of connections that the limit on open files leaves room for."""
+    """Return the number of connections that the limit on open files allows."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 4096 if soft == resource.RLIM_INFINITY else max(8, min(4096, soft - RESERVED_FILES))
 
 
 def known_fields(value: Any) -> Any:
-    """A template, if every field in it is one; else ValueError."""
+    """Return a template if all its fields are known; raises ValueError otherwise."""
     for name in _VARIABLE.findall(json.dumps(value)):
         if name.partition(".")[0] not in FIELDS:
             raise ValueError(f"unknown field {{{{{name}}}}}; known: {', '.join(FIELDS)}")
@@ -266,7 +268,7 @@ class SessionPaths(BaseModel):
 
 
 class SessionRequest(ByAddress):
-    """A request that ends a session; a text alone is the address."""
+    """A request that ends a session; a plain string is the address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -284,14 +286,14 @@ class SessionRequest(ByAddress):
 
 
 class SetupRequest(SessionRequest):
-    """A request that begins a session; a text alone is the address."""
+    """A request that begins a session; a plain string is the address."""
 
     response: SessionPaths | None = None
     """The parts to read from the answer."""
 
 
 class HttpRequest(ByAddress, Server):
-    """The section ``http:``; a text alone is the address."""
+    """The section ``http:``; a plain string is the address."""
 
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
     """HTTP method."""
@@ -353,7 +355,7 @@ class HttpAgent(ServerAgent):
         await super().close_session(session_id)
 
     async def _ask_beside(self, told: SessionRequest, request: Request) -> Response:
-        """Send a request that is no turn."""
+        """Send a request that is not a turn."""
         payload = self._payload(request)
         place = _VARIABLE.sub(lambda match: quote(str(_field(payload, match[1])), safe=""), told.url)
         url = urljoin(self._url, expand(place, self._environment, where="agent.http"))
@@ -363,7 +365,7 @@ class HttpAgent(ServerAgent):
         return await self._ask(request, body, url=url, method=told.method)
 
     def _payload(self, request: Request) -> dict[str, Any]:
-        """With the id that the server gave the session, if it gave one."""
+        """Return the request's payload, with the server's session id if it gave one."""
         given = self._ids.get(request.session_id)
         return request.payload() if given is None else {**request.payload(), "session_id": given}
 
@@ -384,17 +386,17 @@ class HttpAgent(ServerAgent):
 
 
 def session_id_at(answer: Any, path: str) -> str | int:
-    """The id that a server gave a conversation. Raises AgentFailure if none is there."""
+    """Return the id that a server gave a conversation. Raises AgentFailure if there is none."""
     found = part_at(answer, path, "session_id")
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
         raise AgentFailure(ErrorKind.PROTOCOL, f"the session id at {path!r} is neither text nor a number")
-    if len(str(found)) > MAX_SESSION_CHARS or found in (".", ".."):  # it goes into addresses
+    if len(str(found)) > MAX_SESSION_CHARS or found in (".", ".."):  # it becomes part of addresses
         raise AgentFailure(ErrorKind.PROTOCOL, f"the session id at {path!r} is no id: {shorten(str(found), 60)!r}")
     return found
 
 
 def render(template: Any, payload: Mapping[str, Any]) -> Any:
-    """The template with its ``{{fields}}`` replaced: as JSON if one is the whole text, as text within a text."""
+    """Return the template with its ``{{fields}}`` replaced: as JSON if a field is the whole text, else as text."""
     if isinstance(template, Mapping):
         return {key: render(value, payload) for key, value in template.items()}
     if isinstance(template, list):
@@ -414,7 +416,7 @@ def render(template: Any, payload: Mapping[str, Any]) -> Any:
 
 
 def _field(values: Mapping[str, Any], name: str) -> Any:
-    """A field, or a key of the case's state or metadata; null if the case has none."""
+    """Return a field, or a key of the case's state or metadata; None if the case has none."""
     try:
         return find(values, name)
     except LookupError:

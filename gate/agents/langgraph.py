@@ -1,4 +1,4 @@
-"""Drives an assistant behind a LangGraph server: a thread per trial, then one awaited run per turn."""
+"""Drives an assistant behind a LangGraph server: one thread per trial, one awaited run per turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gate.model import ErrorKind, Invocation, Part
 from gate.security.limits import shorten
 
 MOST_RESUMES = 20
-"""Interrupts of one turn that are answered."""
+"""The most interrupts to answer in one turn."""
 INTERRUPTS = "__interrupt__"
 REMEDY = "agent.langgraph.resume, answers it; interrupts: ask takes it for the turn's answer"
 
@@ -68,7 +68,7 @@ class LangGraphOptions(AgentOptions):
 
 
 class LangGraphAgent(ServerAgent):
-    """Reads the messages of the state that a run ends with; what follows the last user message is the turn."""
+    """Reads the messages in the final state of a run; those after the last user message are the turn."""
 
     Options = LangGraphOptions
     kind = "langgraph"
@@ -78,9 +78,9 @@ class LangGraphAgent(ServerAgent):
         self._server = server
         self._threads: dict[str, str] = {}
         self._waiting: dict[str, int] = {}
-        """Number of messages in the state of each session whose last run waits for an answer."""
+        """For each session whose last run waits for an answer, the number of messages in its state."""
         self._given: dict[str, Iterator[Any]] = {}
-        """The unused answers to interrupts in each session's case."""
+        """The unused answers to interrupts from each session's case."""
         self.reports_calls = server.response is None or not server.response.names_parts
 
     async def open_session(self, request: Request) -> None:
@@ -126,7 +126,7 @@ class LangGraphAgent(ServerAgent):
         return {**request.state, **said} if request.turn == 0 else said
 
     async def _run(self, request: Request, asked: Mapping[str, Any]) -> tuple[Any, float]:
-        """The state that one run ends with."""
+        """Return the final state of one run, and its duration."""
         body = {"assistant_id": self._server.assistant, **asked}
         for name in ("config", "context"):
             if told := getattr(self._server, name):
@@ -138,9 +138,9 @@ class LangGraphAgent(ServerAgent):
         return state, duration
 
     async def _refuse_unfinished(self, state: Any, request: Request) -> None:
-        """Raises AgentFailure for a run that stopped before a node, as at a breakpoint: its state looks like an end.
+        """Raise AgentFailure for a run that stopped before a node, as at a breakpoint: its state looks final.
 
-        The server is asked where a call of the last message was not answered, since a graph may end so, too.
+        If a call in the last message has no result, the server is asked, since a graph may also end like that.
         """
         messages = state.get("messages") if isinstance(state, Mapping) else None
         last = messages[-1] if isinstance(messages, list) and messages else None
@@ -154,7 +154,7 @@ class LangGraphAgent(ServerAgent):
             raise AgentFailure(ErrorKind.PROTOCOL, text)
 
     def _read(self, state: Any, seen: int | None, request: Request) -> Invocation:
-        """Return the turn in a state; of a turn that answered an interrupt, the messages beyond those ``seen``."""
+        """Return the turn in a state; if it answered an interrupt, only the messages after the first ``seen``."""
         told = self._server.response
         if told is not None and told.names_parts:
             return read_answer(told.read(state), user=request.user)
@@ -170,7 +170,7 @@ class LangGraphAgent(ServerAgent):
     def _interrupted(
         self, state: Any, interrupts: Sequence[Mapping[str, Any]], seen: int | None, request: Request
     ) -> Invocation:
-        """Return the turn of a run that waits for somebody."""
+        """Return the turn of a run that waits at an interrupt."""
         asked = [one.get("value") for one in interrupts]
         question = "\n".join(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in asked)
         if self._server.interrupts == "fail":
@@ -190,7 +190,8 @@ class LangGraphAgent(ServerAgent):
 
 
 def interrupts_of(state: Any) -> list[Mapping[str, Any]]:
-    """The interrupts that a run waits at, each with ``value`` and ``id``. Raises AgentFailure for others."""
+    """Return the interrupts that a run waits at, each with ``value`` and ``id``. Raises AgentFailure if they cannot be
+    read."""
     told = (state.get(INTERRUPTS) if isinstance(state, Mapping) else None) or []
     if not isinstance(told, list) or not all(isinstance(one, Mapping) for one in told):
         text = f"the run was interrupted, by what cannot be read: {shorten(json.dumps(told, default=repr), 200)}"

@@ -1,6 +1,6 @@
-"""Drives an agent that is a tool of an MCP server: an MCP session per trial, a call per turn, over HTTP or stdio.
+"""Drives an agent that is a tool of an MCP server: one MCP session per trial, one call per turn, over HTTP or stdio.
 
-The protocol is spoken directly: what is needed of it are four messages, and its library brings 28 packages.
+It speaks the protocol directly: only four messages are needed, and the library would bring 28 packages.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ from gate.security.limits import shorten
 from gate.system.http import Response
 
 OFFERED = "2025-11-25"
-"""The version of the protocol that is offered; a server may answer with an older one."""
+"""The protocol version to offer; a server may answer with an older one."""
 SPOKEN = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", OFFERED})
 STATELESS = "2026-07-28"
-"""The version without a session of the protocol: each message says by itself what it speaks."""
+"""The protocol version without sessions: each message states its version."""
 _META = "io.modelcontextprotocol/"
 ENVELOPE = {
     f"{_META}protocolVersion": STATELESS,
     f"{_META}clientInfo": {"name": "gate", "version": __version__},
     f"{_META}clientCapabilities": {},
 }
-"""The fields of each message of that version."""
+"""The fields of each message in that version."""
 REFUSALS = re.compile(r"-32020\b|-32022\b|-32601\b")
-"""Codes by which a server says that it knows no greeting, or none of the versions that are offered in one."""
+"""Error codes of a server that knows no greeting, or none of the offered versions."""
 STARTING_SECONDS = 120.0
-"""Seconds for a process to start and to greet."""
+"""Seconds for a process to start and greet."""
 MOST_PAGES = 100
-"""Pages that a list of tools may have."""
+"""The most pages of a list of tools."""
 METHOD_NOT_FOUND = -32601
 INTERNAL_ERROR = -32603
 
@@ -135,18 +135,18 @@ class McpSession(Struct):
     line: ProgramLine | None = None
     """The process, over stdio."""
     asked: int = 0
-    """Number of messages that were sent and are to be answered."""
+    """Number of requests sent in this session."""
 
 
 class McpAgent(Agent):
-    """Opens a session, looks the tool up once, and calls it for every turn. Nothing is sent again."""
+    """Opens a session, looks up the tool once, and calls it for every turn. Nothing is sent twice."""
 
     Options = McpOptions
     _server: McpServer
     _arguments: Mapping[str, Any] | None
     _sessions: dict[str, McpSession]
     _is_stateless: bool = False
-    """True if the server is known to speak the version without sessions."""
+    """True once the server is known to speak the version without sessions."""
 
     @classmethod
     def make(
@@ -163,14 +163,14 @@ class McpAgent(Agent):
 
     @abstractmethod
     async def _exchange(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> tuple[Any, float]:
-        """The response to a message that has an id, and how long it took. Raises AgentFailure."""
+        """Return the response to a message that has an id, and its duration. Raises AgentFailure."""
 
     @abstractmethod
     async def _notify(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> None:
-        """Sends a message that nobody answers."""
+        """Send a message that gets no answer."""
 
     async def _greet(self, session: McpSession, request: Request) -> None:
-        """Begins the session, and finds out how the tool is called if nobody has."""
+        """Begin the session and, the first time, find out how to call the tool."""
         if self._is_stateless:
             await self._discover(session, request)
         else:
@@ -187,7 +187,7 @@ class McpAgent(Agent):
             self._arguments = await self._look_up(session, request)
 
     async def _initialize(self, session: McpSession, request: Request) -> None:
-        """Begins a session of the protocol."""
+        """Begin a session of the protocol."""
         about = {"protocolVersion": OFFERED, "capabilities": {}, "clientInfo": {"name": "gate", "version": __version__}}
         found, _ = await self._call(session, request, "initialize", about)
         version = found.get("protocolVersion")
@@ -198,7 +198,7 @@ class McpAgent(Agent):
         await self._notify(session, request, {"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     async def _discover(self, session: McpSession, request: Request) -> None:
-        """Asks once which versions the server speaks without a session, and speaks one from then on."""
+        """Ask once which versions the server speaks without a session, and speak one from then on."""
         session.version, session.mcp_id = STATELESS, ""
         if self._is_stateless:
             return
@@ -211,7 +211,7 @@ class McpAgent(Agent):
         self._is_stateless = True
 
     async def _look_up(self, session: McpSession, request: Request) -> Mapping[str, Any]:
-        """The arguments of each call, as a template. Raises AgentFailure for a tool that is not there."""
+        """Return the arguments of each call, as a template. Raises AgentFailure if there is no such tool."""
         names, cursor = list[str](), None
         for _ in range(MOST_PAGES):
             page, _ = await self._call(session, request, "tools/list", {} if cursor is None else {"cursor": cursor})
@@ -230,7 +230,7 @@ class McpAgent(Agent):
     async def _call(
         self, session: McpSession, request: Request, method: str, params: Mapping[str, Any]
     ) -> tuple[Mapping[str, Any], float]:
-        session.asked += 1  # with the session's id: a process may still say what its earlier session asked
+        session.asked += 1  # unique with the session's id: a process may still answer its previous session
         asked = f"{request.session_id}-{session.asked}"
         if session.version == STATELESS:
             params = {**params, "_meta": {**ENVELOPE, **params.get("_meta", {})}}
@@ -257,7 +257,7 @@ class McpAgent(Agent):
 
 
 class _OverHttp(McpAgent, ServerAgent):
-    """A session of streamable HTTP; the server's id goes with every message of it."""
+    """A session of streamable HTTP; every message carries the server's session id."""
 
     kind = "mcp"
 
@@ -295,7 +295,7 @@ class _OverHttp(McpAgent, ServerAgent):
 
 
 class _OverStdio(McpAgent):
-    """A process per trial, or one that serves trial after trial."""
+    """A process per trial, or one that serves trials in turn."""
 
     starts_clock = True
 
@@ -368,7 +368,7 @@ class _OverStdio(McpAgent):
         session.line.send(message)
 
     async def _next(self, line: ProgramLine, asked: str) -> Any:
-        """The response to a message; what the server asks meanwhile is not offered, and what it tells is skipped."""
+        """Return the response to a message; refuse the server's own requests meanwhile, and skip its notifications."""
         while True:
             read = await line.next(called="server")
             with suppress(ValueError, ConfigError):
@@ -397,10 +397,10 @@ def arguments_for(schema: Any) -> dict[str, Any]:
 
 
 def body_of(result: Mapping[str, Any], *, named: bool = False) -> Any:
-    """Return the result of a tool: structured content if it is an answer, or paths lead into it; else the text."""
+    """Return the result of a tool: structured content if it is an answer or paths lead into it, else the text."""
     text = text_of(result.get("content"))
     if result.get("isError"):
-        raise AgentFailure(ErrorKind.CRASH, f"the tool states an error: {shorten(text or 'without a word', 1000)}")
+        raise AgentFailure(ErrorKind.CRASH, f"the tool reports an error: {shorten(text or 'without a word', 1000)}")
     structured = result.get("structuredContent")
     if isinstance(structured, Mapping) and (named or not structured.keys().isdisjoint(answers.CONTENT)):
         return structured
@@ -416,7 +416,7 @@ def body_of(result: Mapping[str, Any], *, named: bool = False) -> Any:
 
 
 def text_of(content: Any) -> str:
-    """The blocks of a result as text, each on lines of its own."""
+    """Return the blocks of a result as text, each on separate lines."""
     found = []
     for block in content if isinstance(content, list) else []:
         if not isinstance(block, Mapping):
@@ -431,7 +431,7 @@ def text_of(content: Any) -> str:
 
 
 def _headers_of(session: McpSession, message: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers of a message: the session, or without one the subject of the message."""
+    """Return the headers of a message: the session's id, or without sessions the method and the tool's name."""
     told = {"Mcp-Session-Id": session.mcp_id, "MCP-Protocol-Version": session.version}
     if session.version == STATELESS:
         told["Mcp-Method"] = message["method"]
@@ -440,14 +440,14 @@ def _headers_of(session: McpSession, message: Mapping[str, Any]) -> dict[str, st
 
 
 def _as_header(text: str) -> str:
-    """A name as a header carries it: packed where it is not plain."""
+    """Return a name as a header value: in base64 if it is not plain ASCII."""
     if re.fullmatch(r"[!-~]([ -~]*[!-~])?", text) and not text.startswith("=?base64?"):
         return text
     return f"=?base64?{b64encode(text.encode()).decode()}?=" if text else ""
 
 
 def _answer_in(response: Response, asked: str) -> Any:
-    """The response to a message; it may come as the last event of a stream."""
+    """Return the response to a message; it may be the last event of a stream."""
     if media_type(response) != "text/event-stream":
         if not response.body.strip():
             raise AgentFailure(ErrorKind.PROTOCOL, "the answer is empty: does agent.mcp.url lead to an MCP server?")
@@ -463,14 +463,14 @@ def _answer_in(response: Response, asked: str) -> Any:
 
 
 def _result_of(answer: Any, asked: str) -> Mapping[str, Any]:
-    """The result of the response to a message. Raises AgentFailure."""
+    """Return the result in the response to a message. Raises AgentFailure."""
     if not isinstance(answer, Mapping) or answer.get("jsonrpc") != "2.0":
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is no JSON-RPC: does agent.mcp.url lead to an MCP server?")
     error = answer.get("error")
     if error is not None:
         code, said = (error.get("code"), error.get("message")) if isinstance(error, Mapping) else (None, error)
         kind = ErrorKind.CRASH if code in (INTERNAL_ERROR, None) else ErrorKind.PROTOCOL
-        raise AgentFailure(kind, f"the server states an error: {shorten(str(said), 1000)} ({code})")
+        raise AgentFailure(kind, f"the server reports an error: {shorten(str(said), 1000)} ({code})")
     if answer.get("id") != asked:
         raise AgentFailure(ErrorKind.PROTOCOL, "the response answers another request")
     result = answer.get("result")
@@ -483,7 +483,7 @@ def _result_of(answer: Any, asked: str) -> Mapping[str, Any]:
 
 
 def _with_cause(answer: Any, written: str) -> Any:
-    """A failed result with the last line of standard error: some servers keep what happened to themselves."""
+    """Return a failed result with the last line of standard error added: some servers report the cause only there."""
     result = answer.get("result") if isinstance(answer, Mapping) else None
     if not isinstance(result, Mapping) or not result.get("isError") or not written:
         return answer
@@ -493,7 +493,7 @@ def _with_cause(answer: Any, written: str) -> Any:
 
 
 def _refusal(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The response to what a server asks: it is alive, and nothing else is offered."""
+    """Return the response to a server's request: a ping is answered, and anything else refused."""
     head = {"jsonrpc": "2.0", "id": message["id"]}
     if message["method"] == "ping":
         return {**head, "result": {}}

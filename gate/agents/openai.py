@@ -1,4 +1,4 @@
-"""Drives what speaks Chat Completions or Responses; tools that the server runs itself show in Responses only."""
+"""Drives anything that speaks Chat Completions or Responses; only Responses shows tools that the server runs itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gate.model import ErrorKind, Invocation, Usage
 from gate.model.defaults import OPENAI_URL
 
 MOST_ROUNDS = 20
-"""Requests of one turn whose tool calls are answered."""
+"""The most requests of one turn whose tool calls are answered."""
 
 
 class OpenAIServer(Server):
@@ -71,7 +71,7 @@ class OpenAIAgent(ServerAgent):
             self._headers["Authorization"] = f"Bearer {key}"
 
     async def answer(self, request: Request) -> Invocation:
-        """The turn: as many requests as its tool calls have recorded results."""
+        """Return the turn: further requests follow as long as its tool calls have recorded results."""
         chat = self._server.api == "chat"
         system = [{"role": "system", "content": self._server.system}] if self._server.system else []
         asked: list[Any] = [*system, *(request.messages if chat else map(_as_input, request.messages))]
@@ -93,7 +93,7 @@ class OpenAIAgent(ServerAgent):
         else:
             raise AgentFailure(ErrorKind.CRASH, f"the model still calls tools after {MOST_ROUNDS} rounds of results")
         invocation = read_answer({"messages": said}, user=request.user)
-        # a chat completion does not show the calls that the server executed itself: one without calls says nothing
+        # a chat completion hides calls that the server executed itself, so one without calls proves nothing
         return replace(
             invocation,
             duration=sum(durations),
@@ -102,7 +102,7 @@ class OpenAIAgent(ServerAgent):
         )
 
     def _results(self, request: Request, said: Sequence[Any], *, chat: bool) -> list[dict[str, Any]]:
-        """The recorded results of the calls; none where one of them has none."""
+        """Return the recorded results of the calls; none if any of them has no result."""
         of_case = request.metadata.get("tool_results")
         known = {**self._server.tool_results, **(of_case if isinstance(of_case, Mapping) else {})}
         calls = _calls(said, chat=chat)
@@ -114,7 +114,7 @@ class OpenAIAgent(ServerAgent):
         return [{"type": "function_call_output", "call_id": key, "output": text} for key, text in texts]
 
     def _usage(self, answer: Mapping[str, Any]) -> Any:
-        """The usage with the model and system that answered, and the cost if a router (OpenRouter) gives it."""
+        """Return the usage with the model and system that answered, and the cost if a router (OpenRouter) gives it."""
         usage = answer.get("usage")
         if not isinstance(usage, Mapping):
             return usage
@@ -126,7 +126,7 @@ class OpenAIAgent(ServerAgent):
 
 
 def _as_input(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message of a chat as the Responses API takes it: the parts of its content have other names there."""
+    """Return a chat message in the form of the Responses API, which names the parts of its content differently."""
     if not isinstance(message["content"], list):
         return message
     return {**message, "content": [_input_part(part) for part in message["content"]]}
@@ -154,7 +154,7 @@ def _said(answer: Any, *, chat: bool) -> list[Any]:
 
 
 def _calls(said: Sequence[Any], *, chat: bool) -> list[tuple[Any, str]]:
-    """Id and tool of each function call."""
+    """Return the id and the tool of each function call."""
     found = [item for item in said if isinstance(item, Mapping)]
     if not chat:
         return [(c.get("call_id"), str(c.get("name"))) for c in found if c.get("type") == "function_call"]
@@ -163,7 +163,7 @@ def _calls(said: Sequence[Any], *, chat: bool) -> list[tuple[Any, str]]:
 
 
 def _total(usages: Sequence[Any]) -> Usage | None:
-    """Return the usage of a turn's requests together."""
+    """Return the total usage of a turn's requests."""
     try:
         return usage_of([usage for raw in usages if (usage := to_usage(raw)) is not None])
     except FormatError as error:

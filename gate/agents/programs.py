@@ -1,4 +1,4 @@
-"""A program that is the agent: started in the agent's environment, and spoken to line by line where it stays."""
+"""A program that is the agent: started in the agent's environment and, if it stays, spoken to line by line."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from gate.world.world import WorkerAddress, World
 
 MOST_OF_ERROR = 4_000
-"""Characters of standard error, its last ones, that an error's text holds."""
+"""Characters of standard error that an error text holds; the last ones."""
 
 
 class Program:
-    """Entered for a run: whatever it started has ended when it is left."""
+    """Entered for a run; everything that it started has ended when it is left."""
 
     def __init__(self, argv: Sequence[str], root: Path, environment: Mapping[str, str], *, key: str) -> None:
-        """``key`` of the configuration names the program."""
+        """``key`` is the configuration key of the program."""
         self._argv, self._root, self._key = argv, root, key
         self._descendants = Descendants()
         self._environment = self._descendants.marked(environment)
@@ -40,7 +40,8 @@ class Program:
         self._descendants.end()
 
     async def start(self, more: Mapping[str, str] | None = None, **options: Any) -> Child:
-        """A process of it, with ``more`` in its environment. Raises ConfigError if it is not there, or AgentFailure."""
+        """Return a new process, with ``more`` in its environment. Raises ConfigError if the program is missing, or
+        AgentFailure."""
         environment = {**self._environment, **(more or {})}
         try:
             return await Child.start(self._argv, cwd=self._root, environment=environment, user=self.user, **options)
@@ -54,7 +55,7 @@ class Program:
             raise AgentFailure(ErrorKind.HOST, f"cannot run the command: {error}", transient=True) from error
 
     async def open_line(self, world: World | None) -> ProgramLine:
-        """A process of it that stays, with an address of the outside world if that is recorded or replayed."""
+        """Return a process that stays, with its own address of the outside world if that is recorded or replayed."""
         place = None if world is None else world.place()
         start = self.start if place is None else partial(self.start, place.environment)
         child, lines = await LineChannel.over_pipes(start, MAX_ANSWER_BYTES)
@@ -62,7 +63,7 @@ class Program:
 
 
 class ProgramLine:
-    """A process that stays, asked one thing at a time over its standard streams."""
+    """A process that stays and answers one request at a time over its standard streams."""
 
     def __init__(self, child: Child, lines: LineChannel, place: WorkerAddress | None) -> None:
         self.child = child
@@ -70,7 +71,7 @@ class ProgramLine:
         self._lines, self._place = lines, place
 
     def take(self, session_id: str) -> None:
-        """From now on it serves this session; none if it is empty."""
+        """Serve this session from now on; none if it is empty."""
         if self._place is not None:
             self._place.session_id = session_id
 
@@ -78,7 +79,8 @@ class ProgramLine:
         self._lines.send(message)
 
     async def next(self, *, called: str) -> bytes:
-        """The next line. Raises AgentFailure if it is too long, or if the process, ``called`` so, has ended."""
+        """Return the next line. Raises AgentFailure if it is too long, or if the process has ended; ``called`` names it
+        there."""
         try:
             await self._lines.drain()
             line = await self._lines.next()
@@ -99,14 +101,14 @@ class ProgramLine:
 
 
 def without_answer(child: Child, called: str) -> AgentFailure:
-    """Return the failure of a process that ended without an answer. Its last line says why; those before may tell of
-    problems that it overcame."""
+    """Return the failure of a process that ended without an answer. Only its last line gives the reason; those before
+    may report problems that it overcame."""
     tail = _end_of(child.tail) or "it wrote no error"
     return AgentFailure(ErrorKind.CRASH, f"the {called} {child.exit_reason}: {tail}", said=tail.splitlines()[-1])
 
 
 def _end_of(text: str) -> str:
-    """The last of a text, without the word that is cut off: it may be half of a secret."""
+    """Return the end of a text, without a word that is cut off, which may be half of a secret."""
     if len(text) <= MOST_OF_ERROR:
         return text
     words = text[-MOST_OF_ERROR:].split(None, 1)

@@ -45,16 +45,16 @@ if TYPE_CHECKING:
 WORKER = Path(guest.__file__).with_name("worker.py")
 RESULTS = WORKER.with_name("results.py")
 START_SECONDS = 120.0
-"""Seconds for importing the agent."""
+"""Seconds to import the agent."""
 CANCEL_SECONDS = 1.0
-"""Seconds for an async function to notice that its turn is over, before its process is ended."""
+"""Seconds for an async function to stop at the end of its turn before its process is ended."""
 MOST_ALONE = 64
-"""Workers at most that hold one session each."""
+"""The most workers that hold one session each."""
 STARTED_AT_ONCE = 2
 MAX_STARTS = 3
-"""Failed starts in a row, after which no worker is started again."""
+"""Failed starts in a row after which no more workers are started."""
 _PLACE = re.compile(r" \([^()]{1,500}:\d+\)$")
-"""The place in the user's code that an exception came from: a file's name is no signature."""
+"""The place in the user's code that raised an exception; file names there are no sign of a provider's refusal."""
 
 
 class PythonOptions(AgentOptions):
@@ -105,23 +105,23 @@ class ImportFailedError(MeasureError):
     def __init__(self, what: str, needs: str) -> None:
         super().__init__(what, where="agent.python")
         self.needs = needs
-        """The module that could not be imported, or lacks what was asked of it; empty if something else failed."""
+        """The module that could not be imported or lacks an attribute; empty if something else failed."""
 
 
 NOT_INSTALLED = "install it, or set agent.executable: .venv"
 
 
 class _NoSuchModuleError(MeasureError):
-    """The module that the configuration names is not there; ``what`` is its name."""
+    """The module that the configuration names does not exist; ``what`` is its name."""
 
 
 class _Worker:
-    """One child process, and the requests that are in flight in it."""
+    """One child process, and the requests that it is working on."""
 
     def __init__(self, child: Child, lines: LineChannel, place: WorkerAddress | None) -> None:
         self.child = child
         self.place = place
-        """Its address of the outside world, where that is recorded or replayed."""
+        """Its address of the outside world, if that is recorded or replayed."""
         self._lines = lines
         self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._reading: asyncio.Task[None] | None = None
@@ -131,11 +131,11 @@ class _Worker:
         self.casualties = 0
         """Number of requests in flight when the process ended."""
         self.condemned = False
-        """True if we ended it, because of one request."""
+        """True if the gate ended it, because of one request."""
 
     @property
     def exit_reason(self) -> str:
-        """Return in words how the process ended."""
+        """Description of how the process ended."""
         return self._fault or self.child.exit_reason
 
     @property
@@ -143,7 +143,7 @@ class _Worker:
         return len(self._pending)
 
     async def wait_ready(self) -> None:
-        """Raises MeasureError where the agent cannot be imported."""
+        """Wait until the agent is imported. Raises MeasureError if it cannot be."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 line = await self._lines.next()
@@ -187,11 +187,11 @@ class _Worker:
         self._pending.clear()
 
     async def ask(self, request: Mapping[str, Any], log: Log) -> dict[str, Any]:
-        """The worker's reply; the function's output is added to the log.
+        """Return the worker's reply; the function's output is added to the log.
 
-        Raises ConnectionResetError where the process ends before it replies.
+        Raises ConnectionResetError if the process ends before it replies.
         """
-        number = token_hex(8)  # the user's code has the line open too, and could answer for what it was not asked
+        number = token_hex(8)  # hard to guess: the user's code can write to the line, too
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._pending[number] = future
         try:
@@ -206,7 +206,7 @@ class _Worker:
             self._pending.pop(number, None)
 
     async def _give_up(self, number: str, log: Log) -> None:
-        """Asks an async function to stop; ends the process where it does not, or cannot."""
+        """Ask an async function to stop; end the process if it does not, or cannot."""
         if not self.alive:
             return
         if self.asynchronous:
@@ -223,7 +223,7 @@ class _Worker:
         log.add(self.child.tail)
 
     async def end(self) -> None:
-        """Lets the process run its exit handlers, for a moment."""
+        """Give the process a moment to run its exit handlers, then end it."""
         if self.alive and not self._pending and self._reading is not None:
             self._lines.send({"end": True})
             with suppress(TimeoutError):
@@ -266,8 +266,8 @@ def _reply(line: bytes) -> dict[str, Any]:
 class PythonAgent(Agent):
     """Several requests share a process: async functions on its loop, others on its threads.
 
-    A process that ends takes its requests along. Where several were in flight the culprit is not known, so each is
-    tried again alone, in a process set aside for suspects, and only what ends that one too is to blame.
+    A process that ends takes its requests along. If there were several, the culprit is unknown, so each is retried
+    alone in a process set aside for suspects; only a request that ends that one, too, is to blame.
     """
 
     Options = PythonOptions
@@ -370,7 +370,7 @@ class PythonAgent(Agent):
         return reply
 
     async def _worker(self, request: Request, slots: list[_Worker | None]) -> _Worker:
-        """The worker that holds the session; for a new session the one with the least to do, started where needed."""
+        """Return the worker that holds the session; for a new session the least busy one, started if needed."""
         held = self._sessions.get(request.session_id)
         if held is not None:
             if held.alive:
@@ -388,9 +388,10 @@ class PythonAgent(Agent):
         return worker
 
     async def _alone_with(self, request: Request, slots: list[_Worker | None]) -> _Worker:
-        """A worker that holds no other session: by its address alone the outside world knows which trial it is on.
+        """Return a worker that holds no other session: the outside world recognises the trial by the worker's address
+        alone.
 
-        Further ones are started a few at a time, so that what is answered from a recording is done before they are.
+        More are started a few at a time, so that trials answered from a recording can finish first and free theirs.
         """
         request.clock.stop()
         while True:
@@ -457,7 +458,7 @@ class PythonAgent(Agent):
             error.what = naming_hidden(error.what, self.hidden, self.known, self.named)
             if "ModuleNotFoundError" in error.what:
                 error.hint = NOT_INSTALLED
-            if ":" not in self._options.python:  # read as module.attribute; a module alone may be meant
+            if ":" not in self._options.python:  # read as module.attribute, but it may be just a module
                 error.hint = f"expected module:attribute, as in {self._options.python}:answer"
             raise
         except BaseException:
@@ -488,7 +489,7 @@ def _read_events(events: Any, user: str) -> Invocation:
 
 
 def _near_module(name: str, folders: Sequence[Path]) -> str:
-    """A hint that names the module in the same place with the nearest name."""
+    """Return a hint that names the module with the nearest name in the same place."""
     package, _, leaf = name.rpartition(".")
     places = [folder.joinpath(*package.split(".")) if package else folder for folder in folders]
     files = [path for place in places if place.is_dir() for path in place.iterdir()]

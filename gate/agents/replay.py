@@ -24,10 +24,10 @@ class ReplayOptions(AgentOptions):
 
 
 class ReplayAgent(Agent):
-    """Trial n of a case is the n-th recorded one, in the order of their numbers."""
+    """Trial n of a case is its n-th recorded trial, by number."""
 
     Options = ReplayOptions
-    takes_attached = True  # nothing is asked
+    takes_attached = True  # nothing is sent
 
     def __init__(self, recorded: Sequence[RecordedTrial]) -> None:
         self._trials: dict[str, list[RecordedTrial]] = defaultdict(list)
@@ -59,7 +59,7 @@ class ReplayAgent(Agent):
 
 
 def answer_of(recorded: Sequence[Invocation], error: str | None, *, trial: int, turn: int) -> Invocation:
-    """Return a turn of a recorded trial, from 0. Raises AgentFailure if it has none."""
+    """Return one turn of a recorded trial; turns count from 0. Raises AgentFailure if there is no such turn."""
     if error is not None:
         raise AgentFailure(ErrorKind.CRASH, f"recorded as failed: {error}")
     if turn >= len(recorded):

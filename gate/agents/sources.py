@@ -1,4 +1,4 @@
-"""Finds the files that an agent is made of: its modules, what they import and name, prompts and dependencies."""
+"""Finds the files that make up an agent: its modules, what they import and name, prompts and dependencies."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DEPENDENCIES = (
     "setup.cfg",
 )
 MATERIAL = frozenset({"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools"})
-"""Names of folders of which an agent's words and tools are made."""
+"""Names of folders that hold an agent's prompts and tools."""
 MOST_MODULES, MOST_BYTES = 300, 300_000
 _LOOKS = re.compile(r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|os\.walk)\b")
-"""Ways to find files or modules that no name in the code tells of."""
+"""Ways to find files or modules that the code does not name."""
 
 
 def sources_of(modules: Iterable[Path], files: Iterable[Path], text: Callable[[Path], str]) -> list[str]:
-    """Return the sources of an agent as `agent.sources` has them: files, and whole folders of packages.
+    """Return the sources of an agent in the form of `agent.sources`: files, and whole folders of packages.
 
     Empty if a module looks for files or modules while it runs: then every file may be the agent's. ``files`` are all
     files of the repository, relative to its root; ``text`` returns the content of one.
@@ -47,7 +47,7 @@ def sources_of(modules: Iterable[Path], files: Iterable[Path], text: Callable[[P
 
 
 def sources_of_entry(entry: Sequence[str], root: Path, tracked: Sequence[str]) -> list[str]:
-    """Return `sources_of` an agent that begins in one of the ``entry`` files; ``tracked`` are all files."""
+    """Return `sources_of` an agent that starts in one of the ``entry`` files; ``tracked`` are all files."""
     files = [Path(name) for name in tracked]
 
     def text(path: Path) -> str:
@@ -66,7 +66,7 @@ class _Module(NamedTuple):
 
 
 def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callable[[Path], str]) -> dict[Path, _Module]:
-    """Return modules of the repository with those that they import, directly or through others, each read once."""
+    """Return modules of the repository with all that they import, directly or indirectly, each read once."""
     open_, seen = list(modules), dict[Path, _Module]()
     while open_ and len(seen) < MOST_MODULES:
         path = open_.pop(0)
@@ -81,7 +81,7 @@ def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callabl
 
 
 def _imported(program: ast.Module, path: Path) -> Iterator[str]:
-    """Yield dotted names of what a module imports; relative ones as paths from the root."""
+    """Yield dotted names of a module's imports; relative ones start from the root."""
     for node in ast.walk(program):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -93,7 +93,7 @@ def _imported(program: ast.Module, path: Path) -> Iterator[str]:
 
 
 def _files_of(name: str, importer: Path, known: frozenset[Path]) -> Iterator[Path]:
-    """Yield the files of a dotted name, looked for from the root and from each folder above the importer."""
+    """Yield the files of a dotted name, searched from the root and from each folder above the importer."""
     parts = [part for part in name.split(".") if part]
     for folder in importer.parents:
         for end in range(1, len(parts) + 1):
@@ -112,7 +112,7 @@ def _package(path: Path, known: frozenset[Path]) -> str:
 def _named_in(
     path: Path, program: ast.Module | None, known: frozenset[Path], folders: Collection[str]
 ) -> Iterator[str]:
-    """Yield files and folders of the repository that a module names in its texts."""
+    """Yield files and folders of the repository that string constants of a module name."""
     for node in ast.walk(program) if program is not None else ():
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 200):
             continue
@@ -126,7 +126,7 @@ def _named_in(
 
 
 def _without_covered(names: Iterable[str]) -> list[str]:
-    """Return the names without those that lie in a folder which is named, too."""
+    """Return the names without those inside a folder that is also named."""
     listed = list(names)
     folders = [name for name in listed if name.endswith("/")]
     return [name for name in listed if not any(name != one and name.startswith(one) for one in folders)]

@@ -1,4 +1,4 @@
-"""Asks an agent of any kind within a trace, and completes its answer by what its spans tell."""
+"""Runs an agent of any kind within a trace, and completes its answers from the spans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gate.traces.receiver import Receiver
 
 HOPELESS = 8
-"""Turns without any span, after which the others are waited for no longer than `SHORT_WAIT`."""
+"""Turns without any span after which later turns wait no longer than `SHORT_WAIT`."""
 SHORT_WAIT = 0.2
 HANDED = {
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
@@ -28,17 +28,17 @@ HANDED = {
     "OTEL_BLRP_SCHEDULE_DELAY": "200",
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_AND_EVENT",
 }
-"""The environment of an agent that is started, unless `agent.env` says otherwise."""
+"""Environment variables for an agent that the gate starts, unless `agent.env` overrides them."""
 
 
 def exporting(options: AgentOptions, receiver: Receiver) -> AgentOptions:
-    """The options of an agent that the gate starts, with the variables that make it export to the receiver."""
+    """Return the options of an agent that the gate starts, with variables that make it export to the receiver."""
     env = {**HANDED, **options.env, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint}
     return options.model_copy(update={"env": env})
 
 
 class TracedAgent(Agent):
-    """Another agent, whose turns are traced."""
+    """Wraps another agent and traces its turns."""
 
     Options = AgentOptions
 
@@ -58,7 +58,7 @@ class TracedAgent(Agent):
         raise NotImplementedError("made of another agent")
 
     @property
-    def starts_clock(self) -> bool:  # type: ignore[override]  # a class's word there, an object's here
+    def starts_clock(self) -> bool:  # type: ignore[override]  # a class attribute there, a property here
         return self._inner.starts_clock
 
     async def __aenter__(self) -> Self:
@@ -86,7 +86,7 @@ class TracedAgent(Agent):
         }
         try:
             answer = await self._inner.answer(replace(request, traceparent=turn.traceparent, environment=env))
-            request.clock.stop()  # what follows is not the agent's time
+            request.clock.stop()  # waiting for spans is not the agent's time
             pieces = await self._receiver.collect(turn, self._patience())
         finally:
             self._receiver.forget(turn)
@@ -109,7 +109,7 @@ class TracedAgent(Agent):
 
     @property
     def notes(self) -> list[str]:
-        """Return notes on the traces of the run for its reader."""
+        """Notes for the reader on the traces of the run."""
         receiver, found = self._receiver, []
         if self.turns and not receiver.seen:
             found.append(f"agent.traces: no span came in {self.turns:,} turns: does the agent export to {PLACE}?")
@@ -131,7 +131,7 @@ PROPAGATE = "does the agent continue the trace of its `traceparent`?"
 
 
 def joined(turns: Sequence[TracedTurn]) -> TracedTurn:
-    """The turns that one request led to as one: calls and texts in order, usage summed."""
+    """Return the turns that one request led to as one: calls and texts in order, usage added up."""
     last = turns[-1]
     if len(turns) == 1:
         return last
@@ -155,10 +155,10 @@ FAILED_TRACE = "the trace says that the agent failed, and it answered; the answe
 
 
 def complete(answer: Invocation, traced: TracedTurn, *, whole: bool = True) -> tuple[Invocation, list[str]]:
-    """An answer with what only its trace tells, and where the two differ. What the answer states stands.
+    """Return the answer completed from its trace, and how the two differ. What the answer states takes precedence.
 
-    A call that only the trace shows was made all the same. ``whole``: every span of the turn came; else none knows
-    which calls are missing.
+    A call that only the trace shows counts, too. ``whole``: True if every span of the turn arrived; otherwise calls may
+    be missing.
     """
     seen, differing = traced.invocation, []
     further = Counter(call.name for call in seen.tool_calls) - Counter(call.name for call in answer.tool_calls)
@@ -193,7 +193,7 @@ def complete(answer: Invocation, traced: TracedTurn, *, whole: bool = True) -> t
 
 
 def _united(calls: tuple[ToolCall, ...], seen: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-    """The trace's calls, with what the answer states of them, and the answer's that the trace does not show."""
+    """Return the trace's calls, completed by the answer's, and the calls that only the answer has."""
     own, found = list(calls), list[ToolCall]()
     for one in seen:
         place = next((place for place, call in enumerate(own) if call.name == one.name), None)
@@ -202,7 +202,8 @@ def _united(calls: tuple[ToolCall, ...], seen: tuple[ToolCall, ...]) -> tuple[To
 
 
 def _filled(calls: tuple[ToolCall, ...], seen: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-    """The answer's calls with the results, errors and durations of the trace's, where both name the same in order."""
+    """Return the answer's calls with the trace's results, errors and durations, if both have the same names in
+    order."""
     if [call.name for call in calls] != [call.name for call in seen]:
         return calls
     return tuple([_with(call, one) for call, one in zip(calls, seen, strict=True)])
@@ -227,7 +228,7 @@ def _overlay(stated: Usage | None, seen: Usage | None) -> Usage | None:
 
 
 def _differ(stated: Usage | None, seen: Usage | None) -> bool:
-    """True if both tell a count of tokens, and another one."""
+    """True if both report a token count and the counts differ."""
     if stated is None or seen is None:
         return False
     pairs = ((stated.input_tokens, seen.input_tokens), (stated.output_tokens, seen.output_tokens))

@@ -1,6 +1,6 @@
-"""The version of the agent, as `agent.version` says: a text, a program's output, or a server's header.
+"""The agent's version, as `agent.version` defines it: a text, a program's output, or a server's header.
 
-It is looked up as a run begins and again as it ends, so that what two versions answered is never taken for one.
+It is looked up at the beginning and at the end of a run, so that answers of two versions are never mixed.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from gate.system.http import Client, HttpError
 
 WHERE = "agent.version"
 SECONDS = 60.0
-"""For the program or server to tell it."""
+"""Seconds for the program or server to give it."""
 MOST = 500
-"""Characters of a version."""
+"""The most characters of a version."""
 
 
 async def version_of(
     kind: str, options: AgentOptions, *, root: Path, environment: Mapping[str, str], url: str | None = None
 ) -> str:
-    """The agent's version; empty where none is configured.
+    """Return the agent's version; empty if none is configured.
 
     Args:
         kind: the agent's kind.
         options: its options.
         root: the configuration's folder.
         environment: the gate's own.
-        url: ask this server instead, as that of the base commit's agent.
+        url: another server to ask, such as the base commit's agent.
 
     Raises:
         ConfigError: this kind of agent has no such version, or the text names a variable that is not set.
-        MeasureError: the program or server does not tell it.
+        MeasureError: the program or server does not give it.
     """
     source = options.version
     if source is None:
@@ -71,7 +71,7 @@ def _printed(command: tuple[str, ...], options: AgentOptions, root: Path, enviro
 
 
 async def _told(source: VersionSource, server: Server, environment: Mapping[str, str], url: str | None) -> str:
-    """The header of an answer of any status: an agent that takes no GET answers with one all the same."""
+    """Return the header of an answer of any status: even an agent that refuses GET sends it."""
     assert source.header is not None
     address = expand(url or source.url or server.url, environment, where=WHERE)
     headers = {name: expand(value, environment, where=WHERE) for name, value in server.headers.items()}

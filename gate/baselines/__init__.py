@@ -1,6 +1,6 @@
-"""Stores of baselines: their registry, one file each, and the parts of two records that may be compared.
+"""Stores of baselines: their registry, one file each, and the choice of the parts of two records to compare.
 
-`fingerprint` says what a case is made of, `pairing` which case of a baseline is compared with which of the candidate.
+`fingerprint` identifies the content of a case; `pairing` matches the cases of a baseline with those of the candidate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BUILT_IN = {
 STORES = Registry[type[Store]](
     "store", "agent_gate.stores", _BUILT_IN, base="gate.baselines.base:Store", words=("none",)
 )
-"""The stores, by the name under ``baseline.store``."""
+"""The stores, by their name under ``baseline.store``."""
 
 __all__ = [
     "STORES",
@@ -37,10 +37,10 @@ __all__ = [
 
 
 def open_store(kind: str, settings: StoreSettings) -> Store:
-    """Return a store of a registered kind; of the options, it gets those that are its own.
+    """Return a store of a registered kind; of the options, it gets its own only.
 
     Raises:
-        ConfigError: nobody offers such a store.
+        ConfigError: no such store exists.
     """
     store = STORES.load(kind, where="baseline.store")
     own = {key: value for key, value in settings.options.items() if key in store.Options.model_fields}
@@ -48,13 +48,13 @@ def open_store(kind: str, settings: StoreSettings) -> Store:
 
 
 def store_models(kind: str, given: Mapping[str, Any]) -> list[type[StoreOptions]]:
-    """Return the options that may stand beside ``baseline.store``: the store's own, and those of the built-in ones.
+    """Return the options allowed next to ``baseline.store``: the store's own, and those of the built-in stores.
 
-    So ``--store`` may name another store than the file does. Other stores are loaded only where ``given`` has a key
-    that is not the store's own.
+    So ``--store`` may name a store other than the file's. Other stores are loaded only if ``given`` has a key that is
+    not one of the store's own.
 
     Raises:
-        ConfigError: nobody offers such a store.
+        ConfigError: no such store exists.
     """
     models = []
     if kind != "none":

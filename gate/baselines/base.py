@@ -1,6 +1,6 @@
-"""The interface of a store of baselines, the search for the anchor, and the rule of what may be stored.
+"""The interface of a store of baselines, the search for the anchor, and the rules on which records may be stored.
 
-Where the bytes are kept is left to one file per store.
+Each store decides where its bytes are kept, in a separate file.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from gate.system.git import COMMIT_ID
 POOL = 5
 """The most records of one agent that are pooled."""
 POOL_SEARCH = 20
-"""Number of stored ancestors to read to find them."""
+"""Number of stored ancestors to read in search of records to pool."""
 ANCHOR_SEARCH = 10
-"""Records that are read to find an anchor that covers the suite with enough trials."""
+"""The most records to read in search of an anchor that covers the suite with enough trials."""
 ENOUGH_TRIALS = 5.0
-"""Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
+"""Average trials per case that make a record a good anchor: a loss against a thin one would go unseen."""
 SUFFIX = ".jsonl"
 """The suffix of a record's file."""
 AGAIN = "save it again"
-"""The hint for a damaged baseline that was moved away."""
+"""The hint for a damaged baseline that was moved aside."""
 
 
 class StoreOptions(BaseModel):
@@ -51,7 +51,7 @@ class StoreOptions(BaseModel):
 
 
 class StoreSettings(Struct, frozen=True):
-    """Everything that a store may need to know; each takes what concerns it."""
+    """The settings that a store may need; each uses those that concern it."""
 
     root: Path
     """The folder of the configuration, to which paths are relative."""
@@ -59,14 +59,14 @@ class StoreSettings(Struct, frozen=True):
     remote: str = REMOTE
     """Name, URL or path of the repository's remote."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The options beside ``store`` in the configuration, for the store's own `Store.Options`."""
+    """The options next to ``store`` in the configuration, for the store's own `Store.Options`."""
     token: str = ""
-    """Signs in to remotes on ``server``; on other servers, or if empty, git signs in as it is configured to."""
+    """Signs in to remotes on ``server``; on other servers, or if empty, git signs in as configured."""
     server: str = "https://github.com"
-    """The only server that is ever given the token: the remote may come from an untrusted configuration."""
+    """The only server that ever receives the token, as the remote may come from an untrusted configuration."""
 
     def __repr__(self) -> str:
-        return f"StoreSettings(root={self.root!r}, options={self.options!r})"  # and no secret
+        return f"StoreSettings(root={self.root!r}, options={self.options!r})"  # without secrets
 
 
 class Entry(Struct, frozen=True):
@@ -77,7 +77,7 @@ class Entry(Struct, frozen=True):
     created: float
     """Unix time."""
     where: str
-    """Names it inside its store."""
+    """The entry's name inside its store."""
 
     @property
     def key(self) -> str:
@@ -86,25 +86,25 @@ class Entry(Struct, frozen=True):
 
 
 def newest_first(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries in the order in which `Store.entries` lists them."""
+    """Return entries in the order of `Store.entries`."""
     return sorted(entries, key=lambda entry: (-entry.created, entry.where))
 
 
 class Trust(Struct, frozen=True):
-    """Provenance of the records of a suite."""
+    """Provenance of a suite's records."""
 
     unproven: tuple[str, ...] = ()
-    """Keys of records that are compared with although nothing proves them."""
+    """Keys of records that are used for comparison although nothing proves them."""
     told: tuple[tuple[str, str], ...] = ()
     """Records that were left out or are doubtful, each with the reason."""
     troubles: tuple[str, ...] = ()
-    """Reasons not to believe a pass: a record was rewritten or removed, or nobody could be asked."""
+    """Reasons not to believe a pass: a record was rewritten or removed, or no proof could be looked up."""
     reason: str = ""
-    """The reason why the unproven records have no proof, if it is known."""
+    """The reason why the unproven records have no proof, if known."""
     required: bool = False
-    """True if only what is proven may be compared with."""
+    """True if only proven records may be used for comparison."""
     asked: bool = False
-    """True if anybody looked for proofs."""
+    """True if proofs were looked up."""
 
 
 Say = Callable[[str], None]
@@ -115,25 +115,26 @@ def _silent(_line: str) -> None:
 
 
 class Store(ABC):
-    """Keeps one record per suite and commit, and the ledger of each suite. To be closed after use, best by ``with``."""
+    """Keeps one record per suite and commit, and a ledger per suite. Close it after use, best with ``with``."""
 
     Options: ClassVar[type[StoreOptions]] = StoreOptions
 
     @classmethod
     @abstractmethod
     def open(cls, settings: StoreSettings) -> Self:
-        """Return the store that these settings mean; ``settings.options`` are those that `Options` has accepted."""
+        """Return the store for these settings; ``settings.options`` are those that `Options` has accepted."""
 
     @abstractmethod
     def save(
         self, record: Record, lines: Iterable[Line] = (), *, scope: Set[str] | None = None, say: Say = _silent
     ) -> str:
-        """Store the stripped form of a complete record, united with what is stored of its suite and commit.
+        """Store the stripped form of a complete record, united with the stored record of its suite and commit.
 
-        ``lines`` go to the suite's ledger with it. ``scope``: the cases that the configuration runs; a record of a
-        selection is complete if it has them all, and without a scope never. ``say`` is told what was not added.
+        ``lines`` are added to the suite's ledger along with it. ``scope``: the cases that the configuration runs; a
+        record of a selection is complete if it has them all, and never without a scope. ``say`` is told which parts
+        were not added.
 
-        Returns where it is. Raises `BaselineWriteError`; what was stored before then stays.
+        Return the record's place. Raises `BaselineWriteError`; the stored record then stays as it was.
         """
 
     @abstractmethod
@@ -142,7 +143,8 @@ class Store(ABC):
 
     @abstractmethod
     def ledger(self, suite_id: str) -> Ledger:
-        """Return the findings on a suite's records. Raises `BaselineError` if it is damaged, or another suite's."""
+        """Return the findings on a suite's records. Raises `BaselineError` if the ledger is damaged or belongs to
+        another suite."""
 
     @abstractmethod
     def find(
@@ -150,14 +152,14 @@ class Store(ABC):
     ) -> Reference | None:
         """Return the record of the first of these commits that has one, with up to ``pool - 1`` more of the same agent.
 
-        ``commits`` are in the order of preference: a commit and its first-parent ancestors. None if none has a
-        record. Raises `BaselineError` if one is damaged or misplaced: it is never passed over.
+        ``commits`` are in order of preference: a commit and its first-parent ancestors. None if none has a record.
+        Raises `BaselineError` if one is damaged or misplaced: it is never skipped.
         """
 
     def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Reference | None:
-        """Return the newest record of the suite at any commit, except the keys to ``exclude``.
+        """Return the newest record of the suite at any commit, except for the keys in ``exclude``.
 
-        Callers announce it, since it may not be an ancestor.
+        Callers say so in their output, since its commit may not be an ancestor.
         """
         for entry in self.entries(suite_id):
             if entry.key not in exclude:
@@ -166,10 +168,10 @@ class Store(ABC):
 
     @abstractmethod
     def entries(self, suite_id: str | None = None) -> list[Entry]:
-        """Return the stored baselines of one suite or of all, the newest first."""
+        """Return the stored baselines of one suite or of all, newest first."""
 
     def suites_at(self, commits: Sequence[str]) -> frozenset[str]:
-        """Return the folder names of the suites that the nearest of these commits has records of."""
+        """Return the folder names of the suites that have records at the nearest of these commits."""
         found: dict[str, set[str]] = {}
         for suite, key in self.names():
             found.setdefault(key, set()).add(suite)
@@ -180,27 +182,27 @@ class Store(ABC):
 
     @abstractmethod
     def names(self) -> Iterable[tuple[str, str]]:
-        """Yield the suite's folder name and the key of every record, without reading records."""
+        """Yield the suite's folder name and the key of each record, without reading records."""
 
     @abstractmethod
     def read(self, entry: Entry) -> Record:
         """Return the record of an entry. Raises `BaselineError` if it is damaged."""
 
     def read_sound(self, entries: Iterable[Entry]) -> Iterator[Record]:
-        """Yield the records of these entries, without those that somebody has put in the place of others.
+        """Yield the records of these entries, skipping those that somebody has put in the place of others.
 
         Raises `BaselineError` if one is damaged.
         """
         return map(self.read, entries)
 
     def prefetch(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
-        """Fetch what these entries name in one go, since they are about to be read."""
+        """Fetch the records of these entries in one go, since they are about to be read."""
 
     @abstractmethod
     def contents(self) -> Iterator[Stored]:
-        """Yield every record of every suite, the newest first as far as the store can tell without reading them.
+        """Yield every record of every suite, newest first as far as the store can tell without reading them.
 
-        Unlike `entries` it does not fail for a single record that is damaged: whoever opens that one is told.
+        Unlike `entries` it does not fail for a single damaged record; opening that record does.
         """
 
     def anchor(
@@ -213,14 +215,14 @@ class Store(ABC):
         runs: Set[str] = frozenset(),
         at: float | None = None,
     ) -> Reference | None:
-        """Return the record that nothing may fall short of: the last accepted release, else see `anchors`.
+        """Return the record to compare with as the best: the last accepted release, else see `anchors`.
 
-        Of the first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials per case, else the
-        one with the most; if none suits, the first. None if there is no such record.
+        Of the first `ANCHOR_SEARCH` candidates that suit, it is the first with enough trials per case, else the one
+        with the most trials; if none suits, the first candidate. None if there is no candidate.
 
-        ``is_near`` says which commits come into question, ``suits`` which records still cover the suite, ``series``
-        which releases. ``runs`` are to be compared, and no yardstick for themselves. ``at`` is the time (Unix; None:
-        now) at which acceptances have to count.
+        ``is_near`` says which commits are eligible, ``suits`` which records still cover the suite, ``series`` which
+        releases. ``runs`` are those being compared, which do not count. ``at`` is the time (Unix; None: now) at which
+        acceptances have to be valid.
         """
         entries = {entry.key: entry for entry in self.entries(suite_id)}
         times = {key: entry.created for key, entry in entries.items()}
@@ -250,10 +252,10 @@ class Store(ABC):
 
     @abstractmethod
     def place(self, entry: Entry) -> str:
-        """Return an entry's place, for people."""
+        """Return an entry's place, for display."""
 
     def close(self) -> None:  # noqa: B027  # most stores hold nothing
-        """Let go of what the store holds open."""
+        """Close any resources that the store holds open."""
 
     def __enter__(self) -> Self:
         return self
@@ -265,7 +267,7 @@ class Store(ABC):
 
 
 def thickness(record: Record) -> float:
-    """Return the trials per case of the record's own epochs."""
+    """Return the mean number of the record's own trials per case in epochs."""
     own = sum(trial.is_of_epoch for trial in record.trials)
     return own / max(1, len(record.header.plan))
 
@@ -275,8 +277,8 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
 
     ``scope``: see `Store.save`.
 
-    Trials of the base commit's agent, which ran beside the candidate's, are not of this commit and left out; so are
-    epochs for later changes that an outage spoiled.
+    Left out are trials of the base commit's agent, since they are not of this commit, and epochs for later changes that
+    an outage spoiled.
     """
     header, footer = record.header, record.footer
     problem = ""
@@ -312,14 +314,14 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
 
 
 def same_as(record: Record) -> str:
-    """Return the commit whose stored trials the record repeats, as the agent is the same; empty if they are its own."""
+    """Return the commit whose stored trials the record repeats; empty if the trials are its own."""
     return str(record.footer.terms.get("same_as", "")) if record.footer is not None else ""
 
 
 def outage_in(record: Record) -> str:
     """Return a sentence if most cases of a record were never answered; else empty.
 
-    Nothing can be measured against such a record.
+    No comparison with such a record means anything.
     """
     plan, own = record.header.plan, [trial for trial in record.trials if trial.side is Side.CANDIDATE]
     answered = {trial.case_id for trial in own if trial.answered}
@@ -332,7 +334,8 @@ def outage_in(record: Record) -> str:
 
 
 def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:
-    """Return the record if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is not."""
+    """Return the record if its content matches its name. Raises `BaselineError` if the file was moved, copied or
+    renamed."""
     header = record.header
     if header.dirty or header.suite_id != suite_id or commit_key(header) != key:
         raise misplaced(where)

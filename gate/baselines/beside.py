@@ -1,4 +1,4 @@
-"""The base commit's agent in place of a stored baseline: its trials stand in the record that they are compared with."""
+"""The base commit's agent in place of a stored baseline: its trials are in the very record they are compared with."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from gate.model import BASE, FULL, Side, Trial
 from gate.records import Header, Record
 
 EPOCHS = 3
-"""Trials of each case that the base commit's agent is run for: with so many a single case that breaks can be proven."""
+"""Trials per case run with the base commit's agent: enough to prove the regression of a single case."""
 SOURCE = "its agent, run beside this change"
 
 
 def with_base(header: Header, trials: Iterable[Trial], references: Sequence[Reference]) -> tuple[Reference, ...]:
-    """Return the references, the first with what the record has of the base's agent, if it may stand in for it."""
+    """Return the references; the first gets the trials of the base's agent in the record, if they can replace a
+    baseline."""
     if not references or not references[0].beside:
         return tuple(references)
     own = tuple([replace(trial, tag=FULL, side=Side.CANDIDATE) for trial in trials if trial.tag == BASE])
@@ -28,7 +29,7 @@ def with_base(header: Header, trials: Iterable[Trial], references: Sequence[Refe
 
 
 def useless(header: Header, trials: Sequence[Trial]) -> str:
-    """Return why these trials of the base's agent are no yardstick, as they could not become a baseline; else empty."""
+    """Return the reason why these trials of the base's agent could not become a baseline; empty if they can."""
     answered = [trial for trial in trials if trial.answered]
     if not answered:
         errors = [f": {trial.error.message}" for trial in trials if trial.error is not None]

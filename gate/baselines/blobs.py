@@ -1,6 +1,6 @@
-"""The base of every store that keeps bytes by key: a folder, a bucket, a git branch, or a plugin's.
+"""The base class of stores that keep bytes by key: a folder, a bucket, a git branch, or a plugin's.
 
-A store says how bytes are read, written and listed. Records, ledgers, unions and look-ups are the same for all of them.
+A store defines how to read, write and list bytes. Records, ledgers, unions and look-ups are the same for all of them.
 """
 
 from __future__ import annotations
@@ -37,63 +37,64 @@ from gate.records.measured import created_in
 from gate.security.limits import described
 
 TRIES = 30
-"""Attempts to write before other writers win."""
+"""Attempts to write before giving way to other writers."""
 Writes = dict[str, tuple[bytes | None, bytes]]
-"""Key → the bytes that were read there, and those to keep."""
+"""Key → the bytes that were read there, and the bytes to write."""
 T = TypeVar("T")
 
 
 class BlobStore(Store):
-    """Records under ``<suite>/<commit>.jsonl`` and ledgers under ``<suite>/ledger.ndjson``, by `get`, `put` and `keys`.
+    """Keeps records at ``<suite>/<commit>.jsonl`` and ledgers at ``<suite>/ledger.ndjson``, using `get`, `put` and
+    `keys`.
 
-    Any exception that these raise ends the run with one line: exit code 4 for reading, 6 for writing.
+    Any exception from these ends the run with one line: exit code 4 for reading, 6 for writing.
     """
 
     @abstractmethod
     def get(self, key: str) -> bytes | None:
-        """Return the bytes under a key, or None."""
+        """Return the bytes under a key, or None if there are none."""
 
     @abstractmethod
     def put(self, key: str, data: bytes, before: bytes | None) -> bool:
-        """Keep the data under a key, whole or not at all.
+        """Write the data under a key, whole or not at all.
 
         Args:
             key: letters, digits, ``-``, ``.`` and one ``/``.
             data: the bytes to keep.
-            before: the result of `get`. If something else is kept by now, nothing may be written.
+            before: the result of `get`. If the stored bytes differ from it by now, nothing may be written.
 
         Returns:
-            False if something else than ``before`` is kept; the write is then made again on top of that.
+            False if the stored bytes differ from ``before``; the write is then repeated on top of them.
         """
 
     @abstractmethod
     def keys(self, prefix: str) -> Iterable[str]:
-        """Return the keys that begin with a prefix, in any order; with an empty one, all."""
+        """Return the keys that begin with a prefix, in any order; all keys if it is empty."""
 
-    # --- what a built-in store may do better ------------------------------------------------------
+    # --- optional improvements of the built-in stores --------------------------------------------------
 
     def put_all(self, writes: Writes, gone: Sequence[str]) -> bool:  # noqa: ARG002
-        """Write several keys and remove those that are ``gone``, which only a store that prunes ever names."""
+        """Write several keys and remove the keys in ``gone``, which is empty unless the store prunes."""
         return all(self.put(key, data, before) for key, (before, data) in writes.items())
 
     def open_blob(self, key: str) -> BinaryIO:
-        """Open what is under a key, to read its beginning or all of it."""
+        """Open the bytes under a key, to read their beginning or all of them."""
         return io.BytesIO(self._get(key) or b"")
 
     def writing(self, folder: str) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Return a context in which this process alone writes to a suite's folder, if the store can lock."""
+        """Return a context in which only this process writes to a suite's folder, if the store can lock."""
         return nullcontext()
 
     def refresh(self, attempt: int) -> None:
-        """Forget what was listed, before a write is made for the nth time."""
+        """Forget the listed keys, before the nth attempt to write."""
 
     def shown(self, key: str) -> str:
-        """Return a key's place as people know it."""
+        """Return a key's place, for display."""
         return key
 
     @property
     def remedy(self) -> str:
-        """The way on from a damaged record."""
+        """Return the hint for a damaged record."""
         return f"remove the object, then {AGAIN}"
 
     def key_of_record(self, header: Header) -> str:
@@ -101,15 +102,15 @@ class BlobStore(Store):
         return f"{suite_key(header.suite_id)}/{commit_key(header)}{SUFFIX}"
 
     def commit_in(self, key: str) -> str:
-        """Return the commit that a record's key names, as `commit_key` writes it."""
+        """Return the commit in a record's key, in the form of `commit_key`."""
         return key.rpartition("/")[2].removesuffix(SUFFIX)
 
     def keys_of_commit(self, header: Header) -> list[str]:
-        """Return the keys under which records of the same suite and commit may be kept."""
+        """Return the possible keys of records of the same suite and commit."""
         return [self.key_of_record(header)]
 
     def prune(self, key: str, ledger: Ledger) -> tuple[list[str], Ledger]:  # noqa: ARG002
-        """Return the records that go as this one is saved, and the ledger without their marks."""
+        """Return the records to remove when this one is saved, and the ledger without their marks."""
         return [], ledger
 
     # --- writing ----------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ class BlobStore(Store):
             self._change(suite_id, lambda: self._with_lines(suite_id, more))
 
     def _change(self, suite_id: str, made: Callable[[], tuple[Writes, list[str]]]) -> str:
-        """Make a change on top of what is kept, again while others come before; return the first key of it."""
+        """Write a change on top of the stored state, retrying if others write first; return its first key."""
         with self.writing(suite_key(suite_id)):
             for attempt in range(TRIES):
                 self._asked(lambda n=attempt: self.refresh(n), BaselineWriteError)  # type: ignore[misc]
@@ -143,7 +144,7 @@ class BlobStore(Store):
         raise BaselineWriteError(f"{TRIES} other writers were faster", where=suite_id, hint="save the record again")
 
     def _with_record(self, kept: Record, lines: Sequence[Line], say: Say) -> tuple[Writes, list[str]]:
-        """Return the writes that unite a record with what is kept of its commit, and add lines to its ledger."""
+        """Return the writes that unite a record with the stored one of its commit, and add lines to the ledger."""
         suite_id = kept.header.suite_id
         before: dict[str, bytes | None] = {}
         for key in self.keys_of_commit(kept.header):
@@ -183,7 +184,7 @@ class BlobStore(Store):
     def _nearest(
         self, suite_id: str, commits: Sequence[str], stored: Mapping[str, str], exclude: Set[str], pool: int
     ) -> Reference | None:
-        """Return what `find` does; ``stored``: commit → key of the records that come into question."""
+        """Return the result of `find`; ``stored``: commit → key of the eligible records."""
         hits = [distance for distance, commit in enumerate(commits) if commit in stored and commit not in exclude]
         if not hits:
             return None
@@ -236,7 +237,7 @@ class BlobStore(Store):
     def _records(self, folder: str) -> list[str]:
         prefix = f"{folder}/" if folder else ""
         listed = self._asked(lambda: list(self.keys(prefix)), BaselineError)
-        # What lies deeper is nobody's record, such as a copy that somebody put aside: its name says the same commit.
+        # Deeper keys are no records, for instance a copy that somebody put aside: its name says the same commit.
         return [key for key in listed if key.endswith(SUFFIX) and key.count("/") == 1]
 
     def _get(self, key: str) -> bytes | None:
@@ -249,7 +250,7 @@ class BlobStore(Store):
         return self._record(key, data, suite_id)
 
     def _record(self, key: str, data: bytes, suite_id: str) -> Record:
-        """Return the record in these bytes. Raises `BaselineError` if it is damaged, or not where it belongs."""
+        """Return the record in these bytes. Raises `BaselineError` if it is damaged or misplaced."""
         where = self.shown(key)
         record = parse_record(data, where=where, remedy=self.remedy)
         check_belongs(record, suite_id, self.commit_in(key), where)
@@ -264,7 +265,7 @@ class BlobStore(Store):
             if isinstance(error, kind) or kind is BaselineError:
                 raise
             raise kind(error.what, where=error.where, hint=error.hint) from None
-        except (Exception, SystemExit) as error:  # somebody else's code may raise anything
+        except (Exception, SystemExit) as error:  # a plugin's code may raise anything
             raise kind(f"the store raised {described(error)}", where=type(self).__name__) from error
 
 

@@ -1,7 +1,7 @@
 """Baselines in an object store: S3 and compatible stores, Google Cloud Storage, Azure Blob Storage.
 
-obstore speaks to them. A write is made only on top of what was read, by the store's own conditions, so that no writer
-loses what another stored.
+Uses obstore. The store's own write conditions ensure that a write succeeds only on top of the version that was read, so
+that no writer loses another's data.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
         "AZURE_FEDERATED_TOKEN_FILE",
     ),
 }
-"""Scheme of the address → the variables that sign in there. No other variable is read."""
+"""Scheme of the address → the environment variables for signing in. No others are read."""
 TIMEOUT = "30s"
-"""The time of one request."""
+"""Limit for one request."""
 RETRIES: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
-"""After a failure that may pass."""
+"""Retries after a failure that may pass."""
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
 _QUERY = re.compile(r"\?[^\s\"')]+")
-"""The query of an address, which may hold a signature."""
+"""The query of an address, which may contain a signature."""
 
 
 class BucketOptions(StoreOptions):
@@ -73,7 +73,7 @@ class BucketOptions(StoreOptions):
 
 
 class BucketStore(BlobStore):
-    """`BlobStore` in a bucket. Reads and writes whole objects; knows by their tag which version it has read."""
+    """`BlobStore` in a bucket. Reads and writes whole objects; remembers by their tags which versions it has read."""
 
     Options = BucketOptions
 
@@ -84,7 +84,7 @@ class BucketStore(BlobStore):
 
     @classmethod
     def open(cls, settings: StoreSettings) -> Self:
-        """Return the store; asks nothing yet. Raises ConfigError for an address that is none, or without obstore."""
+        """Return the store without any request. Raises ConfigError for an invalid address, or without obstore."""
         options = BucketOptions.model_validate(settings.options)
         parts = urlsplit(options.url)
         if parts.scheme not in SCHEMES or not parts.netloc or "@" in parts.netloc or parts.query:
@@ -128,7 +128,7 @@ class BucketStore(BlobStore):
         return data
 
     def put(self, key: str, data: bytes, before: bytes | None) -> bool:
-        """Write on top of ``before`` only, by the store's own condition. Raises `BaselineError`."""
+        """Write on top of ``before`` only, using the store's own condition. Raises `BaselineError`."""
         from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
         mode: Any = "create"
@@ -149,7 +149,7 @@ class BucketStore(BlobStore):
         from obstore.exceptions import BaseError
 
         try:
-            # A store lists by whole folders: what comes first of a key need not be one.
+            # A bucket lists whole folders only, and the prefix may be a part of a name.
             folder = prefix.rpartition("/")[0]
             listed = [entry["path"] for part in self._bucket.list(folder or None) for entry in part]
         except (BaseError, OSError) as error:
@@ -158,11 +158,11 @@ class BucketStore(BlobStore):
 
 
 def signing_in(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return the variables of these that are set, as obstore names its settings."""
+    """Return those of these variables that are set, under obstore's names for its settings."""
     return {name.lower(): environment[name] for name in names if environment.get(name)}
 
 
 def told(error: Exception) -> str:
-    """Return an object store's error on one line, without the query of an address, which may hold a signature."""
+    """Return an object store's error on one line, without the query of an address, which may contain a signature."""
     first = str(error).partition("\n")[0]
     return f"the bucket cannot be used: {shorten(_QUERY.sub('?…', first), 300)}"

@@ -1,4 +1,4 @@
-"""Baselines in a folder: one file per suite and commit, written at once or not at all, one writer at a time."""
+"""Baselines in a folder: one file per suite and commit, written atomically, by one writer at a time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gate.security import files
 
 LOCK_SECONDS = 30.0
 _ATTRIBUTES = f"*.jsonl -text linguist-generated\n{LEDGER} -text merge=union\n"
-"""For folders that are committed: line ends are part of a record's checksum, and nobody reviews one line by line. The
-lines of a ledger say when they were written, so that those of two branches may stand in any order."""
+"""For committed folders: line ends are part of a record's checksum, and nobody reviews records line by line. Ledger
+lines carry their times, so those of two branches may be merged in any order."""
 
 
 class FileOptions(StoreOptions):
@@ -61,7 +61,7 @@ class FileStore(BlobStore):
         return True
 
     def keys(self, prefix: str) -> Iterable[str]:
-        """Return the files in the folders of suites, without those that are being written."""
+        """Return the files in the folders of suites, except those being written."""
         for path in self.folder.glob(f"{prefix}*" if prefix else "*/*"):
             if not path.name.startswith("."):
                 yield f"{path.parent.name}/{path.name}"
@@ -81,7 +81,7 @@ class FileStore(BlobStore):
 
     @contextmanager
     def writing(self, folder: str) -> Iterator[None]:
-        """Hold a suite's folder against other writers."""
+        """Lock a suite's folder against other writers."""
         path = self.folder / folder
         try:
             files.make_folder(path)

@@ -1,7 +1,8 @@
-"""Fingerprints of cases, criteria and agents, which tell whether two measurements are comparable.
+"""Fingerprints of cases, criteria and agents, which show if two measurements are comparable.
 
-Equal fingerprints must mean that the same was measured in the same way; unequal ones may differ in nothing that counts.
-A false "same" compares apples with pears, a false "different" merely costs trials, so anything in doubt is included.
+Equal fingerprints must mean that the same thing was measured in the same way; unequal ones may differ in nothing that
+counts. A false "same" compares apples with oranges, a false "different" merely costs trials, so anything in doubt is
+included.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _NOT_WALKED = frozenset({".git", ".hg", ".svn", "node_modules", ".gate", "__pyca
 
 
 def of_json(value: Any) -> str:
-    """Return the fingerprint of a JSON value, whatever its key order, ``1`` or ``1.0``, tuples or lists.
+    """Return the fingerprint of a JSON value; key order, ``1`` or ``1.0``, and tuple or list make no difference.
 
-    Raises ValueError for NaN and infinities, TypeError for what is not a JSON value.
+    Raises ValueError for NaN and infinities, TypeError for a value that is not JSON.
     """
     return _digest(_canonical(value))
 
@@ -58,7 +59,7 @@ def _canonical(value: Any) -> Any:
         if not math.isfinite(value):
             raise ValueError("a fingerprint of a number that is not finite")
         return int(value) if value.is_integer() and abs(value) < _EXACT else value
-    if isinstance(value, (dict, Mapping)):  # the first saves asking the second, which is slow
+    if isinstance(value, (dict, Mapping)):  # the first check saves the second, which is slow
         return {
             key if type(key) is str else _key(key): held if type(held) in _CANONICAL else _canonical(held)
             for key, held in value.items()
@@ -69,14 +70,15 @@ def _canonical(value: Any) -> Any:
 
 
 def _key(key: Any) -> str:
-    """YAML has keys that are not text; they must not meet one that is."""
+    """Return a key as text; keys of other types, which YAML allows, must not collide with text."""
     return key if isinstance(key, str) else f"\0{type(key).__name__} {key!r}"
 
 
 def of_case(case: Case) -> str:
-    """Return the fingerprint of a case's content: what the agent is given, what is expected, and how it is scored.
+    """Return the fingerprint of a case's content: the agent's input, the expectations, and how they are scored.
 
-    Not of its id, thresholds, tags, complexity or place. ``content``, where set, stands for turns, state and metadata.
+    It excludes the case's id, thresholds, tags, complexity and place. ``content``, if set, replaces turns, state and
+    metadata.
     """
     content = case.content
     if content is None:
@@ -112,25 +114,24 @@ def _rubrics(rubrics: tuple[Rubric, ...]) -> list[list[Any]]:
 def of_criterion(metric: str, version: int, options: Mapping[str, Any], judge: Any = None) -> str:
     """Return the fingerprint of how a criterion measures: metric, version, options, and the judge's model and prompt.
 
-    Not of thresholds, limits and margins: they decide, they do not measure.
+    It excludes thresholds, limits and margins: they decide, they do not measure.
     """
     return of_json(["criterion", metric, version, options, judge])
 
 
 _PACE = ("timeout", "concurrency", "retries", "sources", "version", "base", "user", "reads_suite")
-"""Keys of every kind of agent that say how fast it is asked, what its source is, or which one is meant: not how its
-answers are read."""
+"""Keys of every kind of agent that affect its speed or name its source or version, but not how its answers are read."""
 
 
 def of_definition(kind: str, options: Mapping[str, Any]) -> str:
-    """Return the fingerprint of an agent's definition: its kind, how it is asked, and where its answers are read."""
+    """Return the fingerprint of an agent's definition: its kind, its requests, and how its answers are read."""
     return of_json(["definition", kind, {key: value for key, value in options.items() if key not in _PACE}])
 
 
 def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:
-    """Return the fingerprint of an agent whose version is known, but no source: how it is asked, and the version.
+    """Return the fingerprint of an agent that has a known version but no source, from its requests and the version.
 
-    Not of its address and headers, which differ from job to job.
+    It excludes the address and headers, which differ from job to job.
     """
     server = options.get(kind)
     asked = {key: value for key, value in server.items() if key not in _PLACE} if isinstance(server, dict) else server
@@ -138,9 +139,9 @@ def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:
 
 
 def with_tools(agent: str, trials: Iterable[Trial]) -> str:
-    """Return an agent's fingerprint joined by what the MCP servers that it asked in these trials offer.
+    """Return an agent's fingerprint extended by the tools of the MCP servers that it used in these trials.
 
-    What a server outside of the agent's source says of its tools is part of what the model is told. Empty stays empty.
+    The descriptions of tools by a server outside the agent's source are part of the model's input. Empty stays empty.
     """
     offered = {tools for trial in trials if trial.replay is not None for tools in trial.replay.tools}
     return of_json(["agent", agent, "tools", sorted(offered)]) if agent and offered else agent
@@ -163,27 +164,30 @@ def of_agent(
 ) -> str:
     """Return the fingerprint of the agent's source: names, modes and contents of the files below ``git.root``.
 
-    What git tracks counts, without exception: nothing else says that two commits hold the same agent.
+    All files that git tracks count, without exception: nothing else shows that two commits hold the same agent.
 
     Args:
         git: the repository; without one, the folder is walked.
-        sources: globs relative to the root that say what the agent consists of (``src/**``, ``prompts``); by default
-            every file that git tracks or would add, since anything may be a prompt.
-        entry: names of files and folders that are part of it even where no glob names them, as far as they exist.
-        folders: names of folders outside the root (``../src``) in which the agent is, too.
-        exclude: globs of what the gate writes: reports, records. The root itself is never excluded. Records and reports
+        sources: globs relative to the root that define the agent's files (``src/**``, ``prompts``); by default every
+            file
+            that git tracks or would add, since anything may be a prompt.
+        entry: names of files and folders that belong to it even if no glob names them, if they exist.
+        folders: names of folders outside the root (``../src``) that also hold parts of the agent.
+        exclude: globs of files that the gate writes: reports, records. The root itself is never excluded. Records and
+            reports
             that git does not track are never part of the agent, wherever they are.
         cases: names of the configuration and the files of the suite, which count if git tracks them: an agent can read
-            them. What a job has fetched or made has fingerprints of its own.
-        stored: the folder of the stored baselines, which may be tracked and change without another agent.
-        changed: names of the tracked files in it that do count, since the change that is measured has edited them.
-        settings: how the agent is driven (kind, options, model), a JSON value.
+            them. Files that a job has fetched or made have separate fingerprints.
+        stored: the folder of the stored baselines, which may be tracked and may change without a change of the agent.
+        changed: names of the tracked files in it that do count, since the measured change has edited them.
+        settings: how the agent is driven (kind, options, model), as a JSON value.
 
     Raises:
-        ConfigError: one of the ``sources`` matches nothing, a file cannot be read, or git tracks one where the gate or
+        ConfigError: one of the ``sources`` matches nothing, a file cannot be read, or git tracks a file where the gate
+            or
             Python writes.
 
-    What is outside (installed packages without a lock file, a remote service) is not seen: for an agent that is not
+    Anything outside (installed packages without a lock file, a remote service) is not covered: for an agent that is not
     in this folder, leave the fingerprint empty.
     """
     tracked, others = _files(git, folders)
@@ -213,7 +217,7 @@ def of_agent(
             continue
         if name in tracked or name in entry or name not in cases:
             names.append(name)
-    for pattern in sources:  # a file that was moved away from its glob would no longer be seen
+    for pattern in sources:  # a file moved away from its glob would no longer be covered
         if not any(map(_glob(pattern).match, listed)):
             what = f"agent.sources: {pattern!r} matches no file"
             raise ConfigError(what, where=str(git.root), hint="globs are relative to this folder, such as src/**")
@@ -221,7 +225,7 @@ def of_agent(
         raise ConfigError("the agent has no files here", where=str(git.root), hint="its code belongs next to the suite")
     digest = hashlib.sha256()
     for name in names:
-        # The commit of a submodule says what is in it, also where its own files are not looked at.
+        # A submodule's commit identifies its content, even if its files are not read.
         pinned = tracked.get(name, "")
         content = (b"repository", pinned.encode()) if pinned else _content(git.root / name)
         for field in (os.fsencode(name), *content):
@@ -230,12 +234,13 @@ def of_agent(
 
 
 def files_named(names: Iterable[str], sources: Sequence[str], entry: Sequence[str]) -> list[str]:
-    """Return those of these files that are the agent's by its ``sources``; without sources, all."""
+    """Return those of these files that belong to the agent by its ``sources``; without sources, all."""
     return [name for name in names if _is_named(name, sources, entry)]
 
 
 def _writer_at(name: str, exclude: Sequence[str], environments: tuple[str, ...]) -> str:
-    """Return who writes at this place while an agent is run, so that it is no source of the agent's; empty: nobody."""
+    """Return the writer of this place during a run, which makes the file no source of the agent; empty if there is
+    none."""
     steps = name.split("/")
     if "__pycache__" in steps or name.startswith(environments):
         return "Python"
@@ -245,7 +250,7 @@ def _writer_at(name: str, exclude: Sequence[str], environments: tuple[str, ...])
 
 
 def _refused(name: str, writer: str, root: Path) -> ConfigError:
-    """Return the error for a tracked file that a ``writer`` writes at its place, or that is a record wherever it is.
+    """Return the error for a tracked file that a ``writer`` overwrites, or that is a record or report anywhere.
 
     Python may run such a file and the agent may read it; a fingerprint with it would differ after each run.
     """
@@ -258,9 +263,9 @@ def _refused(name: str, writer: str, root: Path) -> ConfigError:
 
 
 def _files(git: Git, folders: Sequence[str]) -> tuple[dict[str, str], Set[str]]:
-    """Names of files relative to the root: those that git tracks, submodules with their commit, and all others.
+    """Return files by name relative to the root: those git tracks, with the commit if a submodule, and all others.
 
-    Nested repositories are walked into. Without git, all are others.
+    Nested repositories are walked. Without git, all files are others.
     """
     found = git.files(*folders)
     if found is None:
@@ -272,7 +277,7 @@ def _files(git: Git, folders: Sequence[str]) -> tuple[dict[str, str], Set[str]]:
             others.update(_walk(git.root, name.rstrip("/")))
             if commit:
                 tracked[name] = commit
-        elif not os.path.lexists(path):  # git also lists what was deleted but not yet committed
+        elif not os.path.lexists(path):  # git also lists files that are deleted but not yet committed
             continue
         elif commit is None:
             others.add(name)
@@ -282,7 +287,7 @@ def _files(git: Git, folders: Sequence[str]) -> tuple[dict[str, str], Set[str]]:
 
 
 def _led_to(root: Path, names: Iterable[str]) -> list[str]:
-    """Return the files of the same work tree, but outside the root, that links among these files lead to."""
+    """Return the files outside the root, but in the same work tree, that links among these files lead to."""
     found = set()
     for name in names:
         if (root / name).is_symlink():
@@ -302,12 +307,12 @@ def _walk(root: Path, below: str) -> Iterator[str]:
 
 
 def _worth_walking(folder: Path) -> bool:
-    """Not version control, caches, or a virtual environment."""
+    """True unless it is version control, a cache, or a virtual environment."""
     return folder.name not in _NOT_WALKED and not (folder / "pyvenv.cfg").exists()
 
 
 def _content(path: Path) -> tuple[bytes, bytes]:
-    """Mode and content; a link counts as its target path."""
+    """Return mode and content; a link counts as its target path."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -334,7 +339,8 @@ def _is_root(pattern: str) -> bool:
 
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
-    """``*`` and ``?`` stay within a folder, ``**`` does not, and a folder stands for everything in it."""
+    """Return a pattern in which ``*`` and ``?`` stay within a folder, ``**`` does not, and a folder matches its
+    contents."""
     if _is_root(pattern):
         return re.compile("")
     pattern = pattern.removeprefix("./").rstrip("/")

@@ -1,8 +1,8 @@
-"""Baselines on a branch of their own: no history shared with the code, one file per record, no work tree involved.
+"""Baselines on a separate branch: no history shared with the code, one file per record, no work tree involved.
 
-Works in a temporary, shallow, blobless clone of that branch alone. The user's repository is asked for the remote's URL
-and how it signs in there, and is otherwise left alone. A push that lost a race is made again on the new tip, so that no
-writer loses.
+Works in a temporary, shallow, blobless clone of that branch alone. The user's repository only supplies the remote's URL
+and how it signs in there, and is not changed. A push that lost a race is repeated on the new tip, so that no writer
+loses.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from gate.system.git import Git, GitError, checked_revision
 
 IN_A_FOLDER = "write `baseline: {store: file}`"
 TRIES = 4
-"""Attempts of git over a connection that breaks."""
+"""Attempts when git's connection fails."""
 AT_ONCE = 50
 """Number of records to fetch and hold at once when reading all of them."""
 _LONGEST_WAIT = 4.0
@@ -63,7 +63,7 @@ _LONGEST_REASON = 50
 
 
 class _File(Struct, frozen=True):
-    """A record on the branch, as far as its path tells."""
+    """A record on the branch, as its path describes it."""
 
     path: str
     suite: str
@@ -75,7 +75,7 @@ class _File(Struct, frozen=True):
 
     @property
     def time(self) -> float:
-        """Unix time; 0 if the file's name, which is untrusted, does not hold one."""
+        """Return the Unix time; 0 if the file's name, which is untrusted, does not hold one."""
         try:
             return float(calendar.timegm(time.strptime(self.created, "%Y%m%dT%H%M%S")))
         except ValueError:
@@ -100,16 +100,16 @@ class GitOptions(StoreOptions):
 
 
 class GitStore(BlobStore):
-    """``<suite>/<time>-<commit>-<agent>.jsonl`` on an orphan branch: listing its tree is the whole index.
+    """Keeps ``<suite>/<time>-<commit>-<agent>.jsonl`` on an orphan branch: listing its tree is the whole index.
 
-    Beside the records of a suite is its ledger, ``<suite>/ledger.ndjson``.
+    A suite's ledger, ``<suite>/ledger.ndjson``, is next to its records.
     """
 
     Options = GitOptions
     max_records = 200
-    """At most this many of a suite are kept, the newest."""
+    """The most records to keep per suite; the newest stay."""
     max_age_days = 365.0
-    """Records that are older are dropped, but never a suite's newest."""
+    """Older records are dropped, but never a suite's newest."""
 
     def __init__(self, repository: Git, settings: StoreSettings) -> None:
         self._repository = repository
@@ -124,10 +124,10 @@ class GitStore(BlobStore):
     def open(cls, settings: StoreSettings) -> Self:
         return cls(Git(settings.root, environment=settings.environment), settings)
 
-    # --- as any store of bytes ------------------------------------------------------------------
+    # --- as a store of bytes --------------------------------------------------------------------
 
     def get(self, key: str) -> bytes | None:
-        """Return a file of the branch, or None. Raises `BaselineError`."""
+        """Return a file of the branch, or None if it does not exist. Raises `BaselineError`."""
         blob = self._listed().blobs.get(key)
         return None if blob is None else self._content(blob, self.shown(key))
 
@@ -136,7 +136,7 @@ class GitStore(BlobStore):
         return self.put_all({key: (before, data)}, ())
 
     def put_all(self, writes: Writes, gone: Sequence[str]) -> bool:
-        """Push one commit on the tip that was read. Return False if another push came before."""
+        """Push one commit on the tip that was read. Return False if another push came first."""
         tree = self._listed()
         first = next(iter(writes), "") or gone[0]
         suite, name = first.partition("/")[0], _NAME.fullmatch(first)
@@ -158,7 +158,7 @@ class GitStore(BlobStore):
         return [file.path for file in self._listed().files if file.path.startswith(prefix)]
 
     def refresh(self, attempt: int) -> None:
-        """Fetch the branch. Wait first if another push came before."""
+        """Fetch the branch, waiting first if another push won."""
         if attempt:
             _wait(attempt - 1)
         try:
@@ -225,7 +225,7 @@ class GitStore(BlobStore):
         self._prefetch([file for file in self._listed().files if file.path in wanted])
 
     def close(self) -> None:
-        """Remove the temporary clone; the store can be used again, which makes another."""
+        """Remove the temporary clone; using the store again makes a new one."""
         if self._folder is not None:
             self._folder.cleanup()
         self._folder = self._clone = self._tree = None
@@ -237,7 +237,7 @@ class GitStore(BlobStore):
         return f"branch {self._branch_name} of {self._settings.remote}"
 
     def _cloned(self) -> Git:
-        """Return an empty repository that knows the remote; made once."""
+        """Return an empty repository that knows the remote, creating it once."""
         if self._clone is None:
             self._folder = TemporaryDirectory(prefix="gate-baselines-", ignore_cleanup_errors=True)
             settings = self._settings
@@ -248,7 +248,7 @@ class GitStore(BlobStore):
         return self._clone
 
     def _fetch(self) -> str | None:
-        """Return the branch's tip, fetched; None if there is no such branch yet."""
+        """Fetch the branch and return its tip; None if there is no such branch yet."""
         shallow = ("--quiet", "--no-tags", "--no-write-fetch-head", "--depth=1", "--filter=blob:none")
         try:
             self._retried("fetch", *shallow, "origin", f"+{self._branch}:{self._branch}")
@@ -270,7 +270,7 @@ class GitStore(BlobStore):
                 return
 
     def _hint(self, error: GitError, otherwise: str) -> str:
-        """Return the hint for an error; a token is of no use without git, a repository or a remote."""
+        """Return the hint for an error; a token does not help without git, a repository or a remote."""
         name = self._settings.remote
         if not self._repository.program:
             return f"install git, or {IN_A_FOLDER}"
@@ -283,7 +283,7 @@ class GitStore(BlobStore):
     # --- reading --------------------------------------------------------------------------------
 
     def _listed(self) -> _Tree:
-        """Return the content of the branch; fetched once."""
+        """Return the content of the branch, fetching it once."""
         if self._tree is None:
             try:
                 self._tree = _listed(self._cloned(), self._fetch())
@@ -297,19 +297,19 @@ class GitStore(BlobStore):
         return tuple(file for file in self._listed().files if file.suite == key)
 
     def _blob_lines(self, files: Sequence[_File]) -> bytes:
-        """Return the blobs of some files, one a line."""
+        """Return the ids of the blobs of some files, one per line."""
         blobs = self._listed().blobs
         return "".join(f"{blobs[file.path]}\n" for file in files).encode()
 
     def _prefetch(self, files: Sequence[_File]) -> None:
-        """Fetch several files in one go; what is missing afterwards, git fetches one by one."""
+        """Fetch several files in one go; git fetches any that are missing afterwards one by one."""
         if len(files) > 1:
             wanted = self._blob_lines(files)
             options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", "--stdin")
             try:
                 self._retried("-c", "fetch.negotiationAlgorithm=noop", "fetch", *options, "origin", stdin=wanted)
             except GitError:
-                return  # a server that gives no single objects: reading one says what is wrong, if anything is
+                return  # the server gives no single objects: reading one reports the problem, if there is one
 
     def _content(self, blob: str, where: str) -> bytes:
         try:
@@ -318,12 +318,12 @@ class GitStore(BlobStore):
             raise BaselineError(f"the baseline cannot be read: {error.what}", where=where, hint=error.hint) from None
 
     def _all_content(self, files: Sequence[_File]) -> list[bytes | None]:
-        """Return the contents of some files, brought and read in one go; None for what did not come."""
+        """Return the contents of some files, fetched and read in one go; None for those that did not arrive."""
         self._prefetch(files)
         try:
             said = self._cloned().run("cat-file", "--batch", stdin=self._blob_lines(files))
         except GitError:
-            return [None] * len(files)  # read one by one, and the one that is missing says so
+            return [None] * len(files)  # they are read one by one, and a missing one is reported
         found: list[bytes | None] = []
         at = 0
         for _ in files:
@@ -352,10 +352,10 @@ class GitStore(BlobStore):
         return [file.path for file in gone], ledger.only({*kept, new.key})
 
     def _superseded(self, others: Sequence[_File], new: _File, ledger: Ledger) -> list[_File]:
-        """The oldest of a suite beyond the bounds; never a release, what someone accepted, or the anchor."""
+        """Return a suite's oldest records beyond the limits, except releases, accepted records and the anchor."""
         stored = {file.key: file.time for file in (*others, new)}
         pinned = {line.key for line in ledger.lines if stays(line)}
-        once_all_have_ended = ledger.at(LAST_SECOND)  # an acceptance that ends may hide another anchor
+        once_all_have_ended = ledger.at(LAST_SECOND)  # the end of an acceptance may reveal another anchor
         for view in (ledger, once_all_have_ended):
             judged = [candidate.key for candidate in anchors(view, stored) if ledger.knows(candidate.key)]
             pinned.update(judged[:ANCHOR_SEARCH])
@@ -372,7 +372,7 @@ class GitStore(BlobStore):
         return self._cloned().run("hash-object", "-w", "--stdin", stdin=data).decode().strip()
 
     def _commit(self, tip: str | None, files: Mapping[str, str], gone: Sequence[str], message: str) -> str:
-        """Return a commit on the tip that adds files and drops others, made in an index of its own."""
+        """Return a new commit on the tip that adds and drops files, made in a separate index."""
         clone = self._cloned()
         index = {"GIT_INDEX_FILE": str(clone.root / "gate-index")}
         clone.run("read-tree", tip or "--empty", environment=index)
@@ -386,13 +386,13 @@ class GitStore(BlobStore):
 
 
 def _reason(error: GitError) -> str:
-    """Return git's message without the words that repeat what is known here."""
+    """Return git's message without the words that repeat known facts."""
     reason = _PREAMBLE.sub("", error.what)
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
 
 
 def _listed(clone: Git, tip: str | None) -> _Tree:
-    """Return the records in a tree, newest first, and the ledgers. Files of other names are not ours."""
+    """Return the records in a tree, newest first, and the ledgers. Files with other names are not ours."""
     if tip is None:
         return _Tree()
     found, blobs = [], {}
@@ -410,13 +410,13 @@ def _listed(clone: Git, tip: str | None) -> _Tree:
 
 
 def _file(path: str) -> _File | None:
-    """Return a path on the branch as a record; None if it has another name."""
+    """Return a path on the branch as a record; None if its name has another form."""
     name = _NAME.fullmatch(path)
     return None if name is None else _File(path, name["suite"], name["created"], name["key"], name["agent"])
 
 
 def _named(header: Header) -> _File:
-    """Return the place of a record. The agent's part of the name spares reading records that cannot be pooled."""
+    """Return the place of a record. The agent's part in the name avoids reading records that cannot be pooled."""
     seconds = header.created if 0 <= header.created < 253_402_300_800 else 0
     created = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
     agent = (
@@ -432,5 +432,5 @@ def _entry(file: _File, suite_id: str) -> Entry:
 
 
 def _wait(attempt: int) -> None:
-    """Longer after each failure, and by chance, so that writers that collided once do not do so again."""
+    """Sleep longer after each failure, for a random time, so that writers that collided once do not collide again."""
     time.sleep(random.uniform(0.02, min(_LONGEST_WAIT, 0.1 * 2**attempt)))  # noqa: S311

@@ -1,7 +1,7 @@
 """The log of stored records: which regressed, which were released, which were accepted.
 
-One line of JSON for each, appended and never changed, beside the records of a suite; from it follows the *anchor*, the
-best proven record. Verdicts can be derived again from the records; acceptances say who, when and why. Pure.
+Each entry is a line of JSON, appended and never changed, next to the records of a suite; the *anchor*, the best proven
+record, follows from them. Verdicts can be derived again from the records; acceptances say who, when and why. Pure.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from gate.model import Verdict
 from gate.security.limits import shorten
 
 LEDGER = "ledger.ndjson"
-"""Name of the file, in the folder of its suite."""
+"""Name of the file in the suite's folder."""
 VERSION = 2
 # 1: the first.
-# 2: acceptances that end (`until`), and signed proofs; lines of other kinds are written as before.
+# 2: acceptances that end (`until`), and signed proofs; other kinds of lines are written as before.
 MOST_DAYS = 366
-"""The longest time that an acceptance counts."""
+"""The longest time that an acceptance is valid."""
 _DAY = 86_400.0
 LAST_SECOND = 253_402_300_799.0
-"""The last of the year 9999, Unix time: no date is later, and no acceptance that ends counts any more."""
+"""The end of the year 9999, Unix time: no date is later, and every acceptance with an end has ended."""
 MAX_TEXT = 500
 MAX_LINE = 10_000
 SOUND = (Verdict.PASS, Verdict.INCONCLUSIVE)
 IMPROVED = "improved"
 LAPSED = "lapsed"
-"""Stands for the verdict of what passed only against a record whose acceptance has ended."""
+"""Replaces the verdict of a run that passed only against a record whose acceptance has ended."""
 
 
 class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
@@ -42,10 +42,10 @@ class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True
     suite: str
     """Name of the suite's folder."""
     key: str
-    """The record that it belongs to: its commit, as in the file name."""
+    """The record of the run: its commit, as in the file name."""
     run: str
     verdict: str
-    """Against everything that the run was compared with."""
+    """The verdict over all references of the run."""
     at: float
     """Unix time."""
     base: str = ""
@@ -53,23 +53,23 @@ class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True
     anchor: str = ""
     """The commit of the anchor that it was compared with; empty if there was none."""
     release: str = ""
-    """The tag that it was released as, if it was."""
+    """The tag of the release; empty if it was not released."""
     left_out: int = 0
-    """Further runs of the same commit that were known where it was saved, and left out: it was picked by hand."""
+    """Number of further known runs of the same commit that were left out when it was saved: it was picked by hand."""
     improved: bool = False
     """True if it is far better than the anchor that it was compared with, beyond chance."""
     v: int = 1
 
     @property
     def proven(self) -> bool:
-        """True if the run may stand for the best: it passed, or there was nothing yet that it could fall short of."""
+        """True if the run may count as the best: it passed, or there was nothing yet to fall short of."""
         if self.verdict == Verdict.PASS:
             return True
         return self.verdict == Verdict.INCONCLUSIVE and not self.base and not self.anchor
 
 
 class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
-    """Someone made a stored record the anchor, regardless of its verdict."""
+    """The decision of a person to make a stored record the anchor, regardless of its verdict."""
 
     suite: str
     key: str
@@ -78,22 +78,23 @@ class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_def
     """Unix time."""
     why: str
     until: date | None = None
-    """The last day on which it counts, in UTC. None: it was given before acceptances ended, and counts for good."""
+    """The last day on which it is valid, in UTC. None: it dates from before acceptances ended, and is valid for
+    good."""
     v: int = 1
 
     @property
     def last_day(self) -> date | None:
-        """The last day on which it counts, which is never more than `MOST_DAYS` after it was given."""
+        """Return the last day on which it is valid, never more than `MOST_DAYS` after it was given."""
         return None if self.until is None else min(self.until, latest_day(self.at, MOST_DAYS))
 
     def counts(self, at: float) -> bool:
-        """True if it counts at that time. One that ends and is of a later day was dated to outlast its end."""
+        """True if it is valid at that time. One that ends but is dated later is not: its date would outlast the end."""
         last = self.last_day
         return last is None or (day_of(at) <= last and self.at <= at + _DAY)
 
 
 def acceptance(suite: str, key: str, by: str, at: float, why: str, until: date) -> Acceptance:
-    """Return an acceptance that ends with that day."""
+    """Return an acceptance whose last day is ``until``."""
     return Acceptance(suite, key, by, at, why, until, v=2)
 
 
@@ -103,13 +104,13 @@ def day_of(at: float) -> date:
 
 
 def latest_day(at: float, days: int) -> date:
-    """Return the day that many days after a Unix time, or the last that there is."""
+    """Return the day that many days after a Unix time, or the last possible day."""
     day = day_of(at)
     return date.max if (date.max - day).days < days else day + timedelta(days=days)
 
 
 class Signed(Struct, frozen=True, tag="signed", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
-    """Signed proofs of what was measured; they mean nothing until their signature is checked."""
+    """Signed proofs of measurements; they mean nothing until their signature is checked."""
 
     suite: str
     key: str
@@ -124,11 +125,11 @@ Line = Mark | Acceptance | Signed
 
 
 class Ledger(Struct, frozen=True):
-    """All lines of a suite, in the order of their time."""
+    """All lines of a suite, in order of time."""
 
     lines: tuple[Line, ...] = ()
     ended: tuple[Acceptance, ...] = ()
-    """Acceptances that are left out of the lines, since they no longer count."""
+    """Acceptances left out of the lines because they are no longer valid."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
@@ -143,11 +144,11 @@ class Ledger(Struct, frozen=True):
         return tuple(line for line in self.lines if isinstance(line, Signed))
 
     def at(self, time: float) -> Ledger:
-        """Return the lines that count at a time: without acceptances that have ended, as if they had never been given.
+        """Return the lines valid at a time: without acceptances that have ended, as if they had never been given.
 
-        What passed only because it was held to a record whose acceptance has ended is not proven either; else a loss
-        that somebody accepted for a while would be there for good as soon as anything was measured against it. To be
-        read alone: nothing of it is written.
+        A run that passed only against a record whose acceptance has ended is not proven either; otherwise a loss that
+        somebody accepted for a while would stay for good as soon as anything was measured against it. For reading only:
+        the result is never written.
         """
         ended = {line for line in self.acceptances if not line.counts(time)}
         if not ended:
@@ -171,7 +172,7 @@ class Ledger(Struct, frozen=True):
         return Ledger(tuple(lines), tuple(line for line in self.acceptances if line in ended and line.key not in live))
 
     def add(self, new: Iterable[Line]) -> Ledger:
-        """Return the ledger with more lines; skips lines that it has, or that repeat the last verdict on a run."""
+        """Return the ledger with more lines, skipping those it already has or that repeat the last verdict on a run."""
         last = {(mark.key, mark.run, mark.release): replace(mark, at=0.0) for mark in self.marks}
         fresh = []
         for line in dict.fromkeys(map(_bounded, new)):
@@ -183,7 +184,7 @@ class Ledger(Struct, frozen=True):
         return Ledger(_ordered((*self.lines, *fresh)))
 
     def only(self, keys: Set[str]) -> Ledger:
-        """Return the ledger without the marks of records that are no longer there. Acceptances and releases stay."""
+        """Return the ledger without the marks of removed records. Acceptances and releases stay."""
         kept = tuple(line for line in self.lines if line.key in keys or stays(line))
         if kept == self.lines:
             return self
@@ -194,7 +195,7 @@ class Ledger(Struct, frozen=True):
         return next((line for line in reversed(self.acceptances) if line.key == key), None)
 
     def failed_runs(self, key: str) -> frozenset[str]:
-        """Return the runs of a record that may not serve as the anchor, each judged by its latest mark."""
+        """Return the runs of a record that may not count in the anchor, each judged by its latest mark."""
         accepted = self.accepted(key)
         last = {mark.run: mark for mark in self.marks if mark.key == key}
         failed = set()
@@ -205,7 +206,7 @@ class Ledger(Struct, frozen=True):
         return frozenset(failed)
 
     def knows(self, key: str) -> bool:
-        """True if there is any finding on a record."""
+        """True if the ledger has a finding on the record."""
         return any(line.key == key for line in self.lines if not isinstance(line, Signed))
 
     def verdict(self, key: str) -> str:
@@ -225,7 +226,7 @@ class Ledger(Struct, frozen=True):
         return mark
 
     def releases(self, key: str) -> tuple[str, ...]:
-        """Return the tags that a record was released as."""
+        """Return the release tags of a record."""
         return tuple(dict.fromkeys(mark.release for mark in self.marks if mark.key == key and mark.release))
 
     def rejected(self, key: str) -> bool:
@@ -235,30 +236,30 @@ class Ledger(Struct, frozen=True):
 
 
 class Candidate(Struct, frozen=True):
-    """A record that may be the anchor."""
+    """A record eligible as the anchor."""
 
     key: str
     why: str
     """``release TAG``, ``accepted by …``, ``improved`` or ``first proven``."""
     without: frozenset[str] = frozenset()
-    """Runs that do not count: they fell short."""
+    """Runs that do not count because they fell short."""
     release: str = ""
     accepted: bool = False
 
     @property
     def is_chosen(self) -> bool:
-        """True if it was made the anchor for a reason, and is not merely the oldest."""
+        """True if it became the anchor for a reason, and is not merely the oldest."""
         return bool(self.release) or self.accepted or self.why == IMPROVED
 
 
 def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None = None) -> list[Candidate]:
-    """Return the records that may be the anchor, the first choice first. ``stored``: key → time of those in the store.
+    """Return the records eligible as the anchor, best first. ``stored``: key → time of the records in the store.
 
-    Once a release was accepted, releases and acceptances alone move the anchor: what comes between is compared with the
-    release. Until then an acceptance moves it, or a record that is far better beyond chance; a mere pass does not, for
-    it may hide a small loss, and twenty of them a large one. So of the proven records the oldest comes first: it was
-    not chosen by how well it did. A record that nobody judged, because an older version stored it, counts as proven.
-    ``series`` leaves out releases of other packages: those whose tags begin otherwise.
+    Once a release was accepted, only releases and acceptances move the anchor: records in between are compared with the
+    release. Until then an acceptance moves it, or a record that is far better beyond chance; a mere pass does not, as
+    it may hide a small loss, and twenty passes a large one. So the oldest of the proven records comes first, since it
+    was not chosen for its results. A record that was never judged, because an older version stored it, counts as
+    proven. ``series`` leaves out releases of other packages, whose tags begin differently.
     """
     failed = {key: ledger.failed_runs(key) for key in stored}
     events = []
@@ -285,7 +286,7 @@ def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None =
 
 
 def stays(line: Line) -> bool:
-    """True if a line is kept without its record: who accepted what, and what was released."""
+    """True if a line is kept without its record: an acceptance or a release."""
     return isinstance(line, Acceptance) or (isinstance(line, Mark) and bool(line.release))
 
 
@@ -305,7 +306,7 @@ def write(ledger: Ledger) -> bytes:
 
 
 def read(data: bytes, suite: str, where: str) -> Ledger:
-    """Return the ledger in these bytes. Raises `BaselineError` for what is damaged, or of another suite."""
+    """Return the ledger in these bytes. Raises `BaselineError` if it is damaged or of another suite."""
     lines = []
     for number, raw in enumerate(data.splitlines(), 1):
         if not raw.strip():

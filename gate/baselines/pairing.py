@@ -34,13 +34,13 @@ def pair(
     deselected: Set[str] = frozenset(),
     judges: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Comparison:
-    """Return the comparison with a reference as far as that makes it, without the candidate's cases and trials.
+    """Return the reference's part of a comparison, without the candidate's cases and trials.
 
-    The reference's trials get the ids that their cases have in the ``plan``. Cases are paired by their content: a case
-    under another id is the same case. The nearest record decides what is comparable; an earlier one that is pooled
-    counts only if it matches in everything. Cases that are ``deselected`` are left out on both sides: they are not
-    removed. ``judges``: as whom the models answered that judged the candidate, by criterion; a name for a model may
-    lead to another one than it did.
+    The reference's trials get the ids that their cases have in the ``plan``. Cases are paired by content: a renamed
+    case is the same case. The nearest record decides which parts are comparable; an earlier record that is pooled
+    counts only if it matches in everything. Cases that are ``deselected`` are left out on both sides: they do not count
+    as removed. ``judges``: the names by which the models that judged the candidate answered, by criterion; one name may
+    lead to another model later.
     """
     if not reference.records:
         return Comparison((), criteria, (), (), Settings(), excuses=False)
@@ -78,7 +78,7 @@ def pair(
 
 
 def _measured_alike(record: Record, criteria: Sequence[Criterion], judges: Mapping[str, tuple[str, ...]]) -> bool:
-    """True if the record has every criterion as it is now, with scores of the same judge."""
+    """True if the record has every criterion in its current form, scored by the same judge."""
     known = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     for criterion in criteria:
         if known.get(criterion.name) != criterion.fingerprint or _other_judge(criterion.name, judges, record):
@@ -92,7 +92,7 @@ def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
-    """Return the baseline's criteria; one that a criterion's previous version still measures has that version's name.
+    """Return the baseline's criteria; one that a criterion's previous version still measures gets that version's name.
 
     The current name then counts as a new criterion, with no baseline scores missing: the previous version is compared.
     """
@@ -109,7 +109,8 @@ def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterio
 def _trials_under_former_names(
     trials: Iterable[Trial], criteria: Sequence[Criterion], before: Sequence[Criterion]
 ) -> list[Trial]:
-    """Return the trials with their scores also under the names of the previous versions that are compared with them."""
+    """Return the trials with their scores repeated under the names of the previous versions that are compared with
+    them."""
     known = {criterion.name for criterion in before}
     names = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in known}
     found = []
@@ -131,7 +132,7 @@ def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) ->
 
 
 def _other_judge(criterion: str, judges: Mapping[str, tuple[str, ...]], record: Record) -> bool:
-    """True if it is known that the record's scores are another model's."""
+    """True if the record's scores are known to be from another model."""
     told = record.footer.judges if record.footer is not None else {}
     now, then = judges.get(criterion), told.get(criterion)
     return bool(now and then and now != then)
@@ -145,18 +146,18 @@ def _unmatched(criteria: Sequence[Criterion], before: Sequence[Criterion], renam
 
 
 class Match(Struct, frozen=True):
-    """The pairs of cases in a stored plan and another."""
+    """The pairs of cases between a stored plan and another."""
 
     ids: Mapping[str, str]
-    """Stored id → the present id for its trials: that of the same case, or one that no case has."""
+    """Stored id → the current id for its trials: that of the same case, or an unused one."""
     same: frozenset[str]
-    """The stored ids whose case is still there with the same content."""
+    """The stored ids of cases that still exist with the same content."""
     edited: frozenset[str]
-    """The ids whose case is there with another content."""
+    """The ids of cases that still exist with different content."""
 
 
 def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> Match:
-    """Pair cases by content: those of one id first, the others in the order of their files."""
+    """Pair cases by content: first those with the same id, the others in the order of their files."""
     now = {case.id: case.fingerprint for case in plan}
     ids = {case.id: case.id for case in stored if now.get(case.id) == case.fingerprint}
     free: dict[str, deque[str]] = {}
@@ -171,7 +172,7 @@ def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> M
     for case in stored:
         if case.id in same:
             continue
-        if case.id in taken:  # another case goes by its id now
+        if case.id in taken:  # another case has this id now
             ids[case.id] = f"{case.id} (at the baseline)"
         else:
             ids[case.id] = case.id
@@ -180,7 +181,7 @@ def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> M
 
 
 def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
-    """Yield the record's own trials, without those of the baseline that it was compared with, under the present ids."""
+    """Yield the record's own trials under the current ids, without those of the baseline it was compared with."""
     for part in parts_of(as_baseline(record)):
         for trial in part.trials:
             now = ids.get(trial.case_id)
@@ -189,7 +190,7 @@ def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
 
 
 def as_baseline(record: Record) -> Record:
-    """Return the record with the epochs that were run for later changes as epochs like any other."""
+    """Return the record with the epochs that were run for later changes turned into normal epochs."""
     if not any(trial.tag == STORED for trial in record.trials):
         return record
     trials = []

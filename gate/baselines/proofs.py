@@ -1,8 +1,8 @@
-"""Proofs that a stored record is the one that a trusted job measured: digests of its header and of each run. Pure.
+"""Proofs that a stored record was measured by a trusted job: digests of its header and of each run. Pure.
 
-A record that is stored unites several runs, and whoever may write to the store can put another beside them. So not the
-file is proven but its parts: what has no proof is left out, and the rest is as it was measured. Lines of the ledger,
-which move the anchor, are kept whole among the proofs, so that one that somebody removed is still there.
+A stored record unites several runs, and anyone with write access to the store can add another. So the proofs are for
+parts of the file: parts without a proof are left out, and the rest is as it was measured. Ledger lines, which move the
+anchor, are kept whole among the proofs, so that one that somebody removed is still there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gate.records.keys import commit_key, suite_key
 VERSION = 1
 # 1: the first.
 FILE = "proofs.json"
-"""Name of the file among a job's results."""
+"""Name of the file in a job's results."""
 MAX_BYTES = 20_000_000
 DIGESTS_A_PARCEL = 50
 LINES_A_PARCEL = 4
@@ -40,15 +40,15 @@ class Proofs(Struct, frozen=True):
 
     digests: Mapping[Key, frozenset[str]] = {}
     ledgers: Mapping[str, tuple[Line, ...]] = {}
-    """The lines that a trusted job wrote, by the suite's folder."""
+    """The lines written by trusted jobs, by the suite's folder."""
 
     def has(self, suite: str) -> bool:
-        """True if any record of a suite is proven."""
+        """True if any record of the suite is proven."""
         return any(known == suite for known, _ in self.digests)
 
     def only(self, keys: Iterable[Key]) -> Proofs:
-        """Return the proofs of records that are still stored. Lines stay: acceptances and releases are told without
-        records."""
+        """Return the proofs of records that are still stored. Lines stay, as acceptances and releases count without
+        their records."""
         wanted = set(keys)
         return replace(self, digests={key: found for key, found in self.digests.items() if key in wanted})
 
@@ -72,7 +72,7 @@ def joined(all_: Iterable[Proofs]) -> Proofs:
 
 
 def parcels(proofs: Proofs) -> list[Proofs]:
-    """Return the proofs in parts, each small enough for one line of the ledger once it is signed."""
+    """Return the proofs in parts, each small enough for one ledger line when signed."""
     found = []
     for key, digests in proofs.digests.items():
         known = sorted(digests)
@@ -88,21 +88,20 @@ def parcels(proofs: Proofs) -> list[Proofs]:
 
 
 def proofs_of(record: Record, lines: Sequence[Line] = ()) -> Proofs:
-    """Return the proofs of a record, as it will be stored, by the job that measured it, and of the lines written with
-    it.
+    """Return the proofs of a record, as it will be stored, by the job that measured it, and of its ledger lines.
 
     Raises:
         BaselineWriteError: it cannot become a baseline.
     """
     scope = frozenset(case.id for case in record.header.plan)
-    kept = parse_record(b"".join(record_lines(storable(record, scope))))  # as whoever reads the store sees it
+    kept = parse_record(b"".join(record_lines(storable(record, scope))))  # as a reader of the store sees it
     suite = suite_key(kept.header.suite_id)
     found = {header_digest(kept.header), *(part_digest(kept.header, part) for part in parts_of(kept))}
     return Proofs({(suite, commit_key(kept.header)): frozenset(found)}, {suite: tuple(lines)} if lines else {})
 
 
 def _common(header: Header) -> Header:
-    """Return the part of a header that runs of one commit share: not their ids, times or version of the gate."""
+    """Return the part of a header that runs of one commit share, without their ids, times and gate versions."""
     return replace(header, runs=(), run_id="", created=0.0, gate_version="", base_commit=None, seed=0)
 
 
@@ -131,14 +130,14 @@ class ProvenPart(Struct, frozen=True):
     """The proven part of a record."""
 
     record: Record | None
-    """Return the record with only its proven runs and their part of the header; None if no run is proven, or if
-    the shared header is not."""
+    """The record with only its proven runs and their part of the header; None if no run or not the shared header is
+    proven."""
     left_out: tuple[str, ...] = ()
-    """The ids of its other runs."""
+    """The ids of the unproven runs."""
 
 
 def check(record: Record, digests: frozenset[str]) -> ProvenPart:
-    """Return the part of a stored record that is proven."""
+    """Return the proven part of a stored record."""
     parts = parts_of(record)
     ids = tuple(part.run.id for part in parts)
     if header_digest(record.header) not in digests:
@@ -166,7 +165,7 @@ def write(proofs: Proofs) -> bytes:
 
 
 def read(data: bytes, where: str) -> Proofs:
-    """Return the proofs in these bytes. Raises `UntrustedError` for what the gate did not write so."""
+    """Return the proofs in these bytes. Raises `UntrustedError` if the gate did not write them in this form."""
     if len(data) > MAX_BYTES:
         raise UntrustedError(f"{len(data):,} bytes of proofs, at most {MAX_BYTES:,} are read", where=where)
     try:

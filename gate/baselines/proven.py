@@ -1,7 +1,7 @@
-"""A store of which only what is proven counts: everything that reads baselines reads them through it.
+"""A store that counts only proven records: all reading of baselines goes through it.
 
-What proves a record is asked of a `Prover`. As long as nothing of a suite is proven, its records are given as they are,
-and `Store.trust` says so; from the first proof on they are passed over (always, where a proof is required).
+A `Prover` finds the proofs of a record. As long as nothing of a suite is proven, its records are returned as they are,
+and `Store.trust` says so; from the first proof on, unproven ones are skipped (always, if a proof is required).
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ PARTLY = "runs that nothing proves are left out"
 NOT_THEIRS = "passed over, since nothing shows that it is theirs"
 PERHAPS_THEIRS = "it counts, though nothing shows that it is theirs"
 SEARCHED = 5
-"""Number of newest records to look up one by one, besides the known proven ones."""
+"""Number of newest records to look up one by one, in addition to the known proven ones."""
 
 
 class RewrittenError(BaselineError):
-    """A record that is not the one that was proven of its commit."""
+    """A record that differs from the one that was proven for its commit."""
 
 
 class Prover(Protocol):
-    """Finds proofs. What it is asked is kept, so that asking again costs nothing."""
+    """Finds proofs. Answers are kept, so that asking again costs nothing."""
 
     @property
     def problems(self) -> Sequence[str]:
-        """Reasons why something could not be looked up."""
+        """Return the reasons why something could not be looked up."""
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Reasons why the evidence that was found proves nothing."""
+        """Return the reasons why the evidence that was found proves nothing."""
 
     def known(self, store: Store, suite_id: str) -> Proofs:
         """Return the proofs of a suite that need no look-up by commit."""
@@ -55,7 +55,7 @@ class Prover(Protocol):
         """Return the proofs by the jobs on a commit."""
 
     def close(self) -> None:
-        """Let go of what it holds open."""
+        """Close any resources that it holds open."""
 
 
 def _named(key: str) -> str:
@@ -63,7 +63,7 @@ def _named(key: str) -> str:
 
 
 class ProvenStore(Store):
-    """Another store, without what is not proven of it. Writing goes through as it is."""
+    """Another store without its unproven parts. Writing goes to that store unchanged."""
 
     def __init__(self, inner: Store, prover: Prover, *, required: bool = False) -> None:
         self._inner = inner
@@ -73,9 +73,9 @@ class ProvenStore(Store):
         self._joined: dict[str, tuple[int, Proofs]] = {}
         self._checked: dict[tuple[str, str], tuple[str, ProvenPart]] = {}
         self._told: dict[str, dict[str, tuple[str, str]]] = {}
-        """By suite and key: what was passed over, and why."""
+        """Skipped parts by suite and key, each with the reason."""
         self._troubles: dict[str, dict[str, str]] = {}
-        """By suite: the key of what was rewritten or removed → that."""
+        """By suite: the key of a rewritten or removed record → the problem."""
 
     @classmethod
     def open(cls, settings: StoreSettings) -> Self:
@@ -85,16 +85,16 @@ class ProvenStore(Store):
 
     @property
     def problems(self) -> Sequence[str]:
-        """Reasons why something could not be looked up."""
+        """Return the reasons why something could not be looked up."""
         return self._prover.problems
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Reasons why the evidence that was found proves nothing."""
+        """Return the reasons why the evidence that was found proves nothing."""
         return self._prover.reasons
 
     def proofs(self, suite_id: str) -> Proofs:
-        """Return the proofs of a suite that are known by now."""
+        """Return the proofs of a suite known so far."""
         held = self._joined.get(suite_id)
         if held is None or held[0] != len(self._asked):
             found = joined([self._prover.known(self._inner, suite_id), *self._asked.values()])
@@ -102,7 +102,7 @@ class ProvenStore(Store):
         return held[1]
 
     def _excludes(self, suite_id: str) -> bool:
-        """True if what is not proven is passed over."""
+        """True if unproven records are skipped."""
         return self._required or self.proofs(suite_id).has(suite_key(suite_id))
 
     def _check(self, record: Record) -> ProvenPart:
@@ -126,7 +126,8 @@ class ProvenStore(Store):
         return found
 
     def is_known(self, entry: Entry, nth: int) -> bool:
-        """True if any proof speaks of an entry; nobody has read it. ``nth``: of the suite's newest."""
+        """True if any proof names the entry; its record is not read. ``nth``: the entry's place among the suite's
+        newest."""
         keys = self.proofs(entry.suite_id).digests
         if nth < SEARCHED and entry.commit is not None and (suite_key(entry.suite_id), entry.key) not in keys:
             if entry.commit not in self._asked:
@@ -148,7 +149,7 @@ class ProvenStore(Store):
         return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required, asked=True)
 
     def standing(self, entry: Entry) -> str:
-        """Return the provenance of an entry in a word or two."""
+        """Return the provenance of an entry in one or two words."""
         found = self._check(self._inner.read(entry))
         if found.record is not None:
             return "proven in part" if found.left_out else "proven"
@@ -183,7 +184,7 @@ class ProvenStore(Store):
         return record.header.commit or key
 
     def _miss(self, suite_id: str, nearer: Sequence[str], known: Set[str]) -> None:
-        """Note the commits of which a record was proven, and none is stored."""
+        """Note the commits that have a proven record but no stored one."""
         suite = suite_key(suite_id)
         for commit in nearer:
             if commit not in known and (suite, commit) in self.proofs(suite_id).digests:
@@ -206,7 +207,7 @@ class ProvenStore(Store):
         return None
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
-        """Return the entries of one suite of which anything is proven; of all suites, everything that is stored."""
+        """Return the entries of one suite that have any proof; for all suites, every stored entry."""
         found = self._inner.entries(suite_id)
         if suite_id is None or not self._excludes(suite_id):
             return found
@@ -236,11 +237,11 @@ class ProvenStore(Store):
         runs: Set[str] = frozenset(),
         at: float | None = None,
     ) -> Reference | None:
-        """Return the best proven record among those that nobody has rewritten."""
+        """Return the best proven record that was not rewritten."""
         at = time() if at is None else at
         found = None
         while True:
-            with suppress(RewrittenError):  # each is known by then, and not among the entries any more
+            with suppress(RewrittenError):  # a rewritten record is noted, and is no longer among the entries
                 found = super().anchor(suite_id, is_near=is_near, suits=suits, series=series, runs=runs, at=at)
                 break
         self._miss_anchor(suite_id, found, is_near, series, at)
@@ -254,9 +255,9 @@ class ProvenStore(Store):
         series: str | None,
         at: float,
     ) -> None:
-        """Note a release, or a record that was accepted or improved, that came before the anchor and is not stored.
+        """Note a missing record from before the anchor that was released, accepted or improved.
 
-        Such records are never driven out by newer ones: somebody removed it.
+        Newer records never push out such a record, so somebody removed it.
         """
         suite = suite_key(suite_id)
         stored = {entry.key for entry in self._inner.entries(suite_id)}
@@ -293,8 +294,8 @@ class ProvenStore(Store):
             yield Stored(stored.where, opened)
 
     def ledger(self, suite_id: str) -> Ledger:
-        """Return the proven marks, those that are not stored any more among them, and all acceptances unless proofs are
-        required: an acceptance makes no record, but moves the anchor to one that is proven."""
+        """Return the proven marks, even those of removed records, and all acceptances unless proofs are required: an
+        acceptance creates no record, but moves the anchor to a proven one."""
         stored, suite = self._inner.ledger(suite_id), suite_key(suite_id)
         if not self._excludes(suite_id):
             return stored
@@ -306,8 +307,8 @@ class ProvenStore(Store):
         return Ledger().add(proven if self._required else (*proven, *doubtful))
 
     def _proven_lines(self, suite_id: str, stored: Ledger) -> tuple[Line, ...]:
-        """Proven lines. The job of a release is none that is found among the default branch's, since it ran for a tag:
-        it is asked for by the commit that was released."""
+        """Return the proven lines. A release's job ran for a tag, so it is not among the jobs of the default branch: it
+        is looked up by the released commit."""
         suite = suite_key(suite_id)
         known = self.proofs(suite_id).ledgers.get(suite, ())
         released = {mark.key: None for mark in reversed(stored.marks) if mark.release and mark not in known}

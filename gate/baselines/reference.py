@@ -1,4 +1,4 @@
-"""The stored records that something is compared with, and their origin."""
+"""The stored records of a comparison, and their origin."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Reference(Struct, frozen=True):
 
     info: BaselineInfo
     records: tuple[Record, ...] = ()
-    """The nearest first; the others were pooled: earlier records of the same agent."""
+    """The nearest first; the others, pooled with it, are earlier records of the same agent."""
     name: str = "baseline"
-    """Its name in reports, if a suite is compared with several."""
+    """Its name in reports, used if a suite has several references."""
     of_change: bool = False
-    """True if a change is held to it: then a drop that its newest runs show already is not the change's."""
+    """True if it is the reference of a change: a drop that its newest runs already show is then not the change's."""
     beside: bool = False
-    """True if nothing is stored for it, and a change is judged: trials of the base commit's agent that stand in the
-    change's own record take its place."""
+    """True if a change is judged and has no stored baseline: trials of the base commit's agent in the change's own
+    record take its place."""
 
     @property
     def commit(self) -> str | None:
@@ -34,11 +34,11 @@ class Reference(Struct, frozen=True):
 
     @property
     def distance(self) -> int | None:
-        """Return how many first-parent commits it lies back; None if it was not found by history."""
+        """Return its distance in first-parent commits; None if it was not found by history."""
         return self.info.distance
 
     def with_records(self, records: Sequence[Record]) -> Reference:
-        """Return the same reference with these of its records, at least one, or with their parts."""
+        """Return the same reference with only these of its records, or parts of them; at least one."""
         nearest = records[0].header
         info = replace(
             self.info,
@@ -72,7 +72,7 @@ def reference_to(records: Sequence[Record], *, distance: int | None = None, sour
 
 
 def _trials_per_case(records: Sequence[Record]) -> float:
-    """Return the mean; reruns were picked by their outcomes, and count as no trials of a baseline."""
+    """Return the mean number of trials per case; reruns were picked by their outcomes, so they do not count."""
     cases = {case.id for record in records for case in record.header.plan}
     measured = 0
     for record in records:

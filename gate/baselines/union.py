@@ -1,6 +1,6 @@
-"""Unites what several runs measured of one commit: nothing that was stored is ever replaced by less. Pure.
+"""Unites the measurements of several runs of one commit: a stored record is never replaced by less. Pure.
 
-The result does not depend on the order in which runs are saved, and a run that is saved again adds nothing.
+The result does not depend on the order in which runs are saved, and saving a run again adds nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gate.records.lines import trial_line
 from gate.records.model import joined_judges
 
 MOST_PER_CASE = 1_000
-"""Trials a case, on average, beyond which a commit is known well enough: further runs are not added."""
+"""Average trials per case beyond which a commit is known well enough, so that further runs are not added."""
 MOST = 200_000
-"""Trials of one record, likewise."""
+"""Trials of one record beyond which further runs are not added."""
 
 
 class RunPart(Struct, frozen=True):
@@ -37,12 +37,12 @@ def run_ids(record: Record) -> tuple[str, ...]:
 
 
 def runs_in(header: Header) -> frozenset[str]:
-    """Return the runs by the header alone; empty if a run has no id."""
+    """Return the runs named in the header; empty if a run has no id."""
     return frozenset(run.id for run in header.runs) or frozenset(filter(None, (header.run_id,)))
 
 
 def parts_of(record: Record) -> tuple[RunPart, ...]:
-    """Return the record's trials, run by run. A run without an id is known by the time of its beginning."""
+    """Return the record's trials, run by run. A run without an id is identified by the time it began."""
     header = record.header
     if not header.runs:
         name = header.run_id or f"unnamed {header.created}"
@@ -55,7 +55,7 @@ def parts_of(record: Record) -> tuple[RunPart, ...]:
 
 
 def trials_of(record: Record) -> tuple[Trial, ...]:
-    """Return the record's trials; each says which run it is of where they are of several."""
+    """Return the record's trials; if they are from several runs, each names its run."""
     if not record.header.runs:
         return record.trials
     found: list[Trial] = []
@@ -82,11 +82,11 @@ def without(record: Record, ids: Set[str]) -> Record | None:
 
 
 def unite(stored: Record, new: Record) -> tuple[Record, str]:
-    """Return the record that a commit has once ``new`` is saved beside ``stored``, and why part of it was not added.
+    """Return the record of a commit once ``new`` is saved in addition to ``stored``, and why part of it was not added.
 
     Both are of one suite and commit; the reason is empty if all of it was added. Records that do not fit together,
-    because the criteria, the cases or the agent's surroundings differ, cannot share a header. The one that measured
-    more stays, the newer if they measured the same: whichever proves more.
+    because the criteria, the cases or the agent's environment differ, cannot share a header. Then the one that measured
+    more stays, or the newer one if they measured the same.
     """
     why = difference(new.header, stored.header)
     if why:
@@ -128,9 +128,10 @@ def _is_full(parts: Iterable[RunPart], record: Record) -> bool:
 
 
 def _same_run(one: RunPart, other: RunPart) -> RunPart:
-    """Return that of two versions of one run that holds the other, as a continued run holds what it began with.
+    """Return the version of a run that contains the other, as a continued run contains its beginning.
 
-    If neither does, as when two jobs continued one record: each trial of either, as often as one of them has it.
+    If neither does, for instance because two jobs continued one record, return each trial of either, as often as one of
+    them has it.
     """
     lines = trial_lines(one.trials), trial_lines(other.trials)
     have, more = Counter(lines[0]), Counter(lines[1])
@@ -150,7 +151,7 @@ def _same_run(one: RunPart, other: RunPart) -> RunPart:
 
 
 def trial_lines(trials: Sequence[Trial]) -> list[bytes]:
-    """Return the trials as lines, without their numbers, which are given anew when records are united."""
+    """Return the trials as lines, without their numbers, which are assigned again when records are united."""
     return [trial_line(replace(trial, number=1)) for trial in trials]
 
 
@@ -162,7 +163,7 @@ def _digest(trials: Sequence[Trial]) -> str:
 
 
 def _joined(header: Header, parts: Sequence[RunPart], footer: Footer | None) -> Record:
-    """Return the parts as one record, trials numbered from 1 for each case."""
+    """Return the parts as one record, with trials numbered from 1 per case."""
     numbers = Counter[str]()
     trials = []
     runs = []
@@ -181,7 +182,7 @@ def _joined(header: Header, parts: Sequence[RunPart], footer: Footer | None) -> 
 
 
 def _footer(one: Footer | None, other: Footer | None, parts: Sequence[RunPart]) -> Footer | None:
-    """Return durations and costs of both, with the terms of the newer; of one run that was saved twice, the longer."""
+    """Return durations and costs of both, with the terms of the newer; for one run saved twice, those of the longer."""
     if one is None or other is None:
         return one or other
     if len(parts) == 1:

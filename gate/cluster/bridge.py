@@ -1,8 +1,8 @@
-"""A process that stands between the gate and a Ray cluster: batches in, answers out, as a worker process does it.
+"""A process between the gate and a Ray cluster: batches in, answers out, like a worker process.
 
     python -m gate.cluster.bridge ADDRESS
 
-In a process of its own Ray's threads, signals and memory are no concern of the gate's, and what hangs can be killed.
+A separate process keeps Ray's threads, signals and memory away from the gate, and can be killed if it hangs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from gate.system.serialize import pack
 from gate.system.wire import Frame, ParentPipes
 
 STORE_BYTES = 100_000_000
-"""Shared memory of a cluster that is started here: a batch and its answer are a few megabytes."""
+"""Shared memory of a local cluster: a batch and its answer take a few megabytes."""
 QUEUED = 2
-"""Batches for each of the cluster's processors: one that is scored, one that is on its way."""
+"""Batches per processor of the cluster: one being scored, one on its way."""
 MOST_SEATS = 256
 
 
 class Bridge:
-    """Hands batches to the cluster and the cluster's answers back."""
+    """Passes batches to the cluster, and the cluster's answers back."""
 
     def __init__(self, ray: Any, pipes: ParentPipes, leave: Callable[[], None]) -> None:
         self._ray, self._pipes, self._leave = ray, pipes, leave
@@ -44,7 +44,7 @@ class Bridge:
             else:
                 answer = self._score.remote(self._setup, data).future()
                 answer.add_done_callback(lambda found: self._answer(number, found))
-        except Exception as error:  # noqa: BLE001 - any error from Ray ends this batch, and the other side is told
+        except Exception as error:  # noqa: BLE001 - any error from Ray fails only this batch
             fail(self._pipes, number, _plain(error))
 
     def _answer(self, number: int, found: Any) -> None:
@@ -58,7 +58,8 @@ class Bridge:
             self._leave()
 
     def _seats(self) -> int:
-        """Asks for the version first, which also shows that the cluster runs what it is given."""
+        """Return the number of batches to accept. Asking for the version first also shows that the cluster runs
+        tasks."""
         there = self._ray.get(self._ray.remote(remote.version).remote())
         if there != __version__:
             what = f"the cluster has agent-gate {there}, and this is {__version__}"
@@ -68,7 +69,7 @@ class Bridge:
 
 
 def _plain(error: BaseException) -> Exception:
-    """The gate's own error where the cluster passed one on; else what Ray says, in one line."""
+    """Return the gate's own error if the cluster passed one on; else Ray's error on one line."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, (ConfigError, MeasureError)):
         return cause
@@ -99,7 +100,7 @@ def main() -> None:
     address = sys.argv[1]
     try:
         ray = _connect(address)
-    except Exception as error:  # noqa: BLE001 - Ray has many ways to say that nobody is there
+    except Exception as error:  # noqa: BLE001 - Ray has many errors for a missing cluster
         hint = "is it there, of this version of Ray, and RAY_AUTH_TOKEN the one that it asks for?"
         first = str(error).strip().partition("\n")[0]
         fail(pipes, 0, MeasureError(f"no Ray cluster at {address!r}: {first}", where="executor.ray", hint=hint))

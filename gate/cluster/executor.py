@@ -1,4 +1,4 @@
-"""Scores on a Ray cluster, through a process that speaks to it."""
+"""Scores on a Ray cluster, through a separate process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gate.system.child import new_mark
 
 
 class Cluster(Workers):
-    """A Ray cluster, which repeats by itself what a node of it left unfinished."""
+    """A Ray cluster, which by itself repeats work that a failed node left unfinished."""
 
     allowed = ("RAY_*",)
 
     def __init__(self, address: str, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
         super().__init__(setup, redactor, environment)
         self._environment["RAY_USAGE_STATS_ENABLED"] = "0"
-        if address == "local":  # a token of its own; Ray would leave one in the home folder
+        if address == "local":  # a new token; Ray would leave one in the home folder
             self._environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": new_mark()}
         self._address = address
         self.module = ("gate.cluster.bridge", address)
@@ -35,7 +35,7 @@ class Cluster(Workers):
         self._link, self.slots = await self._start()
 
     async def _reach(self) -> None:
-        """Ray itself waits a minute for a machine that is not there."""
+        """Raise MeasureError if the cluster's machine cannot be reached; Ray itself would wait a minute for it."""
         address = self._environment.get("RAY_ADDRESS", "") if self._address == "auto" else self._address
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal():

@@ -10,7 +10,7 @@ from gate.system.serialize import unpack
 
 
 def score(setup: bytes, data: bytes) -> bytes:
-    """The packed answer to a packed batch."""
+    """Return the packed answer to a packed batch."""
     return score_packed(_setup(setup), data)
 
 
@@ -21,5 +21,5 @@ def _setup(data: bytes) -> ScoringSetup:
 
 
 def version() -> str:
-    """The version of the gate that is installed there."""
+    """Return the version of the gate that is installed there."""
     return __version__

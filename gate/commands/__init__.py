@@ -1,4 +1,4 @@
 """The command line: one file per sub-command, which parses, calls and prints. Only `__main__` imports it.
 
-This room and `action` alone print, read the environment and exit.
+Only this package and `action` print, read the environment and exit.
 """

@@ -1,4 +1,4 @@
-"""`gate attest`: signs what a run states, or hands it to the CI's own attestation step."""
+"""`gate attest`: signs a run's statement, or prepares it for the CI's attestation step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gate calibrate`: a judge's agreement with human labels."""
+"""`gate calibrate`: compares a judge with human labels."""
 
 from __future__ import annotations
 

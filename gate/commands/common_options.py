@@ -59,10 +59,10 @@ OUTPUTS = (
 
 
 def record_or_newest(record: Path | None, config_path: Path) -> Path:
-    """The record that a command is about: the one named, else the newest finished one, which is said on stderr.
+    """Return the record for a command: the given one, or the newest finished one, which stderr names.
 
     Raises:
-        MeasureError: none is named, and there is none.
+        MeasureError: none is given, and none exists.
     """
     if record is not None:
         return record
@@ -72,7 +72,7 @@ def record_or_newest(record: Path | None, config_path: Path) -> Path:
 
 
 def record_before_or(baseline: Path | None, record: Path, config_path: Path) -> Path:
-    """Return the record to compare with: the named one, else the newest of its suite before it, which stderr names."""
+    """Return the record to compare with: the given one, or the one before this of its suite, which stderr names."""
     if baseline is not None:
         return baseline
     from gate.pipeline.journal import record_before
@@ -81,7 +81,7 @@ def record_before_or(baseline: Path | None, record: Path, config_path: Path) -> 
 
 
 def said(path: Path, what: str) -> Path:
-    """The path, after a line on stderr that says what was taken."""
+    """Print the chosen path to stderr and return it."""
     from gate.security.escape import console
 
     path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
@@ -93,7 +93,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Applies several click options in the order they are listed."""
+    """Apply several click options in the order given."""
 
     def apply(command: Command) -> Command:
         for option in reversed(options):
@@ -104,7 +104,7 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
 
 
 def overrides_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Command-line options as keys of the configuration, so that there is one validation."""
+    """Return command-line options as keys of the configuration, so that there is only one validation."""
     overrides: dict[str, Any] = {}
     for key, name in (("select.tags", "tags"), ("select.complexity", "complexities"), ("select.ids", "ids")):
         if given.get(name):
@@ -133,7 +133,7 @@ def _conditions(conditions: Sequence[str]) -> dict[str, Any]:
 
 
 def outputs_of(given: dict[str, Any]) -> Outputs:
-    """The report files that the options name."""
+    """Return the report files that the options name."""
     from gate.reports.files import Outputs
 
     paths = {name: given[f"to_{name}"] for name in FILES if given[f"to_{name}"] is not None}

@@ -30,7 +30,7 @@ YAML = (".yaml", ".yml")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 SHORT_COMMIT = 12
 FORMS = ("json", "html", "markdown")
-"""The forms in which the table of several can be written."""
+"""The formats of the table of several records."""
 
 
 @click.command(cls=Once)
@@ -84,14 +84,14 @@ def _is_table(compared: tuple[str, ...], given: dict[str, Any]) -> bool:
 
 
 def _check_alone(given: dict[str, Any]) -> None:
-    """Refuses what only a table has: left out silently, it would look as if it had been done."""
+    """Refuse options that only apply to a table: ignoring them silently would look as if they had worked."""
     for name in ("epochs", "records", "quality", "fail_if_worse"):
         if given[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} is for a table: add --table, or a third record")
 
 
 def _named(text: str) -> tuple[str, Path]:
-    """A name and its file: ``people=people.jsonl``, or a file that names itself, by a commit in short."""
+    """Return the name and the file of ``people=people.jsonl``, or of a file named after a commit, shortened."""
     name, equals, path = text.partition("=")
     if equals and name and path and not Path(text).exists():
         return name, Path(path)
@@ -129,7 +129,7 @@ def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str,
 
 
 def _outputs(given: dict[str, Any]) -> dict[str, Path]:
-    """The files of the table, whose folders are made before anything is run."""
+    """Return the files of the table, after creating their folders: a failure must come before anything is run."""
     from gate.reports.files import check_outputs
 
     outputs = outputs_of(given)
@@ -153,7 +153,7 @@ def _write(form: str, path: Path, lineup: Any) -> None:
 
 
 def _records(compared: tuple[str, ...], config_path: Path | None, given: dict[str, Any]) -> list[tuple[str, Path]]:
-    """Name and record of each; configurations are run first, all side by side."""
+    """Return the name and the record of each side; configurations are run first, all in parallel."""
     from gate.insight.contest import Contestant, run_contest
     from gate.insight.lineup import check_contenders
     from gate.model.defaults import MOST_EPOCHS
@@ -186,7 +186,7 @@ def _records(compared: tuple[str, ...], config_path: Path | None, given: dict[st
 
 
 def _from_here(path: Path) -> Path:
-    """The path as it is typed in this folder."""
+    """Return the path relative to the current folder if it is inside."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
@@ -211,7 +211,7 @@ def _folder(config: Config) -> Path:
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Name → key → value, of ``small:agent.env.MODEL=gpt-5-mini``; a value is read as YAML."""
+    """Return name → key → value from ``small:agent.env.MODEL=gpt-5-mini``; values are YAML."""
     from gate.formats.yaml_text import parse_yaml
 
     found: dict[str, dict[str, Any]] = {}
@@ -226,7 +226,7 @@ def _varied(texts: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 
 def _judging(compared: tuple[str, ...], config_path: Path | None) -> Config | None:
-    """Return the configuration whose criteria and judge apply: the named one, else the first that is compared."""
+    """Return the configuration for criteria and judge: the given one, or the first among the compared."""
     if config_path is not None:
         return _load(config_path, {})
     for text in (*compared, str(DEFAULT_CONFIG)):
@@ -246,7 +246,7 @@ def _terms(first: Contender, config: Config | None) -> Any:
 
 
 def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str, Any]) -> Any:
-    """The judge's votes and what they cost; none if it is not to be asked."""
+    """Return the judge's votes and their cost; none without ``--prefer``."""
     if not given["prefer"]:
         return (), None
     if config is None:
@@ -261,7 +261,7 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
 
 
 def _exit_code(lineup: Any, given: dict[str, Any]) -> ExitCode:
-    """0, as a table decides nothing; 1 only if asked for, and 3 where that cannot be said or the judge not be asked."""
+    """Return 0, as a table gives no verdict; 1 only with ``--fail-if-worse``, 3 if that or a preference is unknown."""
     if given["fail_if_worse"]:
         from gate.insight.lineup import incomparable, worse_than_first
 

@@ -1,4 +1,4 @@
-"""`gate decide`: the decision rule alone, for simulators."""
+"""`gate decide`: only the decision rule, for simulators."""
 
 from __future__ import annotations
 

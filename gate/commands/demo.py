@@ -1,4 +1,4 @@
-"""`gate demo`: a small agent and a change that breaks it, measured as CI would measure them."""
+"""`gate demo`: a small agent and a change that breaks it, measured as in CI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gate.commands.common_options import PATH
 from gate.commands.groups import Once
 
 MAX_SECONDS = 600.0
-"""The longest that a command of the demo may take."""
+"""Maximum number of seconds that a command of the demo may take."""
 
 
 @click.command(cls=Once)
@@ -71,7 +71,7 @@ def _new_folder(folder: Path | None) -> Path:
 
 
 def run_gate(*arguments: str, cwd: Path) -> int:
-    """Show a command of the gate and what it prints. Return its exit code."""
+    """Print a gate command and its output. Return its exit code."""
     from gate.system.child import run
 
     click.echo(f"$ gate {' '.join(arguments)}")
@@ -83,7 +83,7 @@ def run_gate(*arguments: str, cwd: Path) -> int:
 
 
 def git(*arguments: str, cwd: Path) -> None:
-    """Run git with an identity of its own."""
+    """Run git with a fixed identity."""
     from gate.errors import GateError
     from gate.system.child import run
 
@@ -95,7 +95,7 @@ def git(*arguments: str, cwd: Path) -> None:
 
 
 def commit(project: Path, message: str) -> bool:
-    """Commit all files to a repository, which is made if needed. Return False if git is not installed."""
+    """Commit all files to a repository, creating it if needed. Return False if git is not installed."""
     from shutil import which
 
     if which("git") is None:

@@ -1,4 +1,4 @@
-"""`gate diff-requests`: what a change made the model and the tools see."""
+"""`gate diff-requests`: the effect of a change on the requests to the model and the tools."""
 
 from __future__ import annotations
 

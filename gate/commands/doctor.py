@@ -1,4 +1,4 @@
-"""`gate doctor`: what the agent reports, and what each criterion, the judge, the baselines and the job need."""
+"""`gate doctor`: checks the agent's reports and the needs of each criterion, the judge, the baselines and the job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKS = {"ok": "ok", "note": "--", "problem": "!!"}
 
 
 LEAST_ROWS = 2
-"""Rows of an area that are shown with what was found; of more, only their names are."""
+"""Maximum number of rows of an area to show with their findings; of more, only the names are shown."""
 
 
 @click.command(cls=Once)
@@ -50,7 +50,7 @@ def doctor(config_path: Path, no_ask: bool, to_json: bool, verbose: bool) -> NoR
 
 
 def _summary(found: Sequence[Checkup]) -> str:
-    """Return a line for what is in order in each area, one for each note, and one for each problem with its remedy."""
+    """Return one line per area with everything in order, one per note, and one per problem with its remedy."""
     lines = []
     for area in dict.fromkeys(one.area for one in found):
         rows = [one for one in found if one.area == area]

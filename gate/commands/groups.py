@@ -1,4 +1,4 @@
-"""Groups that import a sub-command when it is first used, and commands that refuse an option given twice."""
+"""Groups that import a sub-command on first use, and commands that refuse repeated options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gate.errors import closest
 
 
 class Once(click.Command):
-    """A command that refuses an option given twice, unless it may be repeated: the last would win silently."""
+    """A command that refuses a repeated option unless it allows several values; otherwise the last would win."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
@@ -25,24 +25,24 @@ class Once(click.Command):
 
 
 class OnceGroup(Once, click.Group):
-    """A command with sub-commands; none takes an option given twice."""
+    """A group of sub-commands that all refuse repeated options."""
 
     command_class = Once
 
 
 def refuse_options_before_subcommand(ctx: click.Context) -> None:
-    """Raise UsageError for an option before the sub-command's name, where the sub-command would not see it."""
+    """Raise UsageError for an option before the sub-command's name, because the sub-command would not see it."""
     for param in ctx.command.params:
         if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{param.opts[-1]} belongs after {ctx.invoked_subcommand!r}", ctx=ctx)
 
 
 class LazyGroup(click.Group):
-    """A group whose sub-commands are imported by name.
+    """A group that imports its sub-commands by name.
 
     Args:
         lazy: the ``module:attribute`` of each sub-command, by its name on the command line.
-        sections: the names by what they are for, as the help lists them.
+        sections: the names by purpose, as listed in the help.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The sub-commands by section, each with its whole first sentence; click itself cuts them off."""
+        """List the sub-commands by section, each with its full first sentence, which click would cut off."""
         for section, names in self._sections.items():
             found = [(name, self.get_command(ctx, name)) for name in names]
             rows = [(name, command.get_short_help_str(limit=200)) for name, command in found if command is not None]

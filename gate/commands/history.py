@@ -1,4 +1,4 @@
-"""`gate history`: how suites went over time."""
+"""`gate history`: the development of suites over time."""
 
 from __future__ import annotations
 

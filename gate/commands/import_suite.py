@@ -1,4 +1,4 @@
-"""`gate import`: a suite in any format that is read → files of the gate's own."""
+"""`gate import`: converts a suite from any supported format to the gate's files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _tell(losses: Sequence[Loss], notes: Sequence[str]) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Raises `ConfigError` if the file exists or cannot be written: a suite that somebody wrote is never replaced."""
+    """Write a new file. Raises `ConfigError` if it exists or cannot be written: an existing suite is never replaced."""
     from gate.errors import ConfigError
     from gate.security import files
 

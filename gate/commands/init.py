@@ -1,4 +1,4 @@
-"""`gate init`: looks at a repository, writes the files of a first project, and runs one case."""
+"""`gate init`: examines a repository, writes the files of a first project, and runs one case."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10
 MEASURED = (0, 1)
-"""The exit codes of a first run that measured the agent: it passed, or fell short of a threshold."""
-CORRECT = "correct what it names, then: gate run"
+"""The exit codes of a first run that measured the agent: it passed, or missed a threshold."""
+CORRECT = "fix the error above, then: gate run"
 
 
 @click.command(cls=Once)
@@ -74,7 +74,7 @@ def init(
 
 
 def _served(url: str) -> FoundAgent:
-    """The agent behind an address: as the server describes itself, else in the gate's own JSON."""
+    """Return the agent at an address: by the server's description, otherwise in the gate's JSON protocol."""
     from gate.commands.setup.served import ask_server
     from gate.commands.setup.survey import FoundAgent, served_agent
     from gate.system.signals import run as run_coroutine
@@ -90,29 +90,25 @@ def _show(found: Survey) -> None:
     from gate.security.escape import console
 
     if not found.agents:
-        click.echo("found no agent that is known by its shape: writes a sample to replace")
+        click.echo("found no agent of a known kind: writing a sample for you to replace")
     for place, agent in enumerate(found.agents[:MOST_SHOWN], 1):
         click.echo(console(f"found {place}. {agent.framework} in {agent.where}: {agent.why}", 300))
     if len(found.agents) > MOST_SHOWN:
         click.echo(f"      … and {len(found.agents) - MOST_SHOWN} more")
     for suite in found.suites[:MOST_SHOWN]:
         cases = sum(len(one.cases) for one in suite.suites)
-        told = (
-            f"cannot be read as they are: {suite.problem}"
-            if suite.problem
-            else f"{count(cases, 'case')}, used where they are"
-        )
+        told = f"cannot be read: {suite.problem}" if suite.problem else f"{count(cases, 'case')}, used in place"
         click.echo(console(f"found {suite.kind} in {suite.source}: {told}", 400))
     for note in found.notes:
         click.echo(console(f"found {note}", 300))
 
 
 def _chosen(found: Survey, number: int | None, *, asks: bool) -> FoundAgent | None:
-    """The agent of this number; else the first, or the one that is asked for on a terminal."""
+    """Return the agent with this number; without one, the choice made on a terminal, or the first."""
     from gate.errors import ConfigError
 
     if number is not None and number > len(found.agents):
-        raise ConfigError(f"--agent {number}: {len(found.agents)} were found")
+        raise ConfigError(f"--agent {number}: {len(found.agents)} found")
     if number is None and asks and len(found.agents) > 1:
         number = click.prompt("which agent", type=click.IntRange(1, len(found.agents)), default=1)
     return found.agents[(number or 1) - 1] if found.agents else None
@@ -127,7 +123,7 @@ def _show_first(first: First) -> None:
 
 
 def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], first: First | None) -> None:
-    """Print what to do next. No step measures what another one has measured, and none follows one that failed."""
+    """Print the next steps: none that this command has already done, and after a failed first run only the remedy."""
     from gate.commands.setup.first_files import CASES
     from gate.security.escape import console
 
@@ -135,7 +131,7 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
         click.echo(console(note, 400))
     if proposal.start:
         start = f"start the server:  {proposal.start}\n" if first is None else ""
-        click.echo(f"\n{start}asked through:     {proposal.mapping}")
+        click.echo(f"\n{start}called with:       {proposal.mapping}")
     if first is not None and first.code not in MEASURED:
         click.echo(f"\nto do: {console(first.remedy or CORRECT, 400)}")
         return
@@ -143,11 +139,11 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
     click.echo("\nnext:")
     click.echo(f"  write your own cases   {'evals/' if cases == CASES else console(cases)} (gate help cases)")
     if (folder / CASES).exists() and CASES not in names:
-        names = [*names, CASES]  # an earlier `gate init` wrote them
+        names = [*names, CASES]  # from an earlier `gate init`
     added = " ".join(sorted({name.split("/")[0] for name in names}))
     click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
     if proposal.secrets:
-        click.echo(f"  give CI the key        {', '.join(proposal.secrets)}, as a secret of the repository")
+        click.echo(f"  give CI the key        {', '.join(proposal.secrets)}, as a repository secret")
     if proposal.first_push:
         click.echo("  push                   git push")
     else:

@@ -1,4 +1,4 @@
-"""The `gate` command: the group of sub-commands, and the one place that turns an exception into an exit code."""
+"""The `gate` command: the group of sub-commands, and the only place that turns exceptions into exit codes."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ SECTIONS = {
     "Production": ("monitor", "promote"),
     "Seldom needed": ("score", "decide", "diff-requests", "mcp-replay", "ratchet", "power", "prove", "rescore"),
 }
-"""The sub-commands by what they are for, the daily ones first."""
+"""The sub-commands by purpose, the daily ones first."""
 NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))
-"""The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import
-all of these files, load neither pydantic nor an HTTP client."""
+"""The sub-commands. Each imports its dependencies only when it runs, so that `gate --help` and shell completion, which
+import all of these files, load neither pydantic nor an HTTP client."""
 PLACES = {"open": "open:open_report", "help": "help:help_on", "import": "import_suite:import_suite"}
-"""The file and the function of sub-commands whose names Python has taken."""
+"""The file and function of sub-commands whose names are taken in Python."""
 GARBAGE_THRESHOLD = 200_000
-"""Allocations between two runs of the cyclic garbage collector. A run allocates much that stays and few cycles: at
-Python's default of 700, collecting takes about 5 % of the time."""
+"""Allocations between two runs of the cyclic garbage collector. A run makes many lasting objects and few cycles: at
+Python's default of 700, collection takes about 5 % of the time."""
 
 
 def place_of(name: str) -> str:
-    """Return the file and the function of a sub-command."""
+    """Return the file and function of a sub-command."""
     plain = name.replace("-", "_")
     return PLACES.get(name, f"{plain}:{plain}")
 
@@ -60,7 +60,7 @@ def main() -> NoReturn:
     """The `gate` command. No traceback ever reaches a user; `--debug` shows it."""
     keep_open()
     gc.set_threshold(GARBAGE_THRESHOLD)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some reads every installed package
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # faster: plugins need a search of all packages
     arguments = sys.argv[1:] or ["--help"]
     debug = "--debug" in arguments
     try:
@@ -85,7 +85,7 @@ def main() -> NoReturn:
 
 
 def _usage(error: click.ClickException) -> str:
-    """Return the problem of the command line, as one line like every other error."""
+    """Return a command-line problem as one line, like every other error."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
         what = f"a command is missing: {', '.join(error.ctx.command.list_commands(error.ctx))}"
@@ -98,7 +98,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
-    if STOPPING.is_set:  # whatever it ended by
+    if STOPPING.is_set:  # a stop signal outranks the error that it caused
         message, exit_code = STOPPED, 128 + STOPPING.number
     if debug:
         import traceback
@@ -111,9 +111,9 @@ def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
 
 
 def _from_here(message: str) -> str:
-    """Return the message with paths below the current folder as they are named from there."""
+    """Return the message with paths relative to the current folder."""
     try:
         here = str(Path.cwd())
-    except OSError:  # it was removed
+    except OSError:  # it was deleted
         return message
     return message.replace(f"{here}/", "").replace(f"{here}:", "here:") if len(here) > 1 else message

@@ -1,4 +1,4 @@
-"""`gate mcp-replay`: an MCP server on standard input and output, recorded and replayed with its run."""
+"""`gate mcp-replay`: records and replays an MCP server on standard input and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gate merge`: joins the records of all shards, and decides if asked to."""
+"""`gate merge`: joins the records of all shards, and gives a verdict on request."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
 
 
 def _rules(config_path: Path, merged: Path, revision: str | None, stack: ExitStack) -> Rules:
-    """Return the rules that apply; the shards of a change that was held to its base's rules are held to them here."""
+    """Return the rules for the verdict: those of the base commit if the shards were run under them."""
     from gate.config.base_policy import Rules, rules_of
     from gate.config.load import load_config
     from gate.stored.judging import rules_of_run

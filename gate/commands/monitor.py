@@ -1,4 +1,4 @@
-"""`gate monitor`: how the agent does in production, by a sample of its traces."""
+"""`gate monitor`: scores a sample of the agent's production traces."""
 
 from __future__ import annotations
 

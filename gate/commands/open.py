@@ -1,4 +1,4 @@
-"""`gate open`: a record's report in the browser."""
+"""`gate open`: shows a record's report in the browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of every command that gives a verdict: print the report and any problems, then exit."""
+"""The end of every command with a verdict: prints the report and any problems, then exits."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def command_line() -> str:
-    """This command as it was typed, for a report that says how to repeat it."""
+    """Return the command line as typed, for a report that explains how to repeat it."""
     return join(["gate", *sys.argv[1:]])
 
 
 def is_plain(environment: Mapping[str, str]) -> bool:
-    """True if the terminal asks for text alone: no colours, and nothing that moves its cursor."""
+    """True if the terminal wants plain text: no colours and no cursor movements."""
     return bool(environment.get("NO_COLOR")) or is_dumb(environment)
 
 
 def is_dumb(environment: Mapping[str, str]) -> bool:
-    """True if the terminal has nothing but ASCII; of one without colours that is not said."""
+    """True if the terminal supports only ASCII; a terminal without colours may support more."""
     return environment.get("TERM") == "dumb"
 
 
@@ -40,28 +40,28 @@ def encoding_of(environment: Mapping[str, str]) -> str:
 
 
 def width_of(environment: Mapping[str, str]) -> int | None:
-    """The terminal's columns, or ``COLUMNS``; None where a file or a program reads: its lines are not broken."""
+    """Return the columns of the terminal or of ``COLUMNS``; None for a file or a pipe, where lines are not broken."""
     if not (sys.stdout.isatty() or environment.get("COLUMNS", "").isdigit()):
         return None
     return report_width()
 
 
 def report_width() -> int:
-    """Return the columns of a report, which is laid out for a file as well: the terminal's, or else 80."""
+    """Return the columns of a report: those of the terminal, or 80 for a file."""
     from shutil import get_terminal_size  # weight: few commands need it
 
     return get_terminal_size((80, 24)).columns
 
 
 def show(text: str, width: int | None = None) -> None:
-    """Prints what a command found, in lines of at most ``width`` columns."""
+    """Print the output of a command, in lines of at most ``width`` columns."""
     from gate.reports.table import fit
 
     click.echo(fit(text, width))
 
 
 def progress_of(quiet: bool) -> Progress:
-    """Return the display of trials while they run."""
+    """Return the progress display for trials."""
     from gate.pipeline.progress import NoProgress, ProgressBar, ProgressLines
 
     if quiet:
@@ -72,7 +72,7 @@ def progress_of(quiet: bool) -> Progress:
 
 @contextmanager
 def simulated(suite: str) -> Iterator[Callable[[], None]]:
-    """Count simulated changes on a terminal's standard error; yield what adds one."""
+    """Count simulated changes on a terminal's standard error; yield the function that adds one."""
     from gate.security.escape import console
 
     done, is_shown = 0, sys.stderr.isatty() and not is_plain(os.environ)
@@ -91,9 +91,9 @@ def simulated(suite: str) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def errors_in_reports(outputs: Callable[[], Outputs]) -> Iterator[None]:
-    """Report an error that ends the work without a verdict in the reports as well, as far as they are known by then.
+    """Write an error without a verdict to the reports as well, as far as they are known by then.
 
-    An earlier run's verdict in one of these files would be taken for this one's.
+    Otherwise the verdict of an earlier run in these files could be taken for this run's.
     """
     try:
         yield
@@ -105,7 +105,7 @@ def errors_in_reports(outputs: Callable[[], Outputs]) -> Iterator[None]:
 
 
 def _ending(error: BaseException) -> tuple[str, ExitCode]:
-    """Return the words of an error without its traceback, and its exit code."""
+    """Return the message of an error without its traceback, and its exit code."""
     match error:
         case GateError():
             return str(error), error.exit_code
@@ -124,7 +124,7 @@ def finish(result: Result, quiet: bool, verbose: bool = False) -> NoReturn:
 
 
 def print_result(result: Result, quiet: bool, verbose: bool = False) -> None:
-    """Print the report, and on stderr what kept it from being whole."""
+    """Print the report, and its problems on stderr."""
     from gate.reports.console import render, render_line
     from gate.security.escape import console
 
@@ -135,11 +135,11 @@ def print_result(result: Result, quiet: bool, verbose: bool = False) -> None:
     else:
         text = render(result, width=report_width(), color=color, encoding=encoding, verbose=verbose)
     show(text)
-    ended = [line for line in _ended_early(result) if quiet and line not in text]  # a whole report has it
+    ended = [line for line in _ended_early(result) if quiet and line not in text]  # the full report already has it
     for problem in (*ended, *result.problems):
         click.echo(f"gate: {console(problem)}", err=True)
 
 
 def _ended_early(result: Result) -> list[str]:
-    """Return the budget that ended a suite before its verdict asked for no more."""
+    """Return the reason for each suite that a spent budget stopped before its verdict was final."""
     return [suite.course.stopped for suite in result.suites if suite.course is not None and suite.course.stopped]

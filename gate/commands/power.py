@@ -1,4 +1,4 @@
-"""`gate power`: which changes a suite finds."""
+"""`gate power`: finds the losses that a suite can detect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gate promote`: a trace that did not pass becomes a case."""
+"""`gate promote`: turns a trace that did not pass into a case."""
 
 from __future__ import annotations
 

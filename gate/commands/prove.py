@@ -1,4 +1,4 @@
-"""`gate prove`: how often the gate would have blocked changes that change nothing."""
+"""`gate prove`: measures how often the gate would have blocked an unchanged agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gate ratchet`: thresholds that a record says could be higher."""
+"""`gate ratchet`: proposes higher thresholds that a record supports."""
 
 from __future__ import annotations
 

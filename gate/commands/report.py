@@ -1,4 +1,4 @@
-"""`gate report`: a record's verdict again, in any format."""
+"""`gate report`: renders a record's verdict in any report format."""
 
 from __future__ import annotations
 

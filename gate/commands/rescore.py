@@ -1,4 +1,4 @@
-"""`gate rescore`: today's criteria applied to a stored record."""
+"""`gate rescore`: applies the current criteria to a stored record."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 SELECTIONS = ("tags", "complexities", "ids", "conditions")
-"""Options of a part of the suite, which is no baseline."""
+"""Options that select a part of the suite, which cannot be a baseline."""
 
 
 @click.command(cls=Once)
@@ -93,14 +93,14 @@ def _print_estimate(config_path: Path, given: dict[str, Any]) -> NoReturn:
 
 
 def _with_configured(asked: Outputs, config_path: Path) -> Outputs:
-    """The reports of a run whose configuration cannot be used as it is."""
+    """Return the given reports and those named in a configuration that cannot be used."""
     from gate.config.load import reports_named_in
 
     return asked.beside(config_path.resolve().parent, reports_named_in(config_path))
 
 
 def _rules(config_path: Path, given: dict[str, Any], stack: ExitStack) -> Rules:
-    """The rules that apply. Raises UsageError for what the command line cannot mean."""
+    """Return the rules of the run. Raises UsageError for contradictory options."""
     from gate.config.base_policy import Rules, rules_of
     from gate.config.load import load_config
 
@@ -115,7 +115,7 @@ def _rules(config_path: Path, given: dict[str, Any], stack: ExitStack) -> Rules:
 
 
 def _run(rules: Rules, outputs: Outputs, given: dict[str, Any]) -> Result:
-    """The result, which is in the reports, and is stated and published where that is asked for."""
+    """Run the suite, write its reports, and state and publish the result if requested."""
     from gate.pipeline.flow import run_gate
     from gate.system.signals import run as run_coroutine
 
@@ -133,10 +133,9 @@ def _run(rules: Rules, outputs: Outputs, given: dict[str, Any]) -> Result:
 
 
 def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:
-    """Return the hosts to publish on, with options. Raises ConfigError before anything is run, if a host cannot read
-    its own."""
+    """Return the hosts to publish on, with their options. Raises ConfigError if these are invalid."""
     configured: Mapping[str, Mapping[str, Any]] = rules.config.file.publish
-    if configured and held and rules.base is None:  # an address of the change's own, which nobody has reviewed
+    if configured and held and rules.base is None:  # the address comes from the change, and nobody has reviewed it
         click.echo("gate: publish takes effect once it is merged: the base commit does not have it", err=True)
         configured = {}
     hosts = {**{name: {} for name in named}, **configured}
@@ -168,7 +167,7 @@ def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
 
 
 def _publish(result: Result, hosts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Publishes the result. A failure is printed and changes no verdict."""
+    """Publish the result. A failure is printed and changes no verdict."""
     from gate.pipeline.publishing import publish_result
     from gate.security.escape import console
 

@@ -1,4 +1,4 @@
-"""`gate score`: metrics without a gate, for recorded pairs on standard input."""
+"""`gate score`: applies metrics to recorded pairs on standard input, without a gate."""
 
 from __future__ import annotations
 

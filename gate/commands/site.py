@@ -1,4 +1,4 @@
-"""`gate site`: a static dashboard of how suites went over time."""
+"""`gate site`: writes a static dashboard of suites over time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str 
 
     found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)
     remote = ""
-    with suppress(GitError):  # no repository, or none with a remote: commits are shown without links
+    with suppress(GitError):  # no repository or no remote: commits are shown without links
         remote = Git(config_path.absolute().parent, environment=os.environ).remote_url("origin")
     written = write_site(found, out, link=link, commits=commit_link(remote))
     for one in found.unread:

@@ -1,4 +1,4 @@
-"""`gate suite`: what a run would measure."""
+"""`gate suite`: lists the contents of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gate verify`: whether records and reports are those that a signed statement is about, and what it says."""
+"""`gate verify`: checks records and reports against a signed statement, and shows its content."""
 
 from __future__ import annotations
 

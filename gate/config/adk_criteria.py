@@ -15,9 +15,9 @@ _BESIDE_CRITERIA = (
     ("user_simulator_config", "userSimulatorConfig"),
     ("live_model_config", "liveModelConfig"),
 )
-"""Keys beside the criteria; all but the first are for ADK's own runs.
+"""Keys next to the criteria; all but the first are for ADK's own runs.
 
-google-adk passes over any other key, such as `_comment`; only one that looks misspelt is refused.
+google-adk ignores any other key, such as `_comment`; only one that looks misspelt is refused.
 """
 
 
@@ -48,7 +48,7 @@ def criteria_of(content: Any, where: str) -> dict[str, Any]:
 
 
 def with_custom_metrics(criteria: Mapping[str, Any], custom: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return criteria in which those of ``custom`` name their function under ``metric``."""
+    """Return criteria in which each one listed in ``custom`` names its function under ``metric``."""
     result = dict(criteria)
     for name, entry in custom.items():
         if name not in result:
@@ -71,7 +71,7 @@ def snake_keys(data: Any, model: type[BaseModel] | None, where: str) -> Any:
     Keys that the model does not have stay as they are. Without a model, all keys of the first level are changed.
 
     Raises:
-        ConfigError: a key is given in both spellings.
+        ConfigError: a key occurs in both spellings.
     """
     if isinstance(data, list | tuple):
         return [snake_keys(item, model, where) for item in data]

@@ -1,8 +1,8 @@
 """The base policy: a change is judged by the rules of its base commit, which it may tighten, but not loosen.
 
-Rules are what the configuration and its criteria demand, quarantine and thresholds included; what is measured (agent,
-suite, setup) is the change's own. Which way an option tightens stands beside it (`gate.model.strictness`); any other
-difference counts as loosening and takes effect once it is merged.
+Rules are the demands of the configuration and its criteria, including quarantine and thresholds; what is measured
+(agent, suite, setup) is the change's own. Each option declares which way it tightens (`gate.model.strictness`); any
+other difference counts as loosening and takes effect once it is merged.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class BaseSuite(Struct, frozen=True):
 
 
 class BasePolicy(Struct, frozen=True):
-    """The base commit's rules, read before anything of the change runs. Only custom metrics still are."""
+    """The base commit's rules, read before anything of the change runs; only custom metrics are read again later."""
 
     root: Path
-    """The configuration's folder at the base commit, in a tree of its own that stays for as long as the rules."""
+    """The configuration's folder at the base commit, in a separate tree that exists as long as the rules are in use."""
     config: Config | None
-    """None if the base commit has no such configuration, or one that cannot be read."""
+    """None if the base commit has no such configuration, or an unreadable one."""
     suites: Mapping[str, BaseSuite] = {}
     unread: str = ""
-    """The rules that do not hold because the suites cannot be read, as when a step makes them."""
+    """A note on rules that do not apply because the suites cannot be read, for example because a step creates them."""
     broken: str = ""
     """The reason why the configuration cannot be read."""
     digest: str = ""
@@ -79,22 +79,22 @@ class Rules(Struct, frozen=True):
     config: Config
     changes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
-    """The reasons why nothing under these rules may pass: the base's rules are not known, or were left out."""
+    """Reasons why nothing may pass under these rules: the base's rules are unknown, or were left out."""
     base: Config | None = None
     """The base commit's configuration; None if unknown."""
     is_first: bool = False
-    """True if the base commit has no such configuration: a suite with a baseline must have come from another."""
+    """True if the base commit has no such configuration; a baseline of a suite must then come from another one."""
     commit: str = ""
-    """The commit whose rules they are; empty: the configuration's own."""
+    """The commit that the rules are from; empty if they are the configuration's own."""
     redefines: bool = False
-    """True if the change says anew what its agent consists of: then an equal fingerprint may be of another agent."""
+    """True if the change redefines what its agent consists of: an equal fingerprint may then mean another agent."""
 
 
 @contextmanager
 def rules_of(
     revision: str, path: Path, overrides: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Iterator[Rules]:
-    """The configuration at ``path`` under the rules of a commit, branch or tag; its files stay for as long.
+    """Yield the configuration at ``path`` under the rules of a commit, branch or tag, whose files exist until the end.
 
     Raises:
         ConfigError: there is no such commit here.
@@ -112,19 +112,19 @@ def base_at(
     environment: Mapping[str, str],
     usual: Mapping[str, Any] | None = None,
 ) -> Iterator[BasePolicy]:
-    """The rules of a commit, branch or tag for a configuration of the work tree. Raises as `rules_of`.
+    """Yield the rules of a commit, branch or tag for a configuration of the work tree. Raises the same as `rules_of`.
 
-    ``usual``: what holds of the baselines where the base commit's own text states nothing of it.
+    ``usual``: baseline settings that apply if the base commit does not state them.
     """
     git = Git(place_of(source.path)[0], environment=environment)
-    commit = git.resolve(revision) if git.is_repository() else None  # a branch may move meanwhile
+    commit = git.resolve(revision) if git.is_repository() else None  # a branch may move in the meantime
     with path_at(commit or revision, source.path, environment) as path:
         yield replace(read_base(path, source, overrides, usual), commit=commit or "")
 
 
 @contextmanager
 def path_at(revision: str, path: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """Return the file of the repository, as it is written, in a temporary tree of a commit, branch or tag.
+    """Yield the path of the same file in a temporary tree of a commit, branch or tag.
 
     Raises:
         ConfigError: there is no such commit here.
@@ -142,9 +142,9 @@ def path_at(revision: str, path: Path, environment: Mapping[str, str]) -> Iterat
 
 
 def place_of(path: Path) -> tuple[Path, Path]:
-    """The repository's top and a file's path below it, as written: a link on the way is a name like any other.
+    """Return the repository's top and a file's path below it, as written: links on the way are not resolved.
 
-    A folder that was replaced by a link must not lead to the rules of where the link points.
+    If a change replaces a folder by a link, the rules of the link's target must not apply.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  (resolve would follow links)
     tops = [folder for folder in path.parents if (folder / ".git").exists()]
@@ -156,7 +156,7 @@ def place_of(path: Path) -> tuple[Path, Path]:
 
 
 def remove_outward_links(tree: Path) -> None:
-    """Takes links that lead out of a tree out of it: what they lead to is not the commit's."""
+    """Remove links that lead out of a tree: their targets are not part of the commit."""
     real = tree.resolve()
     for folder, folders, names in os.walk(tree):
         for name in (*folders, *names):
@@ -168,7 +168,8 @@ def remove_outward_links(tree: Path) -> None:
 def read_base(
     path: Path, source: ConfigFile, overrides: Mapping[str, Any], usual: Mapping[str, Any] | None = None
 ) -> BasePolicy:
-    """The rules of the configuration at ``path``, the base commit's form of ``source``; ``usual`` as in `base_at`."""
+    """Return the rules of the configuration at ``path``, the base commit's form of ``source``; ``usual`` as in
+    `base_at`."""
     if not path.is_file():
         return BasePolicy(path.parent, None)
     try:
@@ -182,7 +183,8 @@ def read_base(
 
 
 def _of_base(overrides: Mapping[str, Any], source: ConfigFile, base: ConfigFile) -> dict[str, Any]:
-    """The overrides that say something of the base too: not of its agent, nor of a store that the change took out."""
+    """Return the overrides that apply to the base, too: not those of the agent, or of a store that the change
+    removed."""
     before, now = base.data.get("baseline") or {}, source.data.get("baseline") or {}
     took_store_out = "store" in before and "store" not in now
     found = {}
@@ -200,7 +202,7 @@ def _unstated(usual: Mapping[str, Any], base: ConfigFile) -> dict[str, Any]:
 
 
 def _suites_of(config: Config) -> tuple[dict[str, BaseSuite], str]:
-    """The base commit's suites by id, and what does not hold where they cannot be read."""
+    """Return the base commit's suites by id, and the rules that do not apply if they cannot be read."""
     try:
         suites = read_suites(config)
     except GateError as error:
@@ -210,10 +212,9 @@ def _suites_of(config: Config) -> tuple[dict[str, BaseSuite], str]:
 
 
 def _digest(root: Path) -> str:
-    """A digest of every name below a folder, with what it is: a file's bytes, a link's target, or a folder.
+    """Return a digest of every name below a folder, with a file's bytes, a link's target, or the mark of a folder.
 
-    A custom metric may be imported from more than ``.py``: a package, a compiled module or a link of its name goes
-    before it.
+    Not only ``.py`` files count: a package, a compiled module or a link of the same name may be imported instead.
     """
     digest = hashlib.sha256()
     for folder, folders, names in os.walk(root):
@@ -234,10 +235,10 @@ def _content(path: Path) -> bytes:
 
 
 def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
-    """A configuration under the rules of its base commit.
+    """Return a configuration under the rules of its base commit.
 
     Raises:
-        ConfigError: the configuration cannot be read, or the base commit's files are no longer what they were.
+        ConfigError: the configuration cannot be read, or the base commit's files have changed.
     """
     return replace(_rules_under_base(source, overrides, base), commit=base.commit)
 
@@ -273,9 +274,9 @@ def _rules_under_base(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
 
 
 def _without_moved_quarantine(head: Config, rules: Iterable[SuiteRules], changes: list[str]) -> Config:
-    """Return the configuration without the quarantine of ids that name another case now than at the base.
+    """Return the configuration without the quarantine of ids that now name another case than at the base.
 
-    The entry is about the case that somebody saw fail; a case that the change moves under its id has no excuse.
+    The entry is meant for the case that somebody saw fail, not for a case that the change gives its id.
     """
     moved = {now for one in rules for now, before in one.formerly.items() if before.id != now}
     kept = [entry for entry in head.file.quarantine if entry.case not in moved]
@@ -291,7 +292,7 @@ def _without_moved_quarantine(head: Config, rules: Iterable[SuiteRules], changes
 
 
 def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: list[str]) -> SuiteRules | None:
-    """The rules for a suite; None if the base commit has none for it."""
+    """Return the rules for a suite; None if the base commit has none for it."""
     assert base.config is not None
     known = base.suites.get(suite.id)
     formerly: dict[str, Case] = {}
@@ -325,13 +326,13 @@ def _of_criteria(case: Case, specs: Sequence[CriterionSpec]) -> dict[str, float]
 
 
 def _with_options_of(before: Sequence[CriterionSpec], effective: Sequence[CriterionSpec]) -> tuple[CriterionSpec, ...]:
-    """The base's demands on what is measured: scores are those of the options that hold."""
+    """Return the base's criteria with the options in effect: its demands apply to scores measured under those."""
     options = {spec.name: spec.options for spec in effective}
     return tuple(replace(spec, options=options[spec.name]) for spec in before)
 
 
 def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
-    """Return each case at the base commit by its present id, paired as trials are paired."""
+    """Return each case of the base commit by its current id, paired as trials are paired."""
     planned = [[PlannedCase(case.id, of_case(case)) for case in cases] for cases in (head, base)]
     match = match_cases(*planned)
     found = {}
@@ -342,7 +343,7 @@ def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
 
 
 def _edited_metrics(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
-    """The custom metrics that the base commit's code decides, because it has them and they differ here."""
+    """Return notes on custom metrics that come from the base commit, because it has them and they differ here."""
     folders = Folders(str(head.root), str(head.base_root), head.paths)
     found = []
     for spec in specs:
@@ -356,7 +357,7 @@ def _edited_metrics(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
 
 
 def _edited_calibration(base: Config, head: Config) -> list[str]:
-    """Return how the change's calibration differs: the base commit's holds, and none where it has none."""
+    """Return notes on a calibration that differs: the base commit's is used, or none if it has none."""
     before, now = calibration_file(base, base.root), calibration_file(head, head.root)
     name = (base.file.judge or JudgeOptions()).calibration
     if now.is_file() and not before.is_file():
@@ -365,7 +366,7 @@ def _edited_calibration(base: Config, head: Config) -> list[str]:
 
 
 def _edited_baselines(base: Config, head: Config) -> list[str]:
-    """Return a note if stored baselines are read from the base commit, as the change has others in their place."""
+    """Return a note if stored baselines are read from the base commit because the change has edited or removed them."""
     name = base.file.baseline.folder
     before, now = base.root / name, head.root / name
     if base.file.baseline.store != "file" or not before.is_relative_to(base.root):
@@ -385,7 +386,7 @@ def _edited_baselines(base: Config, head: Config) -> list[str]:
 
 
 def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
-    """Return a note if a file of the base commit's is used instead of the change's, which differs."""
+    """Return a note if a file of the base commit is used instead of the change's different one."""
     if before is None or not before.is_file():
         return []
     if now is None or not now.is_file():
@@ -397,14 +398,15 @@ def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
 
 
 def _agent_of(config: Config) -> tuple[Mapping[str, Any], AgentOptions]:
-    """Return the agent as written, and as read."""
+    """Return the agent as written, and as parsed."""
     return config.file.agent, config.agent
 
 
 def redefines_agent(base: Config, head: Config) -> bool:
-    """True if a fingerprint may leave out what the base's would see: by its sources, its version, or what is no agent.
+    """True if the fingerprint may leave out files that the base's includes: by its sources, its version, or what is no
+    part of the agent.
 
-    Suites and what the gate writes are no part of the agent, so naming them differently takes files out of it.
+    Suites and the gate's output are no part of the agent, so naming others takes files out of it.
     """
 
     def definition(config: Config) -> tuple[Any, ...]:

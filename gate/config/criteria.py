@@ -27,28 +27,29 @@ ADK_DEFAULTS: Mapping[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_m
 
 
 class Setting(Struct, frozen=True):
-    """The options of all criteria."""
+    """The context that all criteria of a suite share."""
 
     place: FilePlace = FilePlace("criteria")
     """The place in the configuration where they are written."""
     context: Context = field(default_factory=Context)
     folders: Folders = Folders()
-    """The folders that custom metrics are imported from, besides what is installed."""
+    """The folders to import custom metrics from, besides the installed packages."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """The environment of a custom metric."""
+    """The environment of custom metrics."""
     whole: Sequence[Case] = ()
-    """All cases of the suite where a selection left some out: what a criterion checks may stand in those."""
+    """All cases of the suite if a selection leaves some out: a criterion may have something to check only in those."""
     demanded: frozenset[str] = frozenset()
-    """Criteria that a base commit alone demands: the change leaves them out, with the last case they check maybe."""
+    """Criteria that only the base commit demands; the change removed them, perhaps with the last case that they
+    check."""
     judge: Callable[[str], str] = str
-    """Fingerprint of the judge of the run; asked only for a criterion, by its name, that needs one."""
+    """Criterion's name → fingerprint of the run's judge; called only for a criterion that needs one."""
 
 
 def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> tuple[Scorer, ...]:
-    """One scorer per criterion, in their order.
+    """Return one scorer per criterion, in their order.
 
     Raises:
-        ConfigError: unknown option, threshold out of range, settings of a case for an absent criterion.
+        ConfigError: an unknown option, a threshold out of range, or a case's settings for an absent criterion.
     """
     scorers = tuple(_scorer(spec, cases, setting) for spec in specs)
     check_something_blocks(scorers, setting.place.at(), "leave `blocking: false` off one")
@@ -60,7 +61,7 @@ def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
 
 
 def check_something_blocks(scorers: Sequence[Scorer], where: str, hint: str) -> None:
-    """Raises ConfigError if all criteria only report."""
+    """Raise ConfigError if no criterion blocks."""
     blocking = [scorer for scorer in scorers if scorer.criterion.blocking]
     if blocking and all(scorer.metric.needs_others for scorer in blocking):
         what = f"{blocking[0].criterion.name} counts trials that meet the other criteria, and no other criterion blocks"
@@ -72,8 +73,8 @@ def check_something_blocks(scorers: Sequence[Scorer], where: str, hint: str) -> 
 def _check_idle(
     specs: Sequence[CriterionSpec], cases: Sequence[Case], scorers: Sequence[Scorer], setting: Setting
 ) -> None:
-    """A criterion that no case gives anything to check would be found out after a full run, and never where only a part
-    of the suite is run: it would look like one that applies to cases which are left out."""
+    """Raise ConfigError for a criterion that checks nothing in any case. Otherwise it would be noticed only after a
+    full run, and never in a partial run, where it might apply to cases that are left out."""
     if not cases:
         return
     for spec, scorer in zip(specs, scorers, strict=True):
@@ -91,14 +92,14 @@ def _check_idle(
 
 
 def _gives_nothing(scorer: Scorer, cases: Sequence[Case]) -> bool:
-    """True if a criterion checks nothing in these cases, or compares turns with what none of them states."""
+    """True if a criterion checks nothing in these cases, or none of them states what it compares turns with."""
     if scorer.metric.missing:
         return is_idle(scorer, cases)
     return all(_states_nothing(scorer.for_case(case), case) for case in cases)
 
 
 def _states_nothing(metric: Metric[Any], case: Case) -> bool:
-    """True if a metric that compares turn by turn finds nothing in a case to compare any answer with."""
+    """True if a metric that compares turn by turn finds nothing to compare with in a case."""
     if not isinstance(metric, PerTurn):
         return False
     found = metric.score(case, TrialOutput(tuple(Invocation(turn.user, (Part("?"),)) for turn in case.turns)))
@@ -106,12 +107,13 @@ def _states_nothing(metric: Metric[Any], case: Case) -> bool:
 
 
 def is_idle(scorer: Scorer, cases: Sequence[Case]) -> bool:
-    """True if no case gives a criterion anything to check."""
+    """True if a criterion has nothing to check in any case."""
     return all(scorer.for_case(case).missing for case in cases)
 
 
 def _check_weights(scorers: Sequence[Scorer], where: str) -> None:
-    """Each part of a weighted score is a criterion of the run that is scored before it, for a single trial."""
+    """Raise ConfigError unless each part of a weighted score is a criterion with a score per trial, scored before
+    it."""
     _check_parts(scorers, where)
     over_trials = {scorer.criterion.name for scorer in scorers if scorer.metric.over_trials}
     for scorer in scorers:
@@ -122,12 +124,13 @@ def _check_weights(scorers: Sequence[Scorer], where: str) -> None:
 
 
 def _weighted_by(scorer: Scorer) -> list[WeightedScore]:
-    """Return the weighted scores of a scorer, for the suite and for single cases; none if it is another metric."""
+    """Return a scorer's weighted scores, for the suite and for single cases; none if it has another metric."""
     return [metric for metric in (scorer.metric, *scorer.by_case.values()) if isinstance(metric, WeightedScore)]
 
 
 def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
-    """A part that is no criterion would leave every trial without the score, and be found out after a full run."""
+    """Raise ConfigError for a part that is not a criterion: every trial would lack the score, noticed only after a full
+    run."""
     names = [scorer.criterion.name for scorer in scorers]
     weighted = [scorer.criterion.name for scorer in scorers if _weighted_by(scorer)]
     known = [name for name in names if name not in weighted]
@@ -153,7 +156,7 @@ def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
 def _scorer(
     spec: CriterionSpec, cases: Sequence[Case], setting: Setting, *, version: type[Metric[Any]] | None = None
 ) -> Scorer:
-    """Return the scorer of a criterion; ``version``: by this version of its metric in place of the newest."""
+    """Return the scorer of a criterion; ``version``: use this version of its metric instead of the newest."""
     where = f"{spec.where}: {spec.name}"
     metric_type, options, run_in = _metric_type(spec, setting, where)
     metric_type = version or metric_type
@@ -172,7 +175,7 @@ def _scorer(
     scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=spec.where)
     judge = setting.judge(spec.name) if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
-    # min_kappa decides what may block; where a custom metric runs, and its code, decide what it measures
+    # min_kappa decides only what may block; where a custom metric runs, and its code, decide what it measures
     fingerprint = of_criterion(spec.metric, metric_type.version, measuring, judge=judge)
     criterion = replace(
         criterion,
@@ -185,7 +188,7 @@ def _scorer(
 
 
 def with_demands(criterion: Criterion, spec: CriterionSpec, metric_type: type[Metric[Any]]) -> Criterion:
-    """Return the criterion with the demands of an entry; what it measures is untouched."""
+    """Return the criterion with the demands of an entry; what it measures stays the same."""
     common = spec.under(metric_type).common
     return replace(
         criterion,
@@ -201,12 +204,12 @@ def with_demands(criterion: Criterion, spec: CriterionSpec, metric_type: type[Me
 
 
 def with_demands_of(scorer: Scorer, spec: CriterionSpec) -> Criterion:
-    """A scorer's criterion with the demands of another statement of it, such as the base commit's."""
+    """Return a scorer's criterion with the demands of another entry, such as the base commit's."""
     return with_demands(scorer.criterion, spec, type(scorer.metric))
 
 
 def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> list[Scorer]:
-    """The previous version of each criterion whose metric keeps one, held to its baseline alone."""
+    """Return the previous version of each criterion whose metric keeps one, compared only with its baseline."""
     found = []
     for spec in specs:
         old = spec.metric_type.previous if spec.metric_type is not None else None
@@ -226,7 +229,7 @@ def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
 
 
 def _check_limits(spec: CriterionSpec, metric_type: type[Metric[Any]], where: str) -> None:
-    """Check that a metric's direction and scale allow the limits. Raises ConfigError."""
+    """Raise ConfigError if a metric's direction and scale do not allow the limits."""
     common, quantiles = spec.common, spec.quantiles
     if metric_type.direction is not Direction.LOWER and (common.max is not None or quantiles):
         what = "`max` and quantile limits are for metrics where lower is better"
@@ -251,7 +254,7 @@ def _check_limits(spec: CriterionSpec, metric_type: type[Metric[Any]], where: st
 def _metric_type(
     spec: CriterionSpec, setting: Setting, where: str
 ) -> tuple[type[Metric[Any]], dict[str, Any], dict[str, Any]]:
-    """The metric, its own options, and what else decides what a custom metric measures."""
+    """Return the metric, its own options, and what else decides what a custom metric measures."""
     if spec.metric_type is not None:
         read_options(spec.metric_type.options_type, spec.options, where)  # its hint names the common options
         return spec.metric_type, dict(spec.options), {}
@@ -277,7 +280,8 @@ RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALIT
 
 
 def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
-    """A rubric of a case that nobody reads would decide nothing: one without a type, or with a misspelt one."""
+    """Raise ConfigError for a case's rubric that no criterion would read: one without a type, or with a misspelt
+    one."""
     if not any(scorer.metric.rubric_type for scorer in scorers):
         return
     for case in cases:
@@ -296,7 +300,7 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
 
 
 def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
-    """Return the number of cases that state rubrics which no criterion reads, in words; empty if there are none."""
+    """Return a note with the number of cases whose rubrics no criterion reads; empty if there are none."""
     read = {scorer.metric.rubric_type for scorer in scorers} - {""}
     unread = [case.id for case in cases if any(rubric.type not in read for rubric in rubrics_of(case))]
     if not unread:
@@ -305,9 +309,9 @@ def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
 
 
 def unread_expectations(cases: Sequence[Case], scorers: Sequence[Scorer]) -> list[str]:
-    """Return a line for each part of the cases that no criterion compares with, and the key that would."""
+    """Return a note for each part of the cases that no criterion compares with, with the key that would."""
     if not all(_is_built_in(scorer.metric) for scorer in scorers):
-        return []  # a metric of the project may read anything
+        return []  # the user's own metric may read anything
     with_tools = [case for case in cases if any(turn.tools is not None for turn in case.turns)]
     with_response = [case for case in cases if any(turn.response is not None for turn in case.turns)]
     told = []
@@ -337,7 +341,7 @@ def rubrics_of(case: Case) -> list[Rubric]:
 
 
 def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
-    """Per-case thresholds and options must name a criterion, or they would silently decide nothing."""
+    """Raise ConfigError for a case's thresholds or options without a criterion, which would have no effect."""
     by_name = {scorer.criterion.name: scorer.criterion for scorer in scorers}
     weighted = [scorer for scorer in scorers if isinstance(scorer.metric, WeightedScore)]
     for case in cases:

@@ -1,4 +1,5 @@
-"""The JSON Schema of gate.yaml, from the sections and the options of every plugin, with what each key means."""
+"""The JSON Schema of gate.yaml, built from the sections and the options of every plugin, with the meaning of each
+key."""
 
 from __future__ import annotations
 
@@ -25,17 +26,17 @@ from gate.reports import REPORTS
 from gate.suites import FORMATS
 
 TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule", "VersionSource", "BaseAddress")
-"""Objects that can be written as a string."""
+"""Models that can also be written as a string."""
 TEXT = {"type": "string"}
 SHARED_BY = 3
-"""Definitions that have a property alike from which on it is defined once."""
+"""Number of definitions that must share a property before it is defined separately."""
 LINE_LENGTH = 110
 
 
 def json_schema(*, plugins: bool = False) -> dict[str, Any]:
     """Return the JSON Schema of gate.yaml, with every agent kind's, store's and metric's options.
 
-    ``plugins``: those of installed packages as well, which are imported.
+    ``plugins``: also those of installed packages, which are then imported.
     """
 
     def names(registry: Registry[Any]) -> list[str]:
@@ -84,7 +85,7 @@ def json_schema(*, plugins: bool = False) -> dict[str, Any]:
 
 
 def in_lines(value: Any, indent: int = 0) -> str:
-    """Return JSON text in which what fits on a line is on one line."""
+    """Return JSON text with each value on a single line if it fits."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or indent + len(flat) <= LINE_LENGTH:
         return flat
@@ -101,7 +102,7 @@ def in_lines(value: Any, indent: int = 0) -> str:
 
 
 def _add_stores(definitions: dict[str, Any], stores: Sequence[type[BaseModel]], known: list[str]) -> None:
-    """Add the options of stores to the keys of ``baseline``; a store that is not listed has its own."""
+    """Add the options of stores to the keys of ``baseline``; an unlisted store may have any others."""
     baseline = definitions[BaselineSection.__name__]
     baseline.pop("additionalProperties", None)
     for store in stores:
@@ -122,7 +123,7 @@ def _criterion(options: dict[str, Any], common: Mapping[str, Any]) -> dict[str, 
 def _criteria(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a mapping of criteria.
 
-    A name is a registered metric (in upper case, too), the dotted path of one, or of the user's choice with ``metric``.
+    A name is a registered metric (upper case is allowed), a metric's dotted path, or any name with ``metric``.
     """
     properties = {}
     for name, metric in metrics.items():
@@ -141,7 +142,7 @@ def _criteria(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _definitions(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
-    """Return the schema of each model and of all that they mention, by name, described and in few lines."""
+    """Return the schemas of the models and of all models that they mention, by name, described and shortened."""
     mode: JsonSchemaMode = "validation"
     _, whole = models_json_schema([(model, mode) for model in models])
     mentioned = {model.__name__: model for root in models for model in _with_inner(root)}
@@ -179,7 +180,7 @@ def _share_properties(definitions: dict[str, Any]) -> None:
 
 
 def _shortened(schema: Any) -> Any:
-    """Return a schema without titles and null defaults, and with unions of plain types as a list of types."""
+    """Return a schema without titles and null defaults, with unions of plain types as a list of types."""
     if isinstance(schema, list):
         return [_shortened(item) for item in schema]
     if not isinstance(schema, dict):
@@ -221,7 +222,7 @@ def _with_inner(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 @cache
 def docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the text below each field of a model and of the models that it extends."""
+    """Return the docstring of each field of a model and of its base models."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not (issubclass(base, BaseModel) and base is not BaseModel):

@@ -32,34 +32,34 @@ OPTIONS = {
     "select.metadata": "--where",
     "baseline.against": "--against",
 }
-"""Key → the option that overrides it, for what is wrong with its value."""
+"""Key → the command-line option that overrides it, for errors about its value."""
 
 
 ELSEWHERE = dict.fromkeys(
     ("pass_rate", "gate.pass_rate", "gate.min_pass_rate", "gate.threshold"),
     "a limit on the pass rate goes under criteria: `pass_rate: 0.85`",
 )
-"""Keys that are looked for in one place and stand in another → where."""
+"""Keys that users look for in the wrong place → a hint with the right one."""
 
 
 class SuiteRules(Struct, frozen=True):
-    """The rules of a suite in place of those in its files: the base commit's, where a change is looser."""
+    """The rules of a suite in place of those in its files: the base commit's wherever the change is looser."""
 
     specs: tuple[CriterionSpec, ...]
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """By case, those of its own thresholds."""
+    """By case, its own thresholds."""
     formerly: Mapping[str, Case] = field(default_factory=dict)
-    """By case, what it was at the base commit: a case that was selected there is selected here."""
+    """By case, its form at the base commit; if that form was selected, the case is selected here, too."""
     before: tuple[CriterionSpec, ...] = ()
-    """The base commit's own criteria. What the change makes stricter must not hide what these find."""
+    """The base commit's own criteria. A stricter rule of the change must not hide a failure that they find."""
     thresholds_before: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """The base commit's thresholds by case."""
+    """The base commit's thresholds, by case."""
     clusters: Mapping[str, str] = field(default_factory=dict)
-    """By case, the cluster that the base commit has it in, where the change says otherwise; empty: in none."""
+    """By case, its cluster at the base commit if the change assigns another; empty for none."""
 
 
 class Config(Struct, frozen=True):
-    """A validated configuration and where it came from."""
+    """A validated configuration and its origin."""
 
     file: File
     path: Path
@@ -70,27 +70,27 @@ class Config(Struct, frozen=True):
     criteria: FilePlace
     """The place where the criteria are written."""
     base_rules: Mapping[str, SuiteRules] = field(default_factory=dict)
-    """By suite."""
+    """Rules by suite."""
     overridden: frozenset[str] = frozenset()
     """The keys whose values came from the command line."""
     base_root: Path | None = None
-    """This file's folder at the base commit, as long as it is there: checks and calibrations are taken from it."""
+    """This file's folder at the base commit while it exists; custom metrics and calibrations are taken from it."""
 
     def place_of(self, *keys: str | int) -> str:
-        """Return the place of a key's value: the option of the command line, or the file with its line."""
+        """Return the place of a key's value: the command-line option, or the file and line."""
         name = ".".join(str(key) for key in keys)
         option = next((OPTIONS[key] for key in self.overridden if key in OPTIONS and name.startswith(key)), "")
-        lines = None if self.has_adk_criteria else self.criteria.lines  # those of another file say nothing of this one
+        lines = None if self.has_adk_criteria else self.criteria.lines  # the lines belong to another file
         return option or FilePlace(str(self.path), lines).at(*keys)
 
     @property
     def has_adk_criteria(self) -> bool:
-        """True if the criteria come from a file of ADK's, whose thresholds may be true and false."""
+        """True if the criteria come from an ADK file, in which thresholds may be true or false."""
         return self.criteria.file != str(self.path)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Further folders that a ``python:`` agent imports from, relative to the root."""
+        """More folders that a ``python:`` agent imports from, relative to the root."""
         return tuple(getattr(self.agent, "path", ()))
 
     @property
@@ -100,17 +100,17 @@ class Config(Struct, frozen=True):
 
 
 class ConfigFile(Struct, frozen=True):
-    """A configuration file as it was read, once; what overrides make of it is `load`."""
+    """A configuration file as it was read; `load` applies overrides to it."""
 
     path: Path
     data: Mapping[str, Any]
-    """Its content, with the criteria of a file that it names in their place."""
+    """Its content, including the criteria of a file that it names."""
     place: FilePlace
     criteria: FilePlace
-    """The file that the criteria are written in."""
+    """The place where the criteria are written."""
 
     def load(self, overrides: Mapping[str, Any] | None = None) -> Config:
-        """Validates the content; ``overrides`` (dotted key → value) are laid over it, as the command line has them.
+        """Return the validated content with ``overrides`` (dotted key → value), as from the command line, applied.
 
         Raises:
             ConfigError: invalid content, with file, line and the nearest known key.
@@ -142,12 +142,13 @@ class ConfigFile(Struct, frozen=True):
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None, *, of_base: bool = False) -> Config:
-    """Read and validate a configuration file. Raises as `read_config` and `ConfigFile.load`."""
+    """Read and validate a configuration file. Raises the same as `read_config` and `ConfigFile.load`."""
     return read_config(path, of_base=of_base).load(overrides)
 
 
 def reports_named_in(path: Path) -> Mapping[str, str]:
-    """The reports that a configuration file asks for, whatever else is wrong with it; none if they cannot be read."""
+    """Return the reports that a configuration file asks for, even if other parts are wrong; none if they cannot be
+    read."""
     try:
         return TypeAdapter(Reports).validate_python(read_config(path).data.get("reports") or {})
     except (ConfigError, ValidationError):
@@ -156,17 +157,17 @@ def reports_named_in(path: Path) -> Mapping[str, str]:
 
 MOST_ABOVE, MOST_BELOW = 3, 1
 NEAR_NAMES = (FILE_NAME, "gate.yml", "agent-gate.yaml", ".gate.yaml")
-"""Files that are looked for beside a configuration that is missing."""
+"""Files to look for if a configuration is missing."""
 
 
 def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
     """Read a configuration file, and the file of criteria that it names.
 
-    ``of_base``: it is the base commit's, written for whatever version it had; keys that were removed since are
-    ignored, and camelCase is read.
+    ``of_base``: True for the base commit's file, which may be written for an older version: removed keys are ignored,
+    and camelCase is accepted.
 
     Raises:
-        ConfigError: missing, unreadable, or with a key that was removed.
+        ConfigError: the file is missing or unreadable, or has a removed key.
     """
     if not path.is_file():
         what = "a folder, and no configuration file" if path.is_dir() else "no such configuration file"
@@ -184,7 +185,7 @@ def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
 
 
 def _nearest_config(path: Path) -> str:
-    """Return a hint for a configuration that is not there: beside it, in it, above it or one folder below."""
+    """Return a hint for a missing configuration: one next to it, in it, above it or one folder below."""
     near = next((path.with_name(name) for name in NEAR_NAMES if path.with_name(name).is_file()), None)
     if near is not None and not path.is_dir():
         return f"name it {path.name}, or: gate run -c {near.name}"
@@ -198,7 +199,8 @@ def _nearest_config(path: Path) -> str:
 
 
 def config_from(data: Mapping[str, Any], root: Path) -> ConfigFile:
-    """The content of a configuration file in ``root``, of which there need not be a file. Raises as `read_config`."""
+    """Return the content as a configuration file in ``root``, which need not exist. Raises the same as
+    `read_config`."""
     return _config_file(root / FILE_NAME, data, None)
 
 
@@ -223,7 +225,7 @@ def _config_file(
 
 
 def _criteria_from_file(data: dict[str, Any], root: Path, place: FilePlace) -> FilePlace:
-    """Replaces `criteria: test_config.json` by that file's criteria; returns where they stand."""
+    """Replace `criteria: test_config.json` by the file's criteria; return the place where they are written."""
     named = data.get("criteria")
     if not isinstance(named, str):
         return FilePlace(place.file, place.lines, ("criteria",))
@@ -236,7 +238,7 @@ def _criteria_from_file(data: dict[str, Any], root: Path, place: FilePlace) -> F
 
 
 def _take_traces_for_suite(data: dict[str, Any]) -> None:
-    """Without a suite the replayed files of traces are the suite: each conversation is a case that expects nothing."""
+    """Use the replayed trace files as the suite if there is none: each conversation is a case without expectations."""
     replayed = data["agent"].get("replay") if isinstance(data.get("agent"), dict) else None
     if data.get("suite") is None and isinstance(replayed, str | list) and replayed:
         data["suite"] = [replayed] if isinstance(replayed, str) else replayed
@@ -258,7 +260,7 @@ def _validate(data: dict[str, Any], place: FilePlace, overridden: Sequence[str])
 
 
 def _config_error(error: ValidationError, place: FilePlace, overridden: Sequence[str]) -> ConfigError:
-    """The first problem of a validation as one line, with its place."""
+    """Return the first validation error as one line, with its place."""
     problem = first_problem(error, File)
     where = place.at(*problem.path)
     if problem.kind == "unknown":
@@ -282,7 +284,8 @@ def _agent(file: File, place: FilePlace) -> tuple[str, AgentOptions]:
 
 
 def _check_store(section: BaselineSection, place: FilePlace, option: str = "") -> None:
-    """Return an available store with its own options or a built-in store's; ``option`` named it."""
+    """Raise ConfigError unless the store is available and its options are its own or a built-in store's; ``option``
+    named it."""
     try:
         models = section.models()
     except ConfigError as error:
@@ -302,7 +305,7 @@ def _check_store(section: BaselineSection, place: FilePlace, option: str = "") -
 
 
 def _check_hosts(hosts: Mapping[str, Mapping[str, Any]], place: FilePlace) -> None:
-    """Hosts that somebody offers, with options that are their own."""
+    """Raise ConfigError for an unknown host, or for options that are not its own."""
     if hosts:
         from gate.hosts import read_host_options  # weight: most runs publish nothing themselves
 
@@ -311,7 +314,8 @@ def _check_hosts(hosts: Mapping[str, Mapping[str, Any]], place: FilePlace) -> No
 
 
 def _check_executor(file: File, kind: str, place: FilePlace) -> None:
-    """A live agent's trials are spread by its own `concurrency`, and scored as they come."""
+    """Raise ConfigError for an executor with a live agent: its trials run under its own `concurrency` and are scored as
+    they arrive."""
     if file.executor.named and kind != "replay":
         what = f"executor.{file.executor.named} scores recorded trials, and this agent is {kind}:"
         hint = "use `agent: {replay: true}`, or leave `executor` out"
@@ -319,7 +323,7 @@ def _check_executor(file: File, kind: str, place: FilePlace) -> None:
 
 
 def _check_traces(agent: AgentOptions, kind: str, place: FilePlace) -> None:
-    """An agent that somebody else started has to know where it exports to."""
+    """Raise ConfigError if traces have no port but somebody else starts the agent: it must know where to export to."""
     if agent.traces is not None and not agent.traces.port and not agent.is_local and kind != "replay":
         hint = "traces: {port: 4318}, and OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 for the agent"
         what = f"{kind}: agents are not started by the gate, so the receiver needs a port that the agent knows"

@@ -1,4 +1,4 @@
-"""Judged criteria held to people's labels: which may block, which are corrected, and what a reader is told of them."""
+"""Judged criteria compared with people's labels: which may block, which are corrected, and what the reader is told."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from gate.scoring.score import Scorer
 
 
 def calibration_file(config: Config, root: Path) -> Path:
-    """The file that ``judge.calibration`` names, below a form of the configuration's folder."""
+    """Return the file that ``judge.calibration`` names, in this version of the configuration's folder."""
     return root / (config.file.judge or JudgeOptions()).calibration
 
 
 def mark_of(criterion: Criterion) -> float | None:
-    """The score from which an answer passes when judge and people are compared; always 1 for scores of 0 and 1."""
+    """Return the score from which an answer passes when judge and people are compared; always 1 if scores are 0 or
+    1."""
     mark = criterion.pass_threshold
     return 1.0 if criterion.scale is Scale.BINARY and mark else mark
 
@@ -30,13 +31,13 @@ def mark_of(criterion: Criterion) -> float | None:
 def with_calibrations(
     config: Config, scorers: Sequence[Scorer], cases: Sequence[Case], before: Sequence[CriterionSpec] = ()
 ) -> list[Scorer]:
-    """A judged criterion is corrected by its calibration, and with ``min_kappa`` blocks only where its judge agrees
-    with people.
+    """Return the scorers with judged criteria corrected by their calibrations; with ``min_kappa``, a criterion blocks
+    only if its judge agrees with people.
 
-    Of a change that is held to its base's rules only the base's calibration corrects: one that came with the change
-    could flatter the judge. Where the base has none, the change's may say that a criterion blocks, never more. A
-    calibration of the base's threshold (``before``: its criteria) stays one, whatever the change makes of it: a change
-    could otherwise free a criterion from its judge by a threshold that is a little higher.
+    If a change is judged by its base's rules, only the base's calibration corrects scores: the change's own could
+    flatter the judge. If the base has none, the change's can only let a criterion block. A calibration for the base's
+    threshold (``before`` holds the base's criteria) stays valid under another threshold of the change; otherwise a
+    slightly higher threshold would void it.
     """
     return [_calibrated(config, scorer, cases, before) for scorer in scorers]
 
@@ -48,7 +49,7 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
     from gate.judges.calibration import load, may_block, not_applied, not_corrected  # weight: only where asked
 
     own = calibration_file(config, config.root)
-    reviewed = own  # the base commit's, if there is one
+    reviewed = own  # the base commit's file, if there is a base
     if config.base_root is not None:
         reviewed = calibration_file(config, config.base_root)
     place = reviewed if reviewed.exists() else own
@@ -72,14 +73,14 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
         return replace(scorer, note=f"{criterion.name}: {why}")
     known = found.known
     if criterion.scale is Scale.BINARY:
-        known = replace(known, graded=None)  # nothing is graded there, whatever people's labels look like
+        known = replace(known, graded=None)  # such a criterion has no grades, whatever people's labels look like
     weak = not_corrected(known)
     note = f"{criterion.name}: {weak}" if weak else ""
     return replace(scorer, criterion=replace(scorer.criterion, calibration=known), note=note)
 
 
 def _stale(place: Path, criterion: Criterion) -> str:
-    """Return a note if only another judge or wording was calibrated; empty without a calibration."""
+    """Return a note if the calibration is for another judge or wording; empty if there is none."""
     from gate.judges.calibration import is_stale  # weight: only where asked
 
     gone = "is of another judge, wording or options and no longer applies: run `gate calibrate` again"
@@ -88,7 +89,7 @@ def _stale(place: Path, criterion: Criterion) -> str:
 
 
 def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:
-    """True if cases have their own options or rubrics: the question then differs from the labelled one."""
+    """True if cases have their own options or rubrics, so that their question differs from the labelled one."""
     kind = scorer.metric.rubric_type
     if scorer.by_case:
         return True
@@ -98,7 +99,7 @@ def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:
 
 
 def notes_of(scorers: Sequence[Scorer]) -> tuple[str, ...]:
-    """Return what a reader is told of judges; those that were never compared with people are named together."""
+    """Return notes for the reader on judges; those that were never compared with people share one note."""
     names = []
     for scorer in scorers:
         criterion = scorer.criterion

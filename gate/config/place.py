@@ -1,4 +1,4 @@
-"""The file, and the keys in it, that something is written under, for errors."""
+"""The file, and the keys in it, under which something is written; for errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FilePlace(Struct, frozen=True):
     keys: tuple[str, ...] = ()
 
     def at(self, *keys: Key) -> str:
-        """Return ``file:line`` of what stands under the keys below this place."""
+        """Return ``file:line`` of the value under these keys below this place."""
         path = (*self.keys, *keys)
         if self.lines is None or not path:
             return self.file

@@ -1,4 +1,5 @@
-"""A configuration → the suites to run, each with its criteria, scorers and fingerprints; all refusals happen here."""
+"""A configuration → the suites to run, each with its criteria, scorers and fingerprints; invalid ones are refused
+here."""
 
 from __future__ import annotations
 
@@ -49,31 +50,31 @@ from gate.suites.traces import check_paths, with_traces
 
 
 class Plan(Struct, frozen=True, dict=True):
-    """One suite with everything that it will be judged by."""
+    """One suite with everything that judges it."""
 
     suite: Suite
     scorers: tuple[Scorer, ...]
     notes: tuple[str, ...] = ()
-    """Notes for the reader on how it came together."""
+    """Notes for the reader on how it was put together."""
     deselected: frozenset[str] = frozenset()
-    """Cases of the suite's files that the selection leaves out."""
+    """Ids of cases that the selection leaves out."""
     base_criteria: tuple[Criterion, ...] = ()
-    """The criteria with what the base commit itself demands, where a change is judged by its base's rules."""
+    """The criteria with the base commit's own demands, if the base's rules apply to a change."""
     base_thresholds: Mapping[str, Mapping[str, float]] = {}
     """The base commit's thresholds of single cases."""
     selection: Selection | None = None
-    """The selection of the others; None without one."""
+    """The configured selection; None if there is none."""
 
     @property
     def scope(self) -> str:
-        """The selection of the cases, in words; empty if none is left out."""
+        """The selection of the cases, in words; empty if no case is left out."""
         if self.selection is None or not self.deselected:
             return ""
         return self.selection.in_words
 
     @property
     def whole(self) -> int:
-        """Cases of the suite's files where some of them are left out, else 0."""
+        """Number of cases in the suite's files if some are left out, else 0."""
         if not self.deselected:
             return 0
         return len(self.suite.cases) + len(self.deselected)
@@ -92,7 +93,7 @@ class Plan(Struct, frozen=True, dict=True):
 
 
 MAX_EXPECTED_CHARS = 1_000
-"""Characters of an expected response that a record keeps, so that it can be shown beside the answer."""
+"""Characters of an expected response that a record keeps for display next to the answer."""
 
 
 def _planned(case: Case) -> PlannedCase:
@@ -118,13 +119,13 @@ def _planned(case: Case) -> PlannedCase:
 
 
 def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: bool = False) -> tuple[Plan, ...]:
-    """Reads the suites and checks everything that can be checked before an agent is started.
+    """Read the suites and check everything that can be checked before an agent starts.
 
-    ``calibrating``: whatever is known of judges so far, and also where none may block yet.
+    ``calibrating``: True to plan regardless of calibrations, even if no judged criterion may block yet.
 
     Raises:
-        ConfigError: unreadable suite, unknown metric or option, a judge without a key.
-        MeasureError: no case, or none that is selected.
+        ConfigError: an unreadable suite, an unknown metric or option, or a judge without a key.
+        MeasureError: there is no case, or none is selected.
     """
     suites = []
     whole = {}
@@ -166,7 +167,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
 
 
 def read_suites(config: Config) -> list[Suite]:
-    """The suites as their files state them, deselected. Raises as `make_plans`."""
+    """Return the suites with all cases of their files, before selection. Raises the same as `make_plans`."""
     paths = [config.root / source for source in config.file.suite]
     for source, path in zip(config.file.suite, paths, strict=True):
         if not path.exists():
@@ -182,7 +183,7 @@ def read_suites(config: Config) -> list[Suite]:
 
 
 def _nearest_file(source: str, path: Path) -> str:
-    """Return a hint for a file or folder that does not exist."""
+    """Return a hint for a missing file or folder."""
     names = []
     if path.parent.is_dir():
         names = [one.name for one in path.parent.iterdir()]
@@ -196,7 +197,8 @@ def _nearest_file(source: str, path: Path) -> str:
 
 
 def _with_traces(config: Config, suites: list[Suite]) -> list[Suite]:
-    """The suites with what the files of ``agent.replay`` recorded; those files themselves hold theirs already."""
+    """Return the suites with the trials in the files of ``agent.replay``; suites that are those files already have
+    them."""
     names = config.agent.recordings if isinstance(config.agent, ReplayOptions) else ()
     if not names or list(names) == config.file.suite:
         return suites
@@ -206,7 +208,8 @@ def _with_traces(config: Config, suites: list[Suite]) -> list[Suite]:
 
 
 def _place_in_repository(root: Path) -> PurePosixPath:
-    """The configuration's folder from the repository's top: two configurations may both have a folder suite/."""
+    """Return the configuration's folder relative to the repository's top: two configurations may each have a folder
+    suite/."""
     root = root.resolve()
     for folder in (root, *root.parents):
         if (folder / ".git").exists():
@@ -215,7 +218,7 @@ def _place_in_repository(root: Path) -> PurePosixPath:
 
 
 def _check_categories(suite: Suite, context: Context) -> None:
-    """An expected call of a category that nobody defined could never be met."""
+    """Raise ConfigError for an expected call of an undefined category: no call could match it."""
     known = list(context.tool_categories)
     for case in suite.cases:
         for turn in case.turns:
@@ -228,7 +231,7 @@ def _check_categories(suite: Suite, context: Context) -> None:
 
 
 def _as_at_base(config: Config, suite: Suite) -> Suite:
-    """The suite with the base commit's thresholds of single cases, where the change loosens them, and its clusters."""
+    """Return the suite with the base commit's clusters, and its thresholds of single cases that the change loosens."""
     rules = config.base_rules.get(suite.id)
     if rules is None or not (rules.thresholds or rules.clusters):
         return suite
@@ -242,20 +245,20 @@ def _as_at_base(config: Config, suite: Suite) -> Suite:
 
 
 class StatedCriteria(Struct, frozen=True):
-    """A suite's criteria, parsed, and where they are written."""
+    """A suite's parsed criteria, and the place where they are written."""
 
     specs: tuple[CriterionSpec, ...]
     place: FilePlace
     note: str = ""
     is_configured: bool = False
-    """True if they are those of gate.yaml, and none came with the suite."""
+    """True if all of them come from gate.yaml, and none from the suite."""
 
 
 def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
-    """Return the criteria of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults.
+    """Return the configuration's criteria; else those of the suite's ``test_config.json``; else ADK's defaults.
 
     Raises:
-        ConfigError: they cannot be read as written.
+        ConfigError: they cannot be parsed.
     """
     note, adk = "", config.has_adk_criteria
     place = FilePlace(config.criteria.file)
@@ -265,7 +268,7 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
     raw: Mapping[str, Any] = {}
     brought = suite.brought or {}
     if config.agent_kind != "replay":
-        # no trial of an agent that is run has a score of another tool
+        # only recorded trials have scores of another tool
         brought = {name: one for name, one in brought.items() if not is_recorded(one)}
     if config.file.criteria is not None:
         raw, place = config.file.criteria, config.criteria
@@ -286,10 +289,10 @@ _WEIGHTED = {"overall_score", "agent_score", "weighted_score"}
 
 
 def _merged_criteria(brought: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The criteria that files bring under those of a configuration.
+    """Return the criteria from the suite's files, overridden by those of the configuration.
 
-    It need not repeat which scorer `recorded_score` reads. One that is null there is left out, also of weighted scores:
-    a suite can so do without the judge that one of its parts asks.
+    The configuration need not repeat which scorer `recorded_score` reads. A criterion that it sets to null is left out,
+    even of weighted scores; so a suite can do without the judge that a part needs.
     """
     found = {**brought, **raw}
     dropped = []
@@ -316,10 +319,10 @@ def _mapped(criterion: Any) -> dict[str, Any]:
 
 
 def _without_judged_parts(stated: StatedCriteria, suite: Suite, config: Config) -> StatedCriteria:
-    """Return the criteria without the parts of a score that would ask a judge, for a run in which nobody set one up.
+    """Return the criteria without the parts of a score that need a judge, for a run in which no judge is set up.
 
-    EvalView has such a part by default. Only what the suite's files bring is left out, and only if it decides nothing
-    but its share of the score and the other shares remain; a criterion that decides by itself is never left out.
+    EvalView has such a part by default. Only parts from the suite's files are left out, only if they do not block by
+    themselves, and only if other parts of the score remain.
     """
     own = config.file.criteria or {}
     parts = [spec for spec in stated.specs if spec.name in (suite.brought or {}) and spec.name not in own]
@@ -335,7 +338,7 @@ def _without_judged_parts(stated: StatedCriteria, suite: Suite, config: Config) 
     for case in suite.cases:
         weights = case.options.get("overall_score", {}).get("weights")
         if weights and not any(weight for name, weight in weights.items() if name not in dropped):
-            return stated  # its score is the judge's alone
+            return stated  # its score depends on the judge only
     note = f"{', '.join(dropped)} asks a judge and none is set up, so the score is made of the other parts"
     return replace(stated, specs=tuple(specs), note=f"{note}; set OPENAI_API_KEY, or write it as null under criteria")
 
@@ -379,7 +382,8 @@ def _plan(
 
 
 def _without_idle(built: Sequence[Scorer], only_base: frozenset[str], cases: Sequence[Case]) -> list[Scorer]:
-    """Return the scorers without those that only the base demands and no case is left for, if any other blocks."""
+    """Return the scorers without those that only the base demands and that no remaining case applies to, if any other
+    blocks."""
     busy = []
     for scorer in built:
         if scorer.criterion.name not in only_base or not is_idle(scorer, cases):
@@ -388,7 +392,7 @@ def _without_idle(built: Sequence[Scorer], only_base: frozenset[str], cases: Seq
 
 
 def _notes(suite: Suite, stated: StatedCriteria, scorers: Sequence[Scorer]) -> tuple[str, ...]:
-    """Return what a reader is told about how a plan came together."""
+    """Return notes for the reader on how a plan was put together."""
     notes = [stated.note]
     flavored = any("flavor" in spec.options for spec in stated.specs)
     for note in suite.notes:
@@ -404,7 +408,7 @@ def _notes(suite: Suite, stated: StatedCriteria, scorers: Sequence[Scorer]) -> t
 
 
 def _held_back(scorers: Iterable[Scorer]) -> list[str]:
-    """Return the criteria whose judge may not block, with the reason."""
+    """Return the criteria that may not block because of their judge, with the reason."""
     return [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
 
 
@@ -413,16 +417,17 @@ def _blocks(scorer: Scorer) -> bool:
 
 
 def _only_at_base(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[str]:
-    """The base commit's criteria that the change removed.
+    """Return the names of the base commit's criteria that the change removed.
 
-    One of them that no case is left for goes as the cases went: it is measured no longer, so not compared.
+    If all cases that such a criterion applies to are removed, it is no longer measured or compared.
     """
     own = {spec.name for spec in stated_criteria(replace(config, base_rules={}), suite).specs}
     return frozenset(spec.name for spec in rules.before) - own
 
 
 def _base_criteria(scorers: Iterable[Scorer], rules: SuiteRules) -> tuple[Criterion, ...]:
-    """The base commit's demands on the same scores; a criterion that may not block does not block under them either."""
+    """Return the base commit's demands on the same scores; a criterion that may not block does not block under them,
+    either."""
     before = {spec.name: spec for spec in rules.before}
     found = []
     for scorer in scorers:
@@ -438,7 +443,7 @@ def _base_criteria(scorers: Iterable[Scorer], rules: SuiteRules) -> tuple[Criter
 
 
 def _check_scorers(config: Config, plans: Sequence[Plan]) -> None:
-    """Refuse criteria that this kind of agent gives nothing to measure."""
+    """Raise ConfigError for criteria that this kind of agent provides nothing for."""
     for plan in plans:
         for scorer in plan.scorers:
             name = scorer.criterion.name
@@ -453,7 +458,7 @@ def _check_scorers(config: Config, plans: Sequence[Plan]) -> None:
 
 
 def _check_attached(config: Config, plans: Sequence[Plan]) -> None:
-    """Refuse files in a question that do not reach the agent: it would be another question."""
+    """Raise ConfigError for files in a question that this kind of agent does not get: it would be another question."""
     if agent_class(config.agent_kind).takes_attached:
         return
     for plan in plans:
@@ -469,7 +474,7 @@ def _check_attached(config: Config, plans: Sequence[Plan]) -> None:
 
 
 def _check_models(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> None:
-    """Refuse a run whose judge or simulated user could not be asked."""
+    """Raise ConfigError if the run's judge or simulated user could not be reached."""
     judged = []
     scenarios = False
     for plan in plans:
@@ -482,7 +487,7 @@ def _check_models(config: Config, plans: Sequence[Plan], environment: Mapping[st
 
 
 def _check_quarantine(config: Config, whole: Iterable[Sequence[Case]]) -> None:
-    """Against all cases, selected or not."""
+    """Raise ConfigError for the quarantine of an unknown case; cases that are not selected count as known."""
     known = sorted(case.id for cases in whole for case in cases)
     for entry in config.file.quarantine:
         if entry.case not in known:

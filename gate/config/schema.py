@@ -1,4 +1,4 @@
-"""The keys of gate.yaml as pydantic models. The options of plugins are declared beside the plugins."""
+"""The keys of gate.yaml as pydantic models. Each plugin declares its own options."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ class Section(BaseModel):
 
 
 def unstated() -> Any:
-    """The default of a section: all of its defaults, read with the file's own reader instead of one made for it."""
+    """Return the default of a section: all of its defaults, validated with the file, so that no validator is built for
+    it."""
     return Field(default_factory=dict, validate_default=True)
 
 
 NO_STORE = "none"
-"""Under ``baseline.store``: baselines are neither kept nor looked up."""
+"""Value of ``baseline.store``: baselines are neither stored nor looked up."""
 
 
 class PowerSection(Section):
@@ -53,7 +54,7 @@ class PowerSection(Section):
 
 
 class BaselineSection(Section):
-    """The store of baselines, and what to do without one. The options of the store stand among these keys."""
+    """The store of baselines, and what to do without one. The options of the store are among these keys."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -102,11 +103,11 @@ class BaselineSection(Section):
 
     @property
     def folder(self) -> str:
-        """The file store's folder: what is kept there is no part of the agent."""
+        """The file store's folder: files in it are no part of the agent."""
         return FileOptions.model_validate({"path": self.options["path"]} if "path" in self.options else {}).path
 
     def models(self) -> list[type[StoreOptions]]:
-        """Return the models that the options of the store may belong to. Raises as `store_models`."""
+        """Return the models that the store's options may belong to. Raises the same as `store_models`."""
         return store_models(self.store, self.options)
 
 
@@ -154,8 +155,7 @@ class TrialsSection(Section):
 
 
 def _check_trials(trials: Mapping[str, Any]) -> None:
-    """Check the trials before the union: its error would tell of the first branch, which is not the one that was
-    meant."""
+    """Check the trials before the union does: its error would be about the first branch, not the intended one."""
     for key in trials:
         if key not in TrialsSection.model_fields:
             raise ValueError(f"unknown key {key!r} (known: max)")

@@ -1,4 +1,4 @@
-"""The settings of a decision, from those of a configuration."""
+"""The settings of a decision, taken from a configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
 
 
 def settings_of(config: Config | None, now: datetime, *, release: bool = False) -> Settings:
-    """The decision's settings; quarantine that expired before ``now`` is active again.
+    """Return the decision's settings; a case whose quarantine expired before ``now`` is judged again.
 
     The error rate of a ``release`` is at most `RELEASE_ALPHA`.
     """
@@ -51,7 +51,8 @@ def settings_of(config: Config | None, now: datetime, *, release: bool = False) 
 
 
 def wanted_trials(config: Config) -> int:
-    """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs itself."""
+    """Return the trials per case that a run on the default branch stores for later changes; 0: only those that it needs
+    itself."""
     stated = config.file.baseline.trials
     if config.agent_kind == "replay" or stated == "off":
         return 0
@@ -61,8 +62,8 @@ def wanted_trials(config: Config) -> int:
 
 
 def goal_of(config: Config) -> Goal | None:
-    """Return the power that the trials of runs on the default branch are to add up to; None: a number is stated, or
-    none."""
+    """Return the power that trials stored by the default branch should reach; None if their number is set, or none are
+    stored."""
     if config.file.baseline.trials != "auto" or not wanted_trials(config):
         return None
     power = config.file.baseline.power
@@ -70,6 +71,6 @@ def goal_of(config: Config) -> Goal | None:
 
 
 def expired_quarantine(config: Config, now: datetime) -> tuple[str, ...]:
-    """A warning for each entry whose date has passed."""
+    """Return a warning for each quarantine entry whose date has passed."""
     entries = [entry for entry in config.file.quarantine if entry.expires < now.date()]
     return tuple(EXPIRED.format(case=entry.case, date=entry.expires.isoformat()) for entry in entries)

@@ -1,4 +1,4 @@
-"""The only parser of a criterion: what a user wrote under a name → a parsed value that is built and compared alike."""
+"""The only parser of criteria: what a user wrote under a name → a parsed value to build and compare."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gate.model.strictness import DOWN, OFF, ON, UP, steps
 from gate.security.limits import shorten
 
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
-"""The name of a limit on a quantile: ``p95``."""
+"""The name of a limit on a quantile, such as ``p95``."""
 
 
 class Common(BaseModel):
@@ -46,7 +46,7 @@ class Common(BaseModel):
 
 
 class CriterionSpec(Struct, frozen=True, dict=True):
-    """A criterion as it was written, parsed: nothing that reads it looks at the text again."""
+    """A criterion as written, but parsed: its text is never read again."""
 
     name: str
     """The key under ``criteria``."""
@@ -57,7 +57,7 @@ class CriterionSpec(Struct, frozen=True, dict=True):
     quantiles: tuple[tuple[float, float], ...] = ()
     """Limits by quantile, ascending: ((0.95, 3.0),)."""
     options: Mapping[str, Any] = {}
-    """The metric's own options as written, their names in one spelling."""
+    """The metric's own options as written, with names in one spelling."""
     where: str = "criteria"
     """File and line."""
 
@@ -68,16 +68,16 @@ class CriterionSpec(Struct, frozen=True, dict=True):
 
     @cached_property
     def metric_type(self) -> type[Metric[Any]] | None:
-        """The registered metric; None if it is a custom metric."""
+        """The registered metric; None for a custom metric."""
         return None if self.is_custom else load_metric(self.metric)
 
     def under(self, metric_type: type[Metric[Any]]) -> CriterionSpec:
-        """Return the entry with the metric's defaults in place of what was left out.
+        """Return the entry with the metric's defaults for omitted options.
 
-        Where lower is better, a threshold is the most that a trial may reach: ``max`` by another name.
+        If lower is better, ``threshold`` is the most that a trial may reach: another name for ``max``.
 
         Raises:
-            ConfigError: both are given.
+            ConfigError: both ``threshold`` and ``max`` are given.
         """
         common = self.common
         updates: dict[str, Any] = {}
@@ -96,10 +96,10 @@ class CriterionSpec(Struct, frozen=True, dict=True):
 
     @cached_property
     def parsed_options(self) -> Mapping[str, Any]:
-        """The metric's options by name, defaults included; as written where the metric is the user's own.
+        """The metric's options by name, including defaults; as written if the metric is the user's own.
 
         Raises:
-            ConfigError: an option that the metric does not know, or a value that it refuses.
+            ConfigError: an unknown option, or a value that the metric refuses.
         """
         if self.metric_type is None:
             return self.options
@@ -114,16 +114,16 @@ def read_specs(
     adk: bool = False,
     camel: bool = False,
 ) -> tuple[CriterionSpec, ...]:
-    """The criteria in the order written.
+    """Return the criteria in the order written.
 
     Args:
         raw: criteria by name, each a number or a mapping.
-        at: the place of a criterion by its key, or of all of them, for errors.
-        adk: the criteria are from a file of ADK's, in which true and false are the thresholds 1 and 0.
+        at: returns the place of one criterion by its key, or of all of them, for errors.
+        adk: the criteria come from an ADK file, in which true and false mean the thresholds 1 and 0.
         camel: options may be in camelCase.
 
     Raises:
-        ConfigError: no criterion, one that is given twice, an unknown metric, or a value that cannot be read.
+        ConfigError: no criterion, a duplicate one, an unknown metric, or an unreadable value.
     """
     if not raw:
         raise ConfigError("no criteria: nothing would be checked", where=at(), hint="name at least one metric")
@@ -150,10 +150,10 @@ def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
         metric_type = load_metric(spec.metric)
     except ConfigError as error:
         raise ConfigError(error.what, where=place, hint=error.hint) from None
-    if adk and common.threshold == 0:  # every score reaches it: google-adk shows such a metric and decides nothing
+    if adk and common.threshold == 0:  # every score reaches it: google-adk shows such a metric without deciding by it
         common = common.model_copy(update={"threshold": None, "blocking": False})
     if adk and metric_type.hard and common.threshold is not None and 0 < common.threshold < 1:
-        common = common.model_copy(update={"threshold": None})  # ADK's share of safe turns: here one occurrence fails
+        common = common.model_copy(update={"threshold": None})  # in ADK a share of turns; here one violation fails
     return replace(spec, common=common).under(metric_type)
 
 
@@ -163,7 +163,7 @@ def is_custom(metric: str) -> bool:
 
 
 def _canonical(name: Any) -> str:
-    """ADK-TS writes names in upper case; a registered metric is meant by either spelling."""
+    """Return a metric's registered name; ADK-TS writes names in upper case."""
     text = str(name)
     return text.lower() if text not in METRICS and text.lower() in METRICS else text
 
@@ -190,7 +190,7 @@ def _split(value: Any, where: str, *, adk: bool) -> tuple[Common, tuple[tuple[fl
 
 
 def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
-    """A threshold as ADK reads it: ints, floats, numeric strings; in a file of ADK's true and false, too."""
+    """Return a threshold as ADK reads it: integers, floats, numeric strings; in an ADK file also true and false."""
     if isinstance(value, bool) and not adk:
         hint = f"write {float(value):g}" if label == "threshold" else ""
         raise ConfigError(f"{label}: expected a number, found {str(value).lower()}", where=where, hint=hint)
@@ -207,5 +207,5 @@ def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
 
 
 def read_options(options_type: type[Options], options: Mapping[str, Any], where: str) -> Options:
-    """A metric's options, validated. Raises ConfigError for an unknown option, or a value out of range."""
+    """Return a metric's options, validated. Raises ConfigError for an unknown option, or a value out of range."""
     return validated(options_type, options, where, noun="option", also=tuple(Common.model_fields))

@@ -1,7 +1,6 @@
 """A change may tighten its base's rules, but not loosen them: `tighten`, and the values that it is applied to.
 
-Which way a key tightens stands beside the key (`gate.model.strictness`). A key without a direction keeps the base's
-value.
+Each key declares which way it tightens (`gate.model.strictness`). A key without a direction keeps the base's value.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ class KeyChange(Struct, frozen=True):
 def tighten(
     before: Mapping[str, Any], now: Mapping[str, Any], direction: Callable[[str], Tightens]
 ) -> tuple[dict[str, Any], list[KeyChange]]:
-    """Return the values that hold, and the keys that differ.
+    """Return the values in effect, and the keys that differ.
 
-    A value of the change holds if it is stricter in the key's direction; else the base's does. Keys that say nothing
-    about strictness (`FREE`) are the change's own and are not listed.
+    A value of the change takes effect if it is stricter in the key's direction; otherwise the base's stays. Keys
+    without strictness (`FREE`) take the change's value and are not listed.
     """
     holds: dict[str, Any] = {}
     changes = []
@@ -79,9 +78,9 @@ def _plain(value: Any) -> Any:
 # --- settings -------------------------------------------------------------------------------------
 
 _APART = ("criteria", "agent", "baseline")
-"""Keys that are held by rules of their own."""
+"""Keys with separate rules."""
 _DECIDING = ("store", "path", "require_provenance")
-"""Keys of the baselines that have an effect where they are stated, even with the text of their default."""
+"""Baseline keys that have an effect if stated, even with their default value."""
 
 
 def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
@@ -126,14 +125,14 @@ def _has_directions(section: type[BaseModel]) -> bool:
 
 
 def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple[dict[str, Any], list[str]]:
-    """Return the section as the base states it but for what the change makes stricter, and the differences in words.
+    """Return the section as the base states it, with the change's stricter values, and the differences in words.
 
-    Keys that the base leaves out stay out: a stated ``store`` or ``path`` decides which store is read, even with the
-    text of its default.
+    Keys that the base omits stay omitted: a stated ``store`` or ``path`` decides which store is read, even with its
+    default value.
     """
     stated, own = _plain(before), _plain(now)
     if before.store != now.store and not {before.store, now.store} <= {*STORES, NO_STORE}:
-        section = dict(stated)  # options of a plugin's store say nothing to another
+        section = dict(stated)  # one plugin's store cannot read another's options
         section.pop("against", None)
         if "against" in own:
             section["against"] = own["against"]
@@ -160,7 +159,7 @@ def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple
 
 
 def _with_store(section: BaselineSection, models: Sequence[type[BaseModel]]) -> dict[str, Any]:
-    """Return all values of the section, the options of stores as their stores read them."""
+    """Return all values of the section, with the options of stores as the stores parse them."""
     found = {name: getattr(section, name) for name in BaselineSection.model_fields}
     for model in models[1:]:
         own = {name: value for name, value in section.options.items() if name in model.model_fields}
@@ -169,16 +168,16 @@ def _with_store(section: BaselineSection, models: Sequence[type[BaseModel]]) -> 
 
 
 AGENT_DIFFERS = "the agent differs: agent."
-"""The beginning of a difference that is the agent's own; the key and both values follow."""
+"""The beginning of a note on a difference in the agent itself; the key and both values follow."""
 
 
 def agent_under_base(
     base: tuple[Mapping[str, Any], AgentOptions], head: tuple[Mapping[str, Any], AgentOptions]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return overrides of the agent's options that are rules, and how the agent differs, in words.
+    """Return overrides that undo what the change loosens in the agent's rules, and the agent's differences in words.
 
-    Options with a direction are rules; everything else of the agent is the change's own. Each side is the agent as
-    written and as read.
+    Options with a direction are rules; everything else about the agent is the change's own. Each side is the agent as
+    written and as parsed.
     """
 
     def direction(name: str) -> Tightens:
@@ -209,7 +208,7 @@ def agent_under_base(
 def criteria_under_base(
     base: Sequence[CriterionSpec], head: Sequence[CriterionSpec]
 ) -> tuple[tuple[CriterionSpec, ...], list[str]]:
-    """Return the criteria that hold, and the differences in words: each of the base's is kept and not loosened."""
+    """Return the criteria in effect, and the differences in words: each of the base's is kept and not loosened."""
     now = {spec.name: spec for spec in head}
     effective: list[CriterionSpec] = []
     texts: list[str] = []
@@ -255,7 +254,7 @@ def _criterion_under_base(before: CriterionSpec, now: CriterionSpec) -> tuple[Cr
 
 
 def _values(spec: CriterionSpec) -> dict[str, Any]:
-    """Return everything that a criterion demands by name, defaults included."""
+    """Return everything that a criterion demands, by name, including defaults."""
     common = {name: getattr(spec.common, name) for name in Common.model_fields if name != "metric"}
     limits = {f"p{quantile * 100:g}": limit for quantile, limit in spec.quantiles}
     return {**common, **limits, **spec.parsed_options}
@@ -290,9 +289,9 @@ def _direction(spec: CriterionSpec, name: str) -> Tightens:
 
 
 def _threshold_direction(spec: CriterionSpec, before: float | None) -> Tightens:
-    """Return which way a threshold tightens; of a user's own metric only its code knows, and it is not loaded.
+    """Return which way a threshold tightens; NEVER for a user's own metric, whose code is not loaded.
 
-    Without a threshold, trials pass by the metric's own: one below that would let more pass.
+    Without a threshold, the metric's default decides; a lower threshold would let more trials pass.
     """
     metric = spec.metric_type
     if metric is None:
@@ -306,9 +305,9 @@ def _threshold_direction(spec: CriterionSpec, before: float | None) -> Tightens:
 def thresholds_under_base(
     specs: Sequence[CriterionSpec], formerly: Mapping[str, Case], head: Sequence[Case]
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """Return by case the thresholds of its own that hold, where they are not those that it states.
+    """Return by case its own thresholds in effect, if they differ from those that it states.
 
-    One that the base commit does not state for the case has to be at least as strict as its criterion there.
+    A threshold that the base commit does not state for a case must be at least as strict as the criterion's there.
     """
     by_name = {spec.name: spec for spec in specs}
     effective: dict[str, dict[str, float]] = {}
@@ -332,7 +331,7 @@ def thresholds_under_base(
 
 
 def _case_direction(spec: CriterionSpec | None, before: float | None) -> Tightens:
-    """Return which way a case's threshold tightens; a criterion that the base does not have is the change's own."""
+    """Return which way a case's threshold tightens; FREE for a criterion that the base does not have."""
     if spec is None:
         return FREE
     metric = spec.metric_type
@@ -348,10 +347,10 @@ def _case_direction(spec: CriterionSpec | None, before: float | None) -> Tighten
 
 
 def clusters_under_base(formerly: Mapping[str, Case], head: Sequence[Case]) -> tuple[dict[str, str], list[str]]:
-    """By case: the cluster of the base commit, where the change has it in another; and that in words.
+    """Return by case its cluster at the base commit, if the change assigns another; and a note on that.
 
-    All cases in one cluster are a single unit, in which no drop of the suite can be proven. A case of other content is
-    not compared, so its cluster is its own.
+    With all cases in one cluster, no drop of the suite could be proven. A case with different content is not compared,
+    so it keeps the change's cluster.
     """
     held = {}
     for case in head:

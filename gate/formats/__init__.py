@@ -1,1 +1,1 @@
-"""Readers of other tools' formats into the nouns of the gate; one file per format, shared by suites and agents."""
+"""Readers that convert other tools' formats to the types of the gate; one file per format."""

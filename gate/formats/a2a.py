@@ -1,4 +1,4 @@
-"""Knows what an A2A agent answers, in the words of protocol 1.0 and of 0.3: messages, tasks, and updates of tasks."""
+"""Reads the answers of A2A agents, in protocol 1.0 and 0.3: messages, tasks, and updates of tasks."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from gate.model import Invocation, Part, ToolCall, Usage
 from gate.security.limits import shorten
 
 ANSWERED = ("completed", "input-required")
-"""States of a task that has said something to the user: a result, or a question."""
+"""The states in which a task has said something to the user: a result or a question."""
 OPEN = ("submitted", "working")
-"""States of a task that goes on."""
+"""The states in which a task continues."""
 KINDS = {"task": "task", "message": "message", "statusUpdate": "status-update", "artifactUpdate": "artifact-update"}
-"""The kinds of result: each with its key in 1.0 and its ``kind`` in 0.3."""
+"""The kinds of results: the key in protocol 1.0 and the ``kind`` in 0.3."""
 ADK = "adk_"
-"""The beginnings of the keys of metadata that google-adk writes."""
+"""The prefix of the metadata keys that google-adk writes."""
 MOST_ARTIFACTS = 1_000
 
 
 class Exchange(Struct):
-    """The answer to one message to the agent, put together from one result or from many."""
+    """The answer to one message, assembled from one or several results."""
 
     message_id: str
-    """The id of the message that was sent: what the history holds after it belongs to the turn."""
+    """The id of the sent message: everything after it in the history belongs to the turn."""
     known: frozenset[str] = frozenset()
-    """Artifacts of the same task that earlier turns brought, as `artifact_keys` names them."""
+    """Artifacts of the same task from earlier turns, as `artifact_keys` identifies them."""
     task_id: str = ""
     context_id: str = ""
     state: str = ""
-    """As 0.3 writes it; empty until a task tells one."""
+    """In the spelling of protocol 0.3; empty until a task has a state."""
     reply: Mapping[str, Any] | None = None
-    """The message with which the agent answered instead of a task."""
+    """The message with which the agent answered, if there is no task."""
     status: Mapping[str, Any] | None = None
-    """The message of the task's last status."""
+    """The message in the last status of the task."""
     artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
     said: list[Mapping[str, Any]] = field(default_factory=list)
-    """The agent's messages on the way, in order."""
+    """The agent's messages before its answer, in order."""
     metadata: dict[str, Any] = field(default_factory=dict)
     consumed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """The usage of each event of google-adk, by the event's id."""
+    """The usage in each event of google-adk, by the event's id."""
 
     def take(self, result: Any) -> None:
-        """Adds one result. Raises FormatError for anything that is none."""
+        """Add one result. Raises `FormatError` for anything else."""
         kind, body = _kind_of(result)
         self.context_id = _agreeing("contextId", self.context_id, _text(body, "contextId"))
         self.task_id = _agreeing("taskId", self.task_id, _text(body, "id" if kind == "task" else "taskId"))
@@ -74,7 +74,7 @@ class Exchange(Struct):
         self.status = message if isinstance(message, Mapping) else None
 
     def _take_task(self, task: Mapping[str, Any]) -> None:
-        """A task is told whole: its history and artifacts replace what was known of them."""
+        """Take over a complete task: its history and artifacts replace the earlier ones."""
         history = mappings_in(task.get("history"))
         asked = [place for place, one in enumerate(history) if is_from_user(one)]
         sent = [place for place in asked if history[place].get("messageId") == self.message_id]
@@ -101,11 +101,11 @@ class Exchange(Struct):
 
     @property
     def artifact_keys(self) -> frozenset[str]:
-        """Return the id that tells this task's artifacts from those of its later turns."""
+        """The keys of this task's artifacts, which distinguish them from those of its later turns."""
         return frozenset(_key_of(artifact) for artifact in self.artifacts.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the agent's answer as one object: the task as 1.0 writes it, or the message."""
+        """Return the agent's answer as one object: the task in the form of 1.0, or the message."""
         if self.reply is not None:
             return {**self.reply, "metadata": self.metadata}
         status = {"state": self.state} | ({} if self.status is None else {"message": self.status})
@@ -113,7 +113,7 @@ class Exchange(Struct):
         return {"status": status, "artifacts": artifacts, "history": self.said, "metadata": self.metadata}
 
     def to_invocation(self, *, user: str) -> Invocation:
-        """The turn. Raises FormatError if nothing was said and nothing called."""
+        """Return the turn. Raises `FormatError` if it has neither text nor calls."""
         new = [artifact for artifact in self.artifacts.values() if _key_of(artifact) not in self.known]
         final = [message for message in (self.status, self.reply) if message]
         brought = _without_empty(text_of_parts(artifact["parts"], between="") for artifact in new)
@@ -137,7 +137,7 @@ class Exchange(Struct):
         )
 
     def _usage(self) -> Usage | None:
-        """The tokens that google-adk writes into the metadata of its events; a task holds those of the last alone."""
+        """Return the tokens in the metadata of google-adk's events; a task has only those of its last event."""
         found = map(usage_of_event, self.consumed.values())
         return usage_of([one for one in found if one is not None])
 
@@ -147,19 +147,19 @@ def _without_empty(texts: Iterable[str]) -> list[str]:
 
 
 def state_of(raw: Any) -> str:
-    """A state in the form of version 0.3: ``TASK_STATE_INPUT_REQUIRED`` is ``input-required``."""
+    """Return a state in the form of version 0.3: ``TASK_STATE_INPUT_REQUIRED`` becomes ``input-required``."""
     if not isinstance(raw, str):
         raise FormatError("the task has no state")
     return raw.removeprefix("TASK_STATE_").lower().replace("_", "-")
 
 
 def is_from_user(message: Mapping[str, Any]) -> bool:
-    """True if a message of the history is the user's."""
+    """True if a message in the history is from the user."""
     return str(message.get("role")).upper().endswith("USER")
 
 
 def text_of_parts(parts: Any, *, between: str = "\n") -> str:
-    """The parts as text: data as JSON, a file by its address or name. Calls, results and thoughts are left out."""
+    """Return parts as text: data as JSON, files by address or name. Calls, results and thoughts are left out."""
     found = []
     for part in mappings_in(parts):
         told = part.get("metadata")
@@ -187,7 +187,7 @@ def _text_of(message: Mapping[str, Any]) -> str:
 
 
 def _calls(told: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
-    """The calls that google-adk puts into data parts, each with its result."""
+    """Return the calls that google-adk puts into data parts, each with its result."""
     calls, waiting = list[ToolCall](), OpenCalls()
     parts: list[Mapping[str, Any]] = []
     for one in told:
@@ -234,7 +234,7 @@ def _text(body: Mapping[str, Any], key: str) -> str:
 
 
 def _agreeing(key: str, known: str, told: str) -> str:
-    """Return the exchange that all results describe. Raises FormatError where one belongs to something else."""
+    """Return the value of a key that all results agree on. Raises `FormatError` if one differs."""
     if known and told and known != told:
         raise FormatError(f"a result has a different {key} from earlier ones: it answers something else")
     return told or known
@@ -248,7 +248,7 @@ def _object(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def file_part(attached: Mapping[str, Any], *, old: bool) -> dict[str, Any]:
-    """A file that the user sends, as a part of a message; ``old``: as protocols before 1.0 have it."""
+    """Return a user's file as a part of a message; ``old``: in the form of protocols before 1.0."""
     (held,) = attached.values()
     names = ("mimeType", "name", "bytes", "uri") if old else ("mediaType", "filename", "raw", "url")
     given = (held.get(key) for key in ("mime_type", "display_name", "data", "file_uri"))

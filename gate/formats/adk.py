@@ -1,4 +1,4 @@
-"""Knows ADK's JSON as google-adk 2.13.0 reads it, in snake or camel case at every level; makes invocations of it."""
+"""Reads ADK's JSON like google-adk 2.13.0, in snake or camel case at every level, and makes invocations of it."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     "a rubric": ("rubric_id", "rubric_content", "description", "type"),
     "rubric_content": ("text_property",),
 }
-"""The keys of google-adk's and google-genai's models that refuse any other; an event, a case and a session do not."""
+"""The keys of those models of google-adk and google-genai that refuse any other; events, cases and sessions do not."""
 
 
 def to_invocation(data: Any) -> Invocation:
-    """An ``Invocation`` of an eval set or an eval result.
+    """Return the ``Invocation`` of an eval set or an eval result.
 
-    Raises `FormatError`, also for a key anywhere in it that google-adk refuses: a misspelt ``args`` would otherwise be
-    a call without arguments, which some ways to compare are content with.
+    Raises `FormatError`, also for any nested key that google-adk refuses: otherwise a misspelt ``args`` would become a
+    call without arguments, which some comparisons accept.
     """
     body = mapping(data, "an invocation")
     refuse_unknown(body, INVOCATION_KEYS, "an invocation")
@@ -79,10 +79,10 @@ def to_invocation(data: Any) -> Invocation:
 
 
 def events_to_invocation(events: Any, *, user: str = "") -> Invocation:
-    """The events of one turn, as ``/run`` answers them, as one invocation.
+    """Return the events of one turn, in the form of ``/run``, as one invocation.
 
-    Every function call counts, sub-agents' included. The response is the last final event, one with text before one
-    without. Partial events repeat what a later event holds and are left out. Raises `FormatError`.
+    All function calls count, also those of sub-agents. The response is the last final event, preferably one with text.
+    Partial events repeat content of a later event and are left out. Raises `FormatError`.
     """
     bodies = [mapping(event, "an event") for event in items(events, "events")]
     asked: list[Mapping[str, Any]] = []
@@ -103,14 +103,14 @@ def events_to_invocation(events: Any, *, user: str = "") -> Invocation:
 
 
 def are_events(values: Sequence[Any]) -> bool:
-    """True for a list of google-adk's events, as its server or ``model_dump()`` writes them."""
+    """True for a list of google-adk's events, from its server or ``model_dump()``."""
     return bool(values) and all(
         isinstance(one, Mapping) and "author" in one and "role" not in one and "type" not in one for one in values
     )
 
 
 def is_incomplete(events: Sequence[Mapping[str, Any]]) -> bool:
-    """True if events that were streamed end before an answer does: with a part of one, or with a call."""
+    """True if streamed events end before the answer is complete: with a partial event or a call."""
     spoken = [event for event in events if _raw_parts(get(event, "content"))]
     if not spoken:
         return False
@@ -120,7 +120,7 @@ def is_incomplete(events: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def failure_of(events: Any) -> str:
-    """The error that a turn ended with: that of its last event that says anything, if it has no text; else empty.
+    """Return the error that ended a turn: that of its last event with an error or content; empty if that has text.
 
     Raises `FormatError`.
     """
@@ -134,7 +134,7 @@ def failure_of(events: Any) -> str:
 
 
 def to_rubric(data: Any) -> Rubric:
-    """A rubric as ADK writes it. Raises `FormatError`."""
+    """Return a rubric in ADK's form. Raises `FormatError`."""
     body = _strict(data, "a rubric")
     text = get(_strict(get(body, "rubric_content"), "rubric_content"), "text_property")
     if not isinstance(text, str) or not text:
@@ -153,13 +153,13 @@ def to_rubric(data: Any) -> Rubric:
 
 @lru_cache(maxsize=1_000)
 def camel(name: str) -> str:
-    """``snake_case`` as ``camelCase``."""
+    """Return ``snake_case`` as ``camelCase``."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
 
 
 def either_spelling(reasons: Mapping[str, str]) -> dict[str, str]:
-    """The paths of keys, in snake and camel case."""
+    """Return the paths of keys in snake case and in camel case, with their reasons."""
     found = {}
     for path, reason in reasons.items():
         found[path] = reason
@@ -168,7 +168,7 @@ def either_spelling(reasons: Mapping[str, str]) -> dict[str, str]:
 
 
 def camel_keys(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part with camelCase keys, which google-adk's servers accept in any language."""
+    """Return a part with camelCase keys, which google-adk's servers accept in every language."""
     found = {}
     for key, held in part.items():
         found[camel(key)] = camel_keys(held) if isinstance(held, Mapping) else held
@@ -176,10 +176,10 @@ def camel_keys(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def attached(content: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return the files in a user's content, in the message or by their address.
+    """Return the files in a user's content, inline or by their address.
 
     Raises:
-        FormatError: any other part, such as a function's response, which cannot be sent to an agent.
+        FormatError: there is another part, such as a function's response, which cannot be sent to an agent.
     """
     found: list[Mapping[str, Any]] = []
     for part in _raw_parts(content):
@@ -199,7 +199,7 @@ _BESIDE_TEXT = frozenset({"text", "thought", "thought_signature", "part_metadata
 
 
 def get(body: Mapping[str, Any], name: str) -> Any:
-    """The value under a snake_case name or its camelCase twin; None if neither is there. Raises `FormatError`."""
+    """Return the value of a snake_case key or its camelCase twin; None if neither exists. Raises `FormatError`."""
     twin = camel(name)
     if twin != name and twin in body:
         if name in body:
@@ -209,7 +209,7 @@ def get(body: Mapping[str, Any], name: str) -> Any:
 
 
 def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-    """Raises `FormatError` for a key that ADK does not know, naming the nearest one that it does."""
+    """Raise `FormatError` for a key that ADK does not know, and suggest the nearest known key."""
     spelled = _either(known)
     for key in body:
         if key not in spelled:
@@ -219,7 +219,7 @@ def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> 
 
 
 def refuse_misspelt(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-    """Raises `FormatError` for a key that looks like a known one, where google-adk passes over unknown keys."""
+    """Raise `FormatError` for a key similar to a known one, in objects where google-adk ignores unknown keys."""
     spelled = _either(known)
     for key in body:
         near = None if key in spelled else closest(str(key), spelled, cutoff=0.85)
@@ -228,13 +228,13 @@ def refuse_misspelt(body: Mapping[str, Any], known: Iterable[str], what: str) ->
 
 
 def _either(names: Iterable[str]) -> set[str]:
-    """Return names in snake and camel case."""
+    """Return the names in both snake case and camel case."""
     names = set(names)
     return names | set(map(camel, names))
 
 
 def _strict(value: Any, what: str) -> Mapping[str, Any]:
-    """A mapping without a key that google-adk refuses there, nor one in both spellings."""
+    """Return a mapping. Raises `FormatError` for keys that google-adk refuses, or a key in both spellings."""
     body = mapping(value, what)
     refuse_unknown(body, _KNOWN[what], what)
     for name in _KNOWN[what]:
@@ -243,7 +243,7 @@ def _strict(value: Any, what: str) -> Mapping[str, Any]:
 
 
 def _refuse_below(invocation: Mapping[str, Any]) -> None:
-    """Refuses unknown keys in everything that an invocation of an eval set holds."""
+    """Refuse unknown keys anywhere in an invocation of an eval set."""
     for name in INVOCATION_KEYS:
         get(invocation, name)
     for name in ("user_content", "final_response"):
@@ -291,7 +291,7 @@ def mapping(value: Any, what: str) -> Mapping[str, Any]:
 
 
 def items(value: Any, what: str) -> list[Any]:
-    """A list; empty for null."""
+    """Return a list; null is an empty one."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -303,12 +303,12 @@ def items(value: Any, what: str) -> list[Any]:
 
 
 def content_parts(content: Any) -> tuple[Part, ...]:
-    """The text parts of a content, thoughts marked. Raises `FormatError`."""
+    """Return the text parts of a content, with thoughts marked. Raises `FormatError`."""
     return _texts(_raw_parts(content))
 
 
 def text_of_content(content: Any) -> str:
-    """The text of a content, its parts joined by newlines. Raises `FormatError`."""
+    """Return the text of a content, its parts joined by newlines. Raises `FormatError`."""
     return "\n".join(part.text for part in content_parts(content))
 
 
@@ -320,7 +320,7 @@ def _raw_parts(content: Any) -> list[Mapping[str, Any]]:
 
 
 def _held_in(parts: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
-    """Return the calls, responses or whatever else parts hold under a name."""
+    """Return the calls, responses or other values that parts have under a name."""
     held = [get(part, name) for part in parts]
     return [one for one in held if one is not None]
 
@@ -354,7 +354,7 @@ def _identifier(body: Mapping[str, Any]) -> str | None:
 
 
 def _with_results(calls: list[ToolCall], responses: list[Any]) -> tuple[ToolCall, ...]:
-    """Joins responses to calls by id, or by name in order if there are no ids."""
+    """Join responses to calls by id, or by name and order if there are no ids."""
     waiting = OpenCalls()
     for index, call in enumerate(calls):
         waiting.add(index, call)
@@ -368,7 +368,7 @@ def _with_results(calls: list[ToolCall], responses: list[Any]) -> tuple[ToolCall
 
 
 def _tool_error(response: Any) -> str | None:
-    """Return the error inside the tool: function responses hold it under ``error``, by convention."""
+    """Return the error of a tool: by convention, function responses have it under ``error``."""
     error = as_mapping(response).get("error")
     if not error:
         return None
@@ -434,14 +434,14 @@ def usage_of_event(event: Mapping[str, Any]) -> Usage | None:
 
 
 def _count(body: Mapping[str, Any], *names: str) -> int | None:
-    """The sum of some token counts; None if no count is reported."""
+    """Return the sum of some token counts; None if no count is reported."""
     counts = [whole(get(body, f"{name}_token_count"), name) for name in names]
     known = [count for count in counts if count is not None]
     return whole(sum(known), "the sum of tokens") if known else None
 
 
 def _final_event(events: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The event that holds the response, as ADK's evaluation picks it."""
+    """Return the event with the response, selected like ADK's evaluation does."""
     final, has_text = None, False
     for event in events:
         parts = _raw_parts(get(event, "content"))

@@ -1,4 +1,4 @@
-"""Knows the forms in which an agent may answer a turn: text, messages, or output with tool calls."""
+"""Reads the forms of an agent's answer to a turn: text, messages, or output with tool calls."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ CONTENT = ("messages", "output", "tool_calls")
 """The keys of which an answer object has at least one."""
 KEYS = (*CONTENT, "usage", "cost_usd")
 _STATED = frozenset({"usage", "cost_usd", "model", "system_fingerprint"})
-"""The keys for an answer's usage."""
+"""The keys of an answer's usage."""
 
 
 def to_invocation(answer: Any, *, user: str) -> Invocation:
     """Return the agent's answer to one turn.
 
-    Text is the response, unless it is an answer object as JSON that tells of calls or messages. A list of google-adk's
-    events is read as its server's. Any other list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the
-    conversation, only what follows the last message of the user counts. Otherwise ``{"output", "tool_calls", "usage",
-    "cost_usd"}``, in which an output that is not text is kept as JSON. Other keys are ignored unless they look like a
+    Text is the response, unless it is a JSON answer object with calls or messages. A list of google-adk's events is
+    read like its server's answer. Any other list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the
+    conversation, only the part after the user's last message counts. Otherwise the form is ``{"output", "tool_calls",
+    "usage", "cost_usd"}``; an output that is not text is kept as JSON. Other keys are ignored unless they look like a
     misspelling.
-    Messages, and an object with ``tool_calls``, also empty ones, show that the agent reports its calls; text and a bare
-    output do not. Raises `FormatError`, also if there is neither text nor a tool call: an empty text is an
-    answer, a missing one is not.
+
+    Messages, and an object with ``tool_calls`` (even empty), show that the agent reports its calls; text and a bare
+    output do not. Raises `FormatError`, also if there is neither text nor a tool call: an empty text is an answer, a
+    missing one is not.
     """
     try:
         answer = bounded_json(answer)
@@ -57,7 +58,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
 
 
 def _enveloped(text: str) -> Any:
-    """The answer object that a text holds, if it tells of calls or messages; else the text, which may be any JSON."""
+    """Return the answer object in a text if it has calls or messages; else the text, which may be any JSON."""
     if text.lstrip()[:1] != "{":
         return text
     try:
@@ -96,7 +97,7 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
 
 
 def _usage(answer: Mapping[str, Any]) -> Usage | None:
-    """The usage that an answer states, with the model and system that it names beside it."""
+    """Return the usage in an answer, with the model and system named next to it."""
     if _STATED.isdisjoint(answer):
         return None
     usage = messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd")) or Usage()
@@ -122,7 +123,7 @@ def _latest(raw: Any) -> Any:
 
 
 def _overlay(counted: Usage | None, stated: Usage | None) -> Usage | None:
-    """Return the answer's own statement as a whole, completed by the sum of its messages."""
+    """Return the usage stated in the answer, completed by the sum over its messages."""
     if counted is None or stated is None:
         return stated or counted
     said = {name: value for name, value in asdict(stated).items() if value is not None}
@@ -134,7 +135,7 @@ def _parts(text: str) -> tuple[Part, ...]:
 
 
 def _folded(key: str) -> str:
-    """A key without what spellings differ in: ``toolCalls``, ``Tool-Calls`` and ``tool_calls`` are one word."""
+    """Return a key in a common spelling, equal for ``toolCalls``, ``Tool-Calls`` and ``tool_calls``."""
     return "".join(letter for letter in key.lower() if letter.isalnum())
 
 

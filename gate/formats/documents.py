@@ -1,4 +1,4 @@
-"""Reads files of YAML, JSON and JSON Lines, bounded and with line numbers; does not know what they mean."""
+"""Reads YAML, JSON, CSV and JSON Lines files, bounded and with line numbers; does not interpret them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def read_document(path: Path, *, where: str | None = None) -> Any:
-    """The content of a YAML or JSON file.
+    """Return the content of a YAML or JSON file.
 
     ``where`` is the file's name in messages, by default its path. Raises `ConfigError`.
     """
@@ -25,20 +25,20 @@ def read_document(path: Path, *, where: str | None = None) -> Any:
 
 
 def read_document_with_lines(path: Path, *, where: str | None = None) -> tuple[Any, LineNumbers]:
-    """The content of a YAML or JSON file, and the lines of its values. Raises `ConfigError`."""
+    """Return the content of a YAML or JSON file, and the lines of its values. Raises `ConfigError`."""
     where = where or path.as_posix()
     return parse_document_with_lines(read_text(path, where), where)
 
 
 def parse_document(text: str, where: str) -> Any:
-    """The value of a YAML or JSON text; ``where`` names its source in messages. Raises `ConfigError`."""
+    """Return the value of a YAML or JSON text; ``where`` names its source in messages. Raises `ConfigError`."""
     return parse_document_with_lines(text, where)[0]
 
 
 def parse_document_with_lines(text: str, where: str) -> tuple[Any, LineNumbers]:
-    """As `parse_document`, with the lines of the values.
+    """Return the value of a YAML or JSON text, and the lines of its values.
 
-    A source named ``*.json`` is JSON. Any other is JSON if it opens with a brace or a bracket and reads as JSON, else
+    A source named ``*.json`` is JSON. Any other is JSON if it starts with a brace or a bracket and is valid JSON, else
     YAML.
     """
     if not text.strip():
@@ -55,12 +55,12 @@ def parse_document_with_lines(text: str, where: str) -> tuple[Any, LineNumbers]:
 
 
 def parse_csv(text: str, where: str) -> tuple[list[dict[str, str]], list[int]]:
-    """The rows of a CSV text by its header, and the line that each ends at.
+    """Return the rows of a CSV text, keyed by its header, and the line on which each row ends.
 
     Raises:
-        ConfigError: it is no CSV, or a row is longer than the header.
+        ConfigError: it is not CSV, or a row is longer than the header.
     """
-    import csv  # weight: only where there is a table
+    import csv  # slow to import: only when there is a table
     import io
 
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True, restval="")
@@ -80,7 +80,7 @@ def parse_csv(text: str, where: str) -> tuple[list[dict[str, str]], list[int]]:
 
 
 def read_json_lines(path: Path, *, where: str | None = None) -> Iterator[tuple[int, Any]]:
-    """The values of a JSON Lines file with their line numbers, from 1.
+    """Yield the values of a JSON Lines file with their line numbers, from 1.
 
     Raises `ConfigError` if a line is truncated or blank.
     """
@@ -103,7 +103,7 @@ def _open(path: Path, where: str) -> Any:
 
 
 def read_text(path: Path, where: str) -> str:
-    """The text of a file. Raises `ConfigError` if it cannot be read, is too large, or not UTF-8."""
+    """Return the text of a file. Raises `ConfigError` if it is unreadable, too large, or not UTF-8."""
     with _open(path, where) as file:
         try:
             raw: bytes = file.read(MAX_DOCUMENT_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Durations as a user writes them: the only reader of ``500ms``, ``60s``, ``2m`` and ``1h``."""
+"""Durations in a user's notation: the only reader of ``500ms``, ``60s``, ``2m`` and ``1h``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def seconds(value: Any) -> Any:
-    """The seconds of a text; anything else as it is."""
+    """Return the seconds in a text; any other value is returned unchanged."""
     if not isinstance(value, str):
         return value
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|)\s*", value, re.ASCII)

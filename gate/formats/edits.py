@@ -1,4 +1,4 @@
-"""Changes numbers in a YAML or JSON text in place: comments and layout stay. Does not know what they mean."""
+"""Changes numbers in a YAML or JSON text in place: comments and layout stay. Does not interpret the document."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ MERGE = "tag:yaml.org,2002:merge"
 
 
 class Edit(Struct, frozen=True):
-    """A number to be set in a document."""
+    """A number to set in a document."""
 
     path: tuple[str, ...]
-    """The keys of the value: of a number, or of a mapping."""
+    """The keys that lead to the value: a number or a mapping."""
     key: str
-    """The key inside, if the value is a mapping; a bare number stands for it."""
+    """The key in the mapping; ignored if the value is a bare number."""
     value: float
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str | None:
-    """The text with these numbers; None if it takes more than replacing or adding numbers.
+    """Return the text with the new numbers; None if that takes more than replacing or adding numbers.
 
-    So it is if the text cannot be read, a key is missing or not plain, or anchors share values.
+    This is so if the text is invalid, a key is missing or not plain, or anchors share values.
     """
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
@@ -41,7 +41,7 @@ def edited(text: str, edits: Sequence[Edit]) -> str | None:
 
 
 def _place(root: yaml.Node | None, edit: Edit) -> tuple[int, int, str] | None:
-    """Start, end and replacement of the present text."""
+    """Return the start and end of the present text, and its replacement."""
     node = root
     for key in edit.path:
         node = _children(node).get(key)
@@ -63,7 +63,7 @@ def _children(node: yaml.Node | None) -> Mapping[str, yaml.Node]:
 
 
 def _added(node: yaml.MappingNode, key: str, number: str) -> tuple[int, int, str] | None:
-    """The key before all others, in the style of the mapping."""
+    """Return an edit that inserts the key before all others, in the style of the mapping."""
     if not node.value:
         start = node.start_mark.index + 1
         return start, start, f"{key}: {number}"

@@ -1,6 +1,6 @@
-"""Reads untrusted JSON, bounded: duplicate keys, NaN, infinities and deep nesting are refused, each with its line.
+"""Reads untrusted JSON with bounds: duplicate keys, NaN, infinities and deep nesting are refused, with their line.
 
-Lone surrogates become U+FFFD, so that everything that was read can be written again.
+Lone surrogates become U+FFFD, so that every accepted text can be written again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from gate.security.limits import MAX_NESTING, shorten
 
 
 def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = False) -> Any:
-    """The value of a JSON text, under the bounds of this module; ``first_line`` is the text's first line in its source.
+    """Return the value of a JSON text, within the bounds of this module.
 
-    With ``allow_nan``, a NaN that Python wrote is null.
+    ``first_line`` is the text's first line in its source. With ``allow_nan``, a NaN written by Python becomes null.
 
-    Raises `json.JSONDecodeError` if the text is not JSON, for callers to say what that means, and `ConfigError` if it
-    is JSON that we refuse.
+    Raises `json.JSONDecodeError` if the text is not JSON, so that the caller can explain it, and `ConfigError` if it is
+    JSON that is refused.
     """
     try:
         value = (_WITH_NAN if allow_nan else _STRICT).decode(text)
@@ -38,13 +38,13 @@ def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = 
 
 
 def bounded_json(value: Any) -> Any:
-    """A JSON value that came another way than through this module, under its bounds.
+    """Return a JSON value from another source, checked against the bounds of this module.
 
     Lone surrogates are replaced. Raises `ValueError` if the value nests too deeply.
     """
     try:
         text = _ENCODER.encode(value)
-    except (TypeError, ValueError, RecursionError):  # no JSON value, or text that no encoding knows
+    except (TypeError, ValueError, RecursionError):  # not a JSON value, or text that cannot be encoded
         _check_nesting(value)
         return _without_surrogates(value)
     if text.count(b"[") + text.count(b"{") > MAX_NESTING:
@@ -78,7 +78,7 @@ def _refuse_but_nan(word: str) -> None:
 
 
 def finite(digits: str) -> float:
-    """The number that these digits spell. Raises `RefusedTextError` if no float can hold it."""
+    """Return the number spelled by these digits. Raises `RefusedTextError` if no float can hold it."""
     value = float(digits)
     if math.isinf(value):
         raise RefusedTextError(f"number out of range: {shorten(digits, 40)}")
@@ -109,7 +109,7 @@ def _check_nesting(value: Any) -> None:
 
 
 def _name_refused(text: str, where: str, first_line: int) -> NoReturn:
-    """Read a refused text again, slowly, to find the line at fault."""
+    """Parse a refused text again, slowly, to find the faulty line."""
     try:
         json_marks(text, strict=True)
     except RefusedTextError as error:
@@ -123,14 +123,14 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+', re.DOTAL
 
 
 class _JsonMarks:
-    """Builds the marks of a JSON text token by token; iterative, so that depth costs no stack."""
+    """Builds the marks of a JSON text token by token; iterative, so that nesting uses no stack."""
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
         self.root: TextMark | None = None
         self.open: list[TextMark] = []
         self.keys: list[tuple[Key, int] | None] = []
-        """The key that waits for its value in each open container, with its line."""
+        """In each open container, the key that still lacks its value, with its line."""
         self.arrays: list[bool] = []
 
     def take(self, token: str, line: int) -> None:
@@ -195,7 +195,7 @@ def _check_number(token: str, line: int) -> None:
 
 
 def json_marks(text: str, *, strict: bool = False) -> TextMark:
-    """The marks of a text that is JSON. ``strict`` raises `RefusedTextError` at the first value that is refused."""
+    """Return the marks of a JSON text. ``strict``: raise `RefusedTextError` at the first refused value."""
     builder = _JsonMarks(strict)
     line, position = 1, 0
     for match in _JSON_TOKEN.finditer(text):
@@ -211,9 +211,9 @@ _PLAIN = json.JSONDecoder()
 
 
 def item_lines(text: str, keys: tuple[Key, ...]) -> list[int]:
-    """The lines of the items of the list at ``keys`` in a JSON text; empty if there is no list.
+    """Return the lines of the items of the list at ``keys`` in a JSON text; empty if there is no list.
 
-    The decoder skips what is not asked for.
+    Other parts are skipped without being decoded.
     """
     start = _skip_blanks(text, 0)
     for key in keys:
@@ -228,7 +228,7 @@ def item_lines(text: str, keys: tuple[Key, ...]) -> list[int]:
 
 
 def _entries(text: str, start: int) -> Iterator[tuple[Key, int]]:
-    """Each key or index of the container that opens at ``start``, and where its value begins."""
+    """Yield each key or index of the container that starts at ``start``, and the offset of its value."""
     opening = text[start : start + 1]
     if opening not in ("{", "["):
         return
@@ -244,7 +244,7 @@ def _entries(text: str, start: int) -> Iterator[tuple[Key, int]]:
 
 
 def _skip_blanks(text: str, position: int) -> int:
-    """Behind the blanks and separators at ``position``."""
+    """Return the offset after the blanks and separators at ``position``."""
     found = _BETWEEN.match(text, position)
     return found.end() if found else position
 

@@ -1,4 +1,4 @@
-"""Knows OpenAI's messages and items (and LangChain's spelling of them); makes one invocation of a list of them."""
+"""Reads OpenAI's messages and items (also in LangChain's spelling), and makes one invocation of a list of them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from gate.system.prices import turn_cost
 
 
 class FormatError(ValueError):
-    """The text is not of the form that it claims to be; one line, fit to be shown."""
+    """The text does not have the expected form; a one-line message that can be shown."""
 
 
 MAX_COUNT = 2**53
-"""No honest count is larger, and beyond it floats no longer hold every integer."""
+"""No plausible count is larger, and beyond it floats cannot represent every integer."""
 OBJECT = (dict, Mapping)
-"""The types of a JSON object: the first saves asking the second, which is slow."""
+"""The types of a JSON object; `dict` comes first because checking for `Mapping` is slow."""
 _ROLES = {
     **{role: role for role in ("system", "user", "assistant", "tool")},
     "developer": "system",
@@ -38,15 +38,15 @@ _ROLES = {
     "ai": "assistant",
     "AIMessageChunk": "assistant",
 }
-"""Every role that is read, as OpenAI says it today: LangChain has types instead, and OpenAI used other words before."""
+"""Each supported role, with OpenAI's current name: LangChain has types instead, and OpenAI used other names before."""
 _STATUSES = frozenset({"success", "completed", "error"})
-"""The statuses of a tool's message that are known; only an error says that the call failed."""
+"""The known statuses of a tool's message; only an error means that the call failed."""
 _TEXT_KEYS = {"text": "text", "output_text": "text", "input_text": "text", "refusal": "refusal"}
-"""The parts of a message that are text, and the key that holds it."""
+"""The text parts of a message, and the key that holds the text."""
 
 
 class OpenCalls:
-    """Calls that wait for their result: found by id, else by name, else in order; in constant time."""
+    """Calls that have no result yet: found by id, else by name, else in order; in constant time."""
 
     def __init__(self) -> None:
         self._queues: dict[tuple[str, str | None], deque[int]] = defaultdict(deque)
@@ -59,7 +59,7 @@ class OpenCalls:
             self._queues[key].append(index)
 
     def take(self, identifier: str | None, name: str | None) -> int | None:
-        """The index of the call that a result belongs to; None if no call waits for it."""
+        """Return the index of the call that a result belongs to; None if every call has its result."""
         keys = [("id", identifier), ("bare", name)] if identifier else [("any", name)]
         for key in keys:
             queue = self._queues.get(key)
@@ -78,7 +78,7 @@ class _Reading(Struct):
     calls: list[ToolCall] = field(default_factory=list)
     open: OpenCalls = field(default_factory=OpenCalls)
     texts: list[tuple[Part, ...]] = field(default_factory=list)
-    """The assistant's texts, message by message."""
+    """The assistant's texts, per message."""
     usages: list[Usage] = field(default_factory=list)
 
     def add(self, call: ToolCall) -> None:
@@ -88,12 +88,11 @@ class _Reading(Struct):
 
 
 def to_invocation(messages: Any, *, user: str = "") -> Invocation:
-    """All messages as one invocation.
+    """Return all messages as one invocation.
 
-    The trajectory is every tool call in order, with its result joined by call id, or in order if ids are missing.
-    The response is the last text of the assistant, earlier texts are intermediate. ``user`` is by default the first
-    text of the user. Arguments that are not JSON are kept as the text they are: the failure is the agent's. Raises
-    `FormatError`.
+    The trajectory is every tool call in order, with its result joined by call id, or in order if ids are missing. The
+    response is the assistant's last text; earlier texts are intermediate. ``user`` defaults to the user's first text.
+    Arguments that are not JSON are kept as text: the failure is the agent's. Raises `FormatError`.
     """
     if isinstance(messages, str) or not isinstance(messages, Sequence):
         raise FormatError(f"messages must be a list, not {_kind(messages)}")
@@ -116,9 +115,9 @@ def to_invocation(messages: Any, *, user: str = "") -> Invocation:
 
 
 def to_call(raw: Any) -> ToolCall:
-    """One tool call: ``{name, arguments}``, ``{name, args}`` or OpenAI's ``{function: {name, arguments}}``.
+    """Return one tool call: ``{name, arguments}``, ``{name, args}`` or OpenAI's ``{function: {name, arguments}}``.
 
-    ``id``, ``result``, ``error`` and ``duration`` are taken where present. Raises `FormatError`.
+    ``id``, ``result``, ``error`` and ``duration`` are read if present. Raises `FormatError`.
     """
     if not isinstance(raw, OBJECT):
         raise FormatError(f"a tool call must be an object, not {_kind(raw)}")
@@ -138,7 +137,7 @@ def to_call(raw: Any) -> ToolCall:
 
 
 def to_arguments(raw: Any) -> Any:
-    """Arguments as a value: a JSON text is read, an empty one means none were given, anything else stays as it is."""
+    """Return arguments as a value: a JSON text is parsed, an empty text means none, any other value is kept."""
     if not isinstance(raw, str):
         return raw
     if not raw.strip():
@@ -150,7 +149,7 @@ def to_arguments(raw: Any) -> Any:
 
 
 def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
-    """Usage in OpenAI's spellings, old and new, or ours; None if nothing is said. Raises `FormatError`."""
+    """Return usage from OpenAI's old or new spelling, or ours; None if there is none. Raises `FormatError`."""
     if raw is None and cost_usd is None:
         return None
     if raw is not None and not isinstance(raw, OBJECT):
@@ -168,14 +167,14 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
 
 
 def tool_name(raw: Any) -> str:
-    """A tool's name as text of bounded length. Raises `FormatError`."""
+    """Return a tool's name as text of bounded length. Raises `FormatError`."""
     if not isinstance(raw, str) or not raw:
         raise FormatError("a tool call must have a name")
     return shorten(raw, MAX_ID_CHARS)
 
 
 def number(raw: Any, name: str) -> float | None:
-    """A finite number of at least 0, or None. Raises `FormatError`."""
+    """Return a finite number of at least 0, or None. Raises `FormatError`."""
     if raw is None:
         return None
     try:
@@ -193,7 +192,7 @@ def _count(body: Mapping[str, Any], *keys: str) -> int | None:
 
 
 def whole(raw: Any, name: str) -> int | None:
-    """A count from 0 to `MAX_COUNT`. Raises `FormatError`."""
+    """Return a count from 0 to `MAX_COUNT`, or None. Raises `FormatError`."""
     value = number(raw, name)
     if value is not None and value > MAX_COUNT:
         raise FormatError(f"{name} {shorten(str(raw), 40)} is too large")
@@ -201,10 +200,10 @@ def whole(raw: Any, name: str) -> int | None:
 
 
 def usage_of(usages: Sequence[Usage]) -> Usage | None:
-    """Return the usage of several model calls together.
+    """Return the total usage of several model calls.
 
-    Several models have no price together, so each part is priced by itself if all can be. Raises `FormatError` if
-    the sum is too large.
+    Different models have no common price, so each part is priced separately if all can be. Raises `FormatError` if the
+    sum is too large.
     """
     total = total_usage(tuple(usages))
     if total is None:
@@ -219,7 +218,7 @@ def usage_of(usages: Sequence[Usage]) -> Usage | None:
 
 
 def with_attached(text: str, attached: Sequence[Mapping[str, Any]]) -> str | list[dict[str, Any]]:
-    """The content of a user's message: the text, or parts as OpenAI has them if there is more than text."""
+    """Return the content of a user's message: text, or OpenAI's parts if there are files."""
     return [{"type": "text", "text": text}, *map(_attached, attached)] if attached else text
 
 
@@ -233,7 +232,7 @@ def _attached(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_from_user(message: Any) -> bool:
-    """True if a message, of any form read here, is the user's."""
+    """True if a message in any supported form is from the user."""
     if not isinstance(message, OBJECT):
         return False
     message = unwrapped(message)
@@ -241,7 +240,7 @@ def is_from_user(message: Any) -> bool:
 
 
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The message in LangChain's serialized forms, which have it in ``kwargs`` or ``data``; else the message itself."""
+    """Return the message inside LangChain's serialized forms (``kwargs`` or ``data``); else the message itself."""
     for key in ("kwargs", "data"):
         held = dict.get(message, key) if isinstance(message, dict) else None
         if isinstance(held, OBJECT) and "content" in held and message.keys() <= _WRAPPER:
@@ -258,13 +257,13 @@ _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system
 
 
 def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
-    """The messages after the last one in which the user says something; all of them if the user says nothing."""
+    """Return the messages after the user's last text; all of them if the user says nothing."""
     asked = (index for index in range(len(messages) - 1, -1, -1) if _asks(messages[index]))
     return messages[next(asked, -1) + 1 :]
 
 
 def _asks(message: Any) -> bool:
-    """True if the user says something: Anthropic's API has what a tool gave back in the user's messages, too."""
+    """True if the user says something: Anthropic's API also puts tool results into the user's messages."""
     content = unwrapped(message).get("content") if is_from_user(message) else None
     if isinstance(content, str):
         return bool(content.strip())
@@ -273,7 +272,7 @@ def _asks(message: Any) -> bool:
 
 
 def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return the files in the first message in which the user asks something, as `Turn.attached` has them."""
+    """Return the files in the first message in which the user says something, in the form of `Turn.attached`."""
     for message in as_list(messages):
         if _asks(message):
             return tuple(filter(None, map(_file, mappings_in(unwrapped(message).get("content")))))
@@ -281,7 +280,7 @@ def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def _file(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the file of a part, in the message or by its address; None of any other part, which stays unread."""
+    """Return the file of a part, inline or by its address; None for any other part, which stays unread."""
     kind = str(part.get("type"))
     if kind in ("image_url", "input_image"):
         held = part.get("image_url")
@@ -292,12 +291,12 @@ def _file(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if kind == "input_audio":
         held = as_mapping(part.get("input_audio"))
         return {"inline_data": {"mime_type": f"audio/{held.get('format')}", "data": held.get("data")}}
-    if kind in ("image", "document") and "source" in part:  # Anthropic's
+    if kind in ("image", "document") and "source" in part:  # Anthropic's form
         held = as_mapping(part.get("source"))
         if held.get("type") == "base64":
             return {"inline_data": {"mime_type": held.get("media_type"), "data": held.get("data")}}
         return _by_address(held.get("url"), "image/*" if kind == "image" else _ANY_FILE)
-    if kind in ("image", "audio", "video", "document"):  # Inspect's
+    if kind in ("image", "audio", "video", "document"):  # Inspect's form
         form = part.get("mime_type") or (f"{kind}/{part.get('format') or '*'}" if kind != "document" else _ANY_FILE)
         return _by_address(part.get(kind), str(form), part.get("filename"))
     return None
@@ -348,7 +347,7 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
         for part in _typed(message.get("content"), _RESULTS) or [message]:
             _answer(reading, part, part.get("content", part.get("output", part.get("result"))), failed)
     elif role == "system":
-        message.get("content")  # the agent's own instructions: read, and part of no question or answer
+        message.get("content")  # the agent's instructions: read, but part of neither question nor answer
     else:
         raise FormatError(f"unknown role {shorten(str(message.get('role', kind)), 40)!r}")
 
@@ -368,13 +367,13 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
         reading.add(to_call(message["function_call"]))
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None and isinstance(meta := message.get("response_metadata"), Mapping):
-        usage = replace(usage, model=_optional_text(meta, "model_name", "model"))  # as LangChain tells it
+        usage = replace(usage, model=_optional_text(meta, "model_name", "model"))  # LangChain's keys
     if usage is not None:
         reading.usages.append(usage)
 
 
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
-    """An item of the Responses API that is not a message."""
+    """Read an item of the Responses API that is not a message."""
     if kind.endswith("_call"):
         call = to_call(item if "name" in item else {**item, "name": kind.removesuffix("_call")})
         reading.add(replace(call, id=_optional_text(item, "call_id", "id")))
@@ -419,11 +418,11 @@ def _parts(content: Any) -> tuple[Part, ...]:
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "tool_call"})
 _RESULTS = frozenset({"tool_result", "tool-result"})
-"""The types of parts in which Anthropic and the AI SDK have calls of tools, and what these gave back."""
+"""The types of the parts in which Anthropic and the AI SDK hold tool results."""
 
 
 def _typed(content: Any, kinds: frozenset[str]) -> list[Mapping[str, Any]]:
-    """The parts of a content that are of some type."""
+    """Return the parts of a content that have one of these types."""
     listed = as_list(content)
     return [part for part in listed if isinstance(part, Mapping) and str(part.get("type")) in kinds]
 

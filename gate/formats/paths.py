@@ -1,6 +1,6 @@
 """Paths into JSON: ``choices[0].message.content``, ``steps[type=tool]``, ``rows.0.id``, ``attributes["a.b"]``.
 
-The one grammar of paths, wherever a configuration has them.
+All paths in configurations have this grammar.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from gate.security.limits import shorten
 
 _STEP = re.compile(r'\.?([^.\[\]]+)|\[(-?\d+)\]|\["([^"]+)"\]|\[([^\[\]="]+)=([^\[\]]*)\]')
 MOST_SHOWN = 300
-"""Characters of the keys that an error names."""
+"""Most characters of the keys listed in an error."""
 EXAMPLES = """choices[0].message.content or steps[type=tool]; a key with dots or brackets is written ["a.b"]"""
 
 
 class WhereEqual(NamedTuple):
-    """The objects of a list whose ``key`` is ``value``, compared as text."""
+    """A filter for the objects of a list whose ``key`` equals ``value`` as text."""
 
     key: str
     value: str
@@ -32,14 +32,14 @@ Step = str | int | WhereEqual
 
 
 class PathError(LookupError):
-    """A path leads nowhere."""
+    """A path leads to no value."""
 
     def __init__(self, path: str, step: Step, value: Any) -> None:
         super().__init__(f"nothing at {path!r}")
         self.step = f"{step.key}={step.value}" if isinstance(step, WhereEqual) else str(step)
-        """The step of a path that finds nothing, as text."""
+        """The step without a value, as text."""
         self.hint = _hint(step, value)
-        """The keys that are there instead: the nearest, or all of them. Empty: nothing that has keys."""
+        """The existing keys: the nearest, or all of them. Empty if the value has no keys."""
 
 
 def _hint(step: Step, value: Any) -> str:
@@ -52,7 +52,7 @@ def _hint(step: Step, value: Any) -> str:
 
 @lru_cache(maxsize=1000)
 def steps_of(path: str) -> tuple[Step, ...]:
-    """The steps of a path; ValueError for anything that is not one."""
+    """Return the steps of a path. Raises `ValueError` if the text is not a path."""
     steps: list[Step] = []
     at = 0
     while at < len(path):
@@ -71,14 +71,14 @@ def steps_of(path: str) -> tuple[Step, ...]:
 
 
 def checked(path: str) -> str:
-    """A path that has a step; ValueError for any other text."""
+    """Return a path that has at least one step. Raises `ValueError` for any other text."""
     if not steps_of(path):
         raise ValueError("a path must not be empty")
     return path
 
 
 def keys_of(value: Any, path: str) -> tuple[Key, ...] | None:
-    """The keys and indexes by which a path leads to where it does; None if it filters, so that this is no one place."""
+    """Return the keys and indexes of the value at a path; None if the path has a filter and so no single place."""
     keys: list[Key] = []
     for step in steps_of(path):
         if isinstance(step, WhereEqual):
@@ -90,10 +90,10 @@ def keys_of(value: Any, path: str) -> tuple[Key, ...] | None:
 
 
 def find(value: Any, path: str) -> Any:
-    """The value at a path.
+    """Return the value at a path.
 
-    A key leads into an object, a number into a list, also from its end (``[-1]``), and a filter keeps those objects of
-    a list that it fits. ``["…"]`` is a key that has dots or brackets. Raises PathError if a step leads nowhere.
+    A key leads into an object, a number into a list, also from its end (``[-1]``), and a filter keeps the matching
+    objects of a list. ``["…"]`` is a key with dots or brackets. Raises `PathError` if a step has no value.
     """
     for step in steps_of(path):
         value = _step(value, step, path)
@@ -101,7 +101,7 @@ def find(value: Any, path: str) -> Any:
 
 
 def _step(value: Any, step: Step, path: str) -> Any:
-    if type(value) is dict and type(step) is str and step in value:  # by far the most frequent
+    if type(value) is dict and type(step) is str and step in value:  # a shortcut for by far the most frequent case
         return value[step]
     if isinstance(step, WhereEqual):
         if not isinstance(value, list):
@@ -109,7 +109,7 @@ def _step(value: Any, step: Step, path: str) -> Any:
         return [item for item in value if isinstance(item, Mapping) and as_text(item.get(step.key)) == step.value]
     try:
         if isinstance(value, Mapping):
-            return value[str(step)] if str(step) in value else value[int(step)]  # YAML has keys that are numbers
+            return value[str(step)] if str(step) in value else value[int(step)]  # YAML allows numbers as keys
         if isinstance(value, list):
             return value[int(step)]
     except (LookupError, ValueError):
@@ -118,10 +118,10 @@ def _step(value: Any, step: Step, path: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A value as a filter compares it: text as it is, anything else as JSON."""
+    """Return a value in the form that filters compare: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
 
 
 def parent_of(path: str) -> str:
-    """The path without its last step."""
+    """Return the path without its last step."""
     return path[: list(_STEP.finditer(path))[-1].start()]

@@ -1,4 +1,4 @@
-"""The places of a document's values, and the error for what is refused; knows no language."""
+"""The positions of a document's values, and the error for refused content; independent of the language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Key = str | int
 
 
 class TextMark(Struct):
-    """The place of a value, and how large and deep it is with its aliases expanded."""
+    """The line of a value, and its size and depth with aliases expanded."""
 
     line: int
     children: dict[Key, TextMark] | None = None
@@ -18,7 +18,7 @@ class TextMark(Struct):
     depth: int = 0
 
     def add_child(self, key: Key, line: int, child: TextMark) -> None:
-        """Takes a finished child in, at the line of its key."""
+        """Add a finished child, at the line of its key."""
         assert self.children is not None
         self.children[key] = child if child.line == line else TextMark(line, child.children, child.size, child.depth)
         self.size += child.size
@@ -26,7 +26,7 @@ class TextMark(Struct):
 
 
 class LineNumbers:
-    """Line numbers of a document's values, found when first asked for."""
+    """Line numbers of a document's values, computed on first use."""
 
     def __init__(
         self, marks: Callable[[], TextMark], items: Callable[[tuple[Key, ...]], list[int]] | None = None
@@ -38,7 +38,7 @@ class LineNumbers:
         """The first requested list, and the lines of its items."""
 
     def line(self, *keys: Key) -> int | None:
-        """The line, from 1, of the value at ``keys``, or of its nearest ancestor that is there.
+        """Return the line, from 1, of the value at ``keys``, or of its nearest existing ancestor.
 
         A value in a mapping is at the line of its key.
         """
@@ -56,7 +56,7 @@ class LineNumbers:
         return mark.line
 
     def _item(self, parent: tuple[Key, ...], index: Key) -> int | None:
-        """The line of an item of a list, which takes a fraction of the time that all lines take; of one list only."""
+        """Return the line of an item of the first requested list, without computing all lines."""
         if self._items is None or not isinstance(index, int):
             return None
         if self._list is None:
@@ -66,7 +66,7 @@ class LineNumbers:
 
 
 class RefusedTextError(ValueError):
-    """The document holds something that we do not take; `line` says where."""
+    """The document has content that is refused; `line` is its line."""
 
     def __init__(self, what: str, line: int = 0) -> None:
         super().__init__(what)
@@ -75,5 +75,5 @@ class RefusedTextError(ValueError):
 
 
 def at_line(where: str, line: int) -> str:
-    """``where:line``, or ``where`` if the line, from 1, is not known (0)."""
+    """Return ``where:line``, or ``where`` if the line (from 1) is unknown (0)."""
     return f"{where}:{line}" if line else where

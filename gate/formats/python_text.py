@@ -1,4 +1,4 @@
-"""Python source as text: what its names stand for, and the values that can be told without running any of it."""
+"""Analyzes Python source without running it: resolves names, and evaluates constants."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from gate.formats.shapes import as_list
 from gate.security.limits import shorten
 
 MOST_STEPS = 200_000
-"""Expressions of a file that are looked at; loops over constants look at some of them again and again."""
+"""Most expressions of a file that are evaluated; loops over constants evaluate some of them repeatedly."""
 MOST_DEPTH = 50
 MOST_TEXT = 1_000_000
-"""Characters of a text that is put together."""
+"""Most characters of a concatenated text."""
 
 
 class ComputedError(Exception):
-    """A value that only running the program would tell; the message is its expression."""
+    """A value that is known only when the program runs; the message is its expression."""
 
 
 class MadeCall(Struct, frozen=True):
-    """The call of a constructor, with the arguments that are constants."""
+    """A constructor call with its constant arguments."""
 
     name: str
     """The called function, with imports resolved."""
     line: int
     fields: Mapping[str, Any]
-    """By name; by place where they have none: ``"0"``, ``"1"``."""
+    """By name; positional arguments by index: ``"0"``, ``"1"``."""
     computed: tuple[str, ...] = ()
-    """Names of the arguments that are not constants."""
+    """Names of the arguments that are not constant."""
     within: str = ""
-    """The function that it is in; empty for the module."""
+    """The function that contains the call; empty for the module."""
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The program; None for what is none. Nothing is run."""
+    """Return the syntax tree of a program without running it; None if the text is not Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -53,7 +53,7 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def imports(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Local name → what it stands for: ``Agent`` → ``agents.Agent``."""
+    """Return the full name of each imported name: ``Agent`` → ``agents.Agent``."""
     names: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -66,8 +66,7 @@ def imports(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def dotted(node: ast.expr, names: Mapping[str, str]) -> str:
-    """Return the name behind an expression, with imports resolved and without types (``Agent[Context]``); empty for
-    others."""
+    """Return the name behind an expression, with imports resolved and without type arguments; empty for others."""
     parts: list[str] = []
     node = node.value if isinstance(node, ast.Subscript) else node
     while isinstance(node, ast.Attribute):
@@ -79,19 +78,19 @@ def dotted(node: ast.expr, names: Mapping[str, str]) -> str:
 
 
 Bound = Mapping[str, Any]
-"""The values of variables of loops, parameters and functions; `_UNKNOWN` for one that is computed."""
+"""The values of loop variables, parameters and local names; `_UNKNOWN` if they are computed."""
 _UNKNOWN = object()
 
 
 class Constants(Struct):
-    """The constants of one file, and the calls in it whose arguments are constants."""
+    """The constants of one file, and its calls with constant arguments."""
 
     module: ast.Module
     file: str
     """The value of ``__file__``."""
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)
-    """Names of the module that are assigned once."""
+    """The module's names that are assigned exactly once."""
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -99,7 +98,7 @@ class Constants(Struct):
         self.values = _assigned_once(self.module.body)
 
     def calls(self, wanted: Sequence[str]) -> Iterator[MadeCall]:
-        """The calls of what is named, in order; within loops over constants, each of them. ``.name`` is any method."""
+        """Yield the calls of these names in order, once per round in loops over constants. ``.name`` is any method."""
         yield from self._visit(self.module, {}, "", frozenset(wanted))
 
     # --- walking ----------------------------------------------------------------------------------
@@ -133,7 +132,7 @@ class Constants(Struct):
         return (dotted(node, self.names), *method)
 
     def _entries(self, node: ast.FunctionDef | ast.AsyncFunctionDef, bound: Bound) -> Iterator[Bound]:
-        """Return the values of a function's variables: once for each row of pytest's ``parametrize``."""
+        """Yield the values of a function's variables: once for each row of pytest's ``parametrize``."""
         arguments = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
         plain = {**bound, **dict.fromkeys(arguments, _UNKNOWN)}
         rows = [self._rows(one, plain) for one in node.decorator_list]
@@ -146,7 +145,7 @@ class Constants(Struct):
             yield held
 
     def _rows(self, decorator: ast.expr, bound: Bound) -> list[Bound] | None:
-        """The rows of one ``parametrize``; None for another decorator, or rows that are computed."""
+        """Return the rows of one ``parametrize``; None for another decorator or computed rows."""
         if not isinstance(decorator, ast.Call) or dotted(decorator.func, self.names) != "pytest.mark.parametrize":
             return None
         try:
@@ -163,7 +162,7 @@ class Constants(Struct):
             return None
 
     def _loop(self, target: ast.expr, iterated: ast.expr, bound: Bound) -> list[Bound]:
-        """Return the values of the variables in each round; once, unknown, if the rounds are computed."""
+        """Return the values of the variables in each round; one round of unknown values if the rounds are computed."""
         value = self._or_unknown(iterated, bound)
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
         names = [one.id for one in targets if isinstance(one, ast.Name)]
@@ -186,7 +185,7 @@ class Constants(Struct):
             return _UNKNOWN
 
     def value(self, node: ast.expr, bound: Bound, depth: int = 0) -> Any:
-        """The value of an expression. Raises ComputedError."""
+        """Return the value of an expression. Raises `ComputedError`."""
         self._step()
         if depth > MOST_DEPTH:
             raise ComputedError("nested too deep")
@@ -231,12 +230,12 @@ class Constants(Struct):
         raise ComputedError(name)
 
     def _called(self, node: ast.Call, bound: Bound, depth: int) -> Any:
-        """Return the result of a few functions of texts and paths; any other call is one of a constructor."""
+        """Return the result of one of a few functions on texts and paths, or a call of a constructor."""
         name = dotted(node.func, self.names)
         if isinstance(node.func, ast.Attribute) and not node.args and node.func.attr in ("resolve", "absolute"):
             return self.value(node.func.value, bound, depth + 1)
         if name not in _FUNCTIONS:
-            if not name or not name.rpartition(".")[2][:1].isupper():  # by its name a function, not a class
+            if not name or not name.rpartition(".")[2][:1].isupper():  # lower case: a function, not a class
                 raise ComputedError(shown(node))
             return self._made(node, bound, "", depth)
         if node.keywords:
@@ -264,12 +263,12 @@ class Constants(Struct):
 
 
 def shown(node: ast.expr) -> str:
-    """An expression as it is written, in one line."""
+    """Return the source of an expression, in one line."""
     return shorten(" ".join(ast.unparse(node).split()), 150)
 
 
 def _assigned_once(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:
-    """Names that these statements assign, and nothing else does, here or deeper within."""
+    """Return the names that these statements assign exactly once, counting nested blocks."""
     found, times = dict[str, ast.expr](), dict[str, int]()
     for statement in body:
         for node in ast.walk(statement):
@@ -330,4 +329,4 @@ _FUNCTIONS: Mapping[str, Any] = {
     "os.path.abspath": _text,
     "os.path.realpath": _text,
 }
-"""Functions that are understood. What a program calls itself is never called here."""
+"""Functions that are evaluated. Functions of the program itself are never called."""

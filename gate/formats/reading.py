@@ -1,4 +1,4 @@
-"""Mappings that remember which of their keys were read: what no reader asked for is listed, never passed over."""
+"""Mappings that record which of their keys were read, so that unread keys can be listed instead of ignored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gate.formats.positions import Key
 
 
 class Fields(dict[Any, Any]):
-    """A mapping of a file that remembers which of its keys were read. Asking which keys there are reads none."""
+    """A mapping from a file that records which of its keys were read. Listing the keys does not count as reading."""
 
     __slots__ = ("read",)
 
@@ -25,7 +25,7 @@ class Fields(dict[Any, Any]):
         return super().__getitem__(key)
 
     def __iter__(self) -> Iterator[Any]:
-        return super().__iter__()  # overridden, so that a copy of this mapping reads its keys
+        return super().__iter__()  # overridden, so that copying this mapping reads its keys
 
     def get(self, key: Any, default: Any = None) -> Any:
         self.read.add(key)
@@ -41,19 +41,19 @@ class Fields(dict[Any, Any]):
 
 
 def changed(body: Mapping[str, Any], **values: Any) -> Mapping[str, Any]:
-    """A mapping with some other values; what is read of it counts as read of the one that it was made of."""
+    """Return a mapping with some values changed; reads from it also count as reads of the original."""
     if isinstance(body, Fields):
         return Fields({**_bare(body), **values}, body.read)
     return {**body, **values}
 
 
 def _bare(body: Fields) -> Mapping[Any, Any]:
-    """Return the mapping with the same keys and values, without noting any as read."""
+    """Return the mapping with the same keys and values, without recording any read."""
     return dict(dict.items(body))
 
 
 def known_value(body: Mapping[str, Any], key: str, known: Collection[str | int]) -> str | int | None:
-    """Return the value under a key if it is one of those known; any other is left unread, and so is listed."""
+    """Return the value of a key if it is one of the known values; any other stays unread, and so is listed."""
     held = dict.get(body, key) if isinstance(body, Fields) else body.get(key)
     if not isinstance(held, str | int) or held not in known:
         return None
@@ -63,7 +63,7 @@ def known_value(body: Mapping[str, Any], key: str, known: Collection[str | int])
 
 
 def replaced(body: Mapping[str, Any], key: str, value: Any, ignored: Ignored) -> Any:
-    """The value, put in place of the text that held it; what is not read of it is listed."""
+    """Return the parsed value, stored in place of the text that contained it; its unread keys are listed."""
     if isinstance(body, Fields):
         value = with_read_marks(value, ignored, (key,))
         dict.__setitem__(body, key, value)
@@ -71,20 +71,20 @@ def replaced(body: Mapping[str, Any], key: str, value: Any, ignored: Ignored) ->
 
 
 def leave_unread(body: Mapping[str, Any], *keys: str) -> None:
-    """Have keys listed although they were looked at: what they hold could not be used."""
+    """Mark keys as unread, so that they are listed: their values could not be used."""
     if isinstance(body, Fields):
         body.read.difference_update(keys)
 
 
 def plain_copy(value: Any) -> Any:
-    """A copy of a value, of which nothing counts as read."""
+    """Return a copy of a value without recording any read."""
     if isinstance(value, Fields):
         return {key: plain_copy(held) for key, held in dict.items(value)}
     return [plain_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def carried(value: Any) -> Any:
-    """The value without any `Fields` in it; all that is in them counts as read, for it is kept."""
+    """Return the value without any `Fields`; everything inside counts as read because it is kept."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -105,14 +105,14 @@ def carried(value: Any) -> Any:
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None), frozenset})
-"""Types of which a value holds no mapping."""
+"""Types of values that contain no mapping."""
 
 
 class Ignored:
-    """The keys of a format that are not read on purpose, each with the reason.
+    """The keys of a format that are ignored on purpose, each with the reason.
 
-    A key is meant wherever it stands; a path such as ``samples.events`` only below that key, and ``$.name`` only at the
-    top. ``*`` is any one key, and an item of a list has none.
+    A key matches at any depth; a path such as ``samples.events`` matches only below that key, and ``$.name`` only at
+    the top. ``*`` matches any one key; list items have no key.
     """
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
@@ -127,7 +127,7 @@ class Ignored:
         found = self._known.get(path)
         if found is None:
             found = any(_ends(path, one) for last in (path[-1], "*") for one in self._by_last.get(last, ()))
-            if len(self._known) < _MOST_KNOWN:  # a file has few kinds of places, whatever its size
+            if len(self._known) < _MOST_KNOWN:  # a file has few kinds of positions, whatever its size
                 self._known[path] = found
         return found
 
@@ -145,7 +145,7 @@ def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 
 def with_read_marks(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) -> Any:
-    """A copy of a file's value in which every mapping is `Fields`, but for those that are ignored."""
+    """Return a copy of a file's value with every mapping as `Fields`, except ignored ones."""
     if isinstance(value, list):
         return [with_read_marks(item, ignored, path) if isinstance(item, dict | list) else item for item in value]
     if not isinstance(value, dict):
@@ -158,17 +158,17 @@ def with_read_marks(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) ->
 
 
 class UnreadKey(Struct, frozen=True):
-    """A key that nobody read, wherever it stands in a file."""
+    """A key that nobody read, at all its positions in a file."""
 
     path: str
-    """``samples.choices``; an item of a list has no part in it."""
+    """Such as ``samples.choices``; list items have no part in it."""
     first: tuple[Key, ...]
-    """The place of the first of them."""
+    """The position of the first of them."""
     count: int
 
 
 def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
-    """The keys that nobody read and that say something, each kind once, in the order of the file."""
+    """Return the keys that nobody read and that are not empty, once per kind, in the order of the file."""
     found: dict[str, tuple[tuple[Key, ...], int]] = {}
     for keys in _unread(value, ignored, (), ()):
         path = kind_of(".".join(str(key) for key in keys if not isinstance(key, int)), found)
@@ -178,12 +178,12 @@ def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
 
 
 def kind_of(path: str, known: Collection[str]) -> str:
-    """Return the kind that an unread key counts as; those beyond a bound are one."""
+    """Return the kind of an unread key; all kinds beyond a limit count as one."""
     return path if path in known or len(known) < MAX_KINDS else MORE_KINDS
 
 
 MAX_KINDS = 1_000
-"""Kinds of unread keys that are told apart; a file may have another in every row."""
+"""Most kinds of unread keys that are distinguished; a file may have another in every row."""
 MORE_KINDS = "keys of further kinds"
 
 
@@ -203,7 +203,7 @@ def _unread(value: Any, ignored: Ignored, keys: tuple[Key, ...], path: tuple[str
 
 
 def says_something(value: Any) -> bool:
-    """True unless a value is null or empty, or holds nothing but such values."""
+    """True unless a value is null or empty, or contains only such values."""
     if isinstance(value, dict):
         return any(map(says_something, dict.values(value)))
     return any(map(says_something, value)) if isinstance(value, list) else value is not None and value != ""

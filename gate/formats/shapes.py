@@ -1,4 +1,4 @@
-"""Values of files that others wrote, taken as the shape that is needed; anything else counts as empty."""
+"""Converts values from others' files to the expected type; anything else counts as empty."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return a mapping as it is, anything else as an empty one."""
+    """Return a mapping unchanged, anything else as an empty mapping."""
     if isinstance(value, Mapping):
         return value
     return {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list as it is, anything else as an empty one."""
+    """Return a list unchanged, anything else as an empty list."""
     if isinstance(value, list):
         return value
     return []
 
 
 def mappings_in(value: Any) -> list[Mapping[str, Any]]:
-    """Return the mappings of a list; none of anything else."""
+    """Return the mappings in a list; none if it is not a list."""
     return [item for item in as_list(value) if isinstance(item, Mapping)]
 
 
 def as_text(value: Any) -> str:
-    """Return a text as it is, anything else as an empty one."""
+    """Return a text unchanged, anything else as an empty text."""
     if isinstance(value, str):
         return value
     return ""

@@ -1,8 +1,8 @@
-"""Knows answers that come piece by piece: events of a server, or lines of JSON, in the dialects of the field.
+"""Reads streamed answers: server-sent events or lines of JSON, in these dialects.
 
 Chat Completions, Responses, Anthropic's Messages, AG-UI, the AI SDK's UI messages, Claude Code's and ADK's events,
-LangGraph's values, and plain text. A stream that does not say that it ended is no answer: half of one would be scored
-as a poor one.
+LangGraph's values, and plain text. A stream without an explicit end is no answer: half an answer would be scored as a
+bad one.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from gate.model import Invocation
 from gate.security.limits import shorten
 
 EVENT_LINE = re.compile(r"(?:data|event|id|retry)?:")
-"""A line of server-sent events; one that begins with a colon is a remark."""
+"""A line of server-sent events; one that begins with a colon is a comment."""
 LINE_END = re.compile(r"\r\n|\n|\r")
-"""The ends of a stream's lines; other separators of Unicode may stand within a JSON text."""
+"""The line ends of a stream; other Unicode separators may occur within a JSON text."""
 DONE = "[DONE]"
-"""The texts that servers send after the last event."""
+"""The text that servers send after the last event."""
 
 
 class StreamEvent(NamedTuple):
-    """One event; ``data`` is JSON's value, or the text where it is none."""
+    """One event; ``data`` is the parsed JSON, or the text if it is not JSON."""
 
     name: str
     data: Any
 
 
 class Assembly(Struct):
-    """The answer that the events add up to."""
+    """The answer assembled from the events."""
 
     texts: list[tuple[Any, str]] = field(default_factory=list)
-    """The id and the text of each message, in order."""
+    """The id and text of each message, in order."""
     calls: dict[Any, dict[str, Any]] = field(default_factory=dict)
     spoken: int = 0
-    """The number of texts at the last call: those after it are the answer."""
+    """The number of texts before the last call; those after it are the answer."""
     usage: dict[str, Any] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
-    """Further statements of the answer: its cost, its model."""
+    """Further keys of the answer, such as its cost and model."""
     error: Any = None
     ended: bool = False
     hides_calls: bool = False
-    """True if the dialect does not show the calls that the server executed: none that is seen says nothing."""
+    """True if the dialect does not show the calls that the server executed, so that no visible call proves nothing."""
 
     def say(self, key: Any, piece: Any) -> None:
         if not isinstance(piece, str) or not piece:
@@ -62,7 +62,7 @@ class Assembly(Struct):
             self.texts.append((key, piece))
 
     def tell(self, data: Mapping[str, Any], *names: str) -> None:
-        """Take the texts of these names over."""
+        """Copy these keys if their values are text."""
         for name in names:
             if isinstance(data.get(name), str):
                 self.told[name] = data[name]
@@ -72,7 +72,7 @@ class Assembly(Struct):
         return self.calls.setdefault(known, {"id": key if isinstance(key, str) else None})
 
     def call(self, key: Any, name: Any = None, arguments: Any = None) -> None:
-        """Begins a call, or names one that was begun."""
+        """Start a call, or complete one that was started."""
         call = self._call_of(key)
         self.spoken = len(self.texts)
         if isinstance(name, str) and name:
@@ -100,7 +100,7 @@ class Assembly(Struct):
 
 
 def events_of(text: str) -> Iterator[StreamEvent]:
-    """The events of a stream of server-sent events, or of JSON Lines."""
+    """Yield the events of a stream of server-sent events or JSON Lines."""
     name, data = "", list[str]()
     lines = LINE_END.split(text)
     sent = any(EVENT_LINE.match(line) for line in lines)
@@ -132,7 +132,7 @@ def _value(text: str) -> Any:
 
 
 _OPENS = re.compile(r'\s*(?:\[\s*)?\{\s*(?:"|$)')
-"""The beginning of an object, or of a list of them."""
+"""The beginning of an object or of a list of objects."""
 
 Dialect = Callable[[Assembly, Sequence[StreamEvent]], None]
 
@@ -141,12 +141,12 @@ ENDLESS = "the connection was closed, which may be its end or not: name the last
 
 
 def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
-    """The turn that a stream of a known dialect tells.
+    """Return the turn in a stream of a known dialect.
 
-    ``whole``: whether what carried it told its end; else an event of its own has to.
+    ``whole``: whether the transport marked the end of the stream; if not, an event must do so.
 
     Raises:
-        FormatError: no dialect is known that it speaks, or it ends before its end.
+        FormatError: the dialect is unknown, or the stream is incomplete.
     """
     events = list(events_of(text))
     objects = [event.data for event in events if isinstance(event.data, Mapping)]
@@ -157,7 +157,7 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
     refuse_broken(events)
     answer = _whole(events, objects)
     if answer:
-        ends = whole or not any(event.name == "values" for event in events)  # a later value would replace it
+        ends = whole or not any(event.name == "values" for event in events)  # otherwise a later value might replace it
         return answers.to_invocation(answer if ends else _endless(), user=user)
     if any("author" in data and ("content" in data or "actions" in data) for data in objects):
         if not whole:
@@ -179,7 +179,7 @@ def _endless() -> NoReturn:
 
 
 def finished(turn: Assembly, *, user: str) -> Invocation:
-    """Raises FormatError for a stream that broke off."""
+    """Return the turn. Raises `FormatError` for a stream that broke off or reports an error."""
     if not turn.ended and not turn.error:
         raise FormatError("the stream broke off: its last event is missing")
     if turn.error:
@@ -189,7 +189,7 @@ def finished(turn: Assembly, *, user: str) -> Invocation:
 
 
 def error_in(text: str) -> Any:
-    """Return the error that a stream states; None if it states none."""
+    """Return the error in a stream; None if there is none."""
     objects = list[Mapping[str, Any]]()
     for event in events_of(text):
         data = event.data
@@ -201,7 +201,7 @@ def error_in(text: str) -> Any:
     try:
         return adk.failure_of([data for data in objects if "author" in data]) or None
     except FormatError:
-        return None  # said where the events are read
+        return None  # reported where the events are read
 
 
 def _error(name: str, data: Mapping[str, Any]) -> Any:
@@ -215,14 +215,14 @@ def _error(name: str, data: Mapping[str, Any]) -> Any:
 
 
 def refuse_broken(events: Sequence[StreamEvent]) -> None:
-    """Raises FormatError for an event that begins like an object and is none: it may have held a call."""
+    """Raise `FormatError` for an event that begins like an object but is not valid JSON: it may have held a call."""
     for event in events:
         if isinstance(event.data, str) and _OPENS.match(event.data):
             raise FormatError(f"an event is not valid JSON: {shorten(event.data, 120)}")
 
 
 def _plain(events: Sequence[StreamEvent]) -> str:
-    """The text of events that are none of them objects; half an object is no text."""
+    """Return the text of a stream without objects. Raises `FormatError` if it is empty or half an object."""
     text = "".join(str(event.data) for event in events if event.data != DONE)
     if not text:
         raise FormatError("the stream has only empty events")
@@ -232,7 +232,7 @@ def _plain(events: Sequence[StreamEvent]) -> str:
 
 
 def _whole(events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The last event, where it is a whole answer by itself: LangGraph's values, or a line with all."""
+    """Return the last event if it is a complete answer: LangGraph's values, or a line with the whole answer."""
     for event in reversed(events):
         if event.name == "values":
             return event.data  # type: ignore[no-any-return]
@@ -252,9 +252,9 @@ def _typed(events: Sequence[StreamEvent]) -> Iterator[tuple[str, Mapping[str, An
 
 
 def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
-    """Chunks of Chat Completions; a call's name and arguments come in pieces, joined by its index.
+    """Read chunks of Chat Completions; a call's name and arguments come in pieces, joined by its index.
 
-    They do not show the calls that the server executed itself.
+    The chunks do not show the calls that the server executed itself.
     """
     turn.hides_calls = True
     for event in events:
@@ -284,7 +284,7 @@ def _read_delta(turn: Assembly, delta: Mapping[str, Any]) -> None:
 
 
 def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
-    """Events of Responses: the last one holds everything, or else the items as they were done."""
+    """Read events of Responses: the last one has the complete output, otherwise the finished items are used."""
     done = list[Mapping[str, Any]]()
     for kind, data in _typed(events):
         response = data.get("response")
@@ -316,7 +316,7 @@ def _read_items(turn: Assembly, items: Sequence[Mapping[str, Any]]) -> None:
 
 
 def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
-    """Events of Anthropic's Messages, of one message or of several in a row."""
+    """Read events of Anthropic's Messages, for one message or several in a row."""
     message, blocks = 0, dict[Any, Any]()
     for kind, data in _typed(events):
         block = as_mapping(data.get("content_block" if kind == "content_block_start" else "delta"))
@@ -344,7 +344,7 @@ def _read_head(turn: Assembly, message: Mapping[str, Any]) -> None:
 
 
 def _whole_input(usage: Mapping[str, Any]) -> int | None:
-    """Anthropic counts what went into a cache, or came from it, beside the other input."""
+    """Return all input tokens: Anthropic counts those written to or read from a cache separately."""
     counts = [usage.get(key) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")]
     known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool)]
     return sum(known) if isinstance(counts[0], int) else None
@@ -357,7 +357,7 @@ def _add_tokens(usage: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
-    """Messages of the Claude Agent SDK, as ``claude -p --output-format stream-json`` prints them."""
+    """Read messages of the Claude Agent SDK, as printed by ``claude -p --output-format stream-json``."""
     for place, (kind, data) in enumerate(_typed(events)):
         for block in mappings_in(as_mapping(data.get("message")).get("content")):
             if kind == "assistant" and str(block.get("type")).endswith("tool_use"):
@@ -384,7 +384,7 @@ def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
 
 
 def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
-    """Events of AG-UI, of CopilotKit, Mastra, LangGraph, Microsoft's Agent Framework and others."""
+    """Read events of AG-UI, from CopilotKit, Mastra, LangGraph, Microsoft's Agent Framework and others."""
     snapshot: Any = None
     key: Any = None
     for kind, data in _typed(events):
@@ -409,7 +409,7 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 
 
 def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None:
-    """Return the usage of a run, model by model; the model that answered is named if it is one."""
+    """Add the usage of a run over all models; the answering model is set only if there is a single one."""
     for one in models:
         _add_tokens(turn.usage, {"input_tokens": one.get("inputTokens"), "output_tokens": one.get("outputTokens")})
     names = {as_text(one.get("model")) for one in models} - {""}
@@ -418,9 +418,9 @@ def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None
 
 
 def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> None:
-    """Return the part after the user's last message: its texts if none were streamed, and the calls that were not.
+    """Add the messages after the user's last one: texts if none were streamed, and calls that were not.
 
-    Of a call that was streamed, its arguments alone may not have been: some servers leave out those that came whole.
+    A call may also have been streamed without its arguments: some servers omit arguments that came whole.
     """
     streamed = {key for key, call in turn.calls.items() if call.get("arguments")}
     texts, spoken = bool(turn.texts), turn.spoken
@@ -440,7 +440,7 @@ def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> Non
 
 
 def read_ui_messages(turn: Assembly, events: Sequence[StreamEvent]) -> None:
-    """The AI SDK's stream of UI messages."""
+    """Read the AI SDK's stream of UI messages."""
     for kind, data in _typed(events):
         key = data.get("toolCallId")
         if kind == "text-delta":
@@ -469,4 +469,4 @@ DIALECTS: Sequence[tuple[Callable[[Mapping[str, Any]], bool], Dialect]] = (
     (_starts("text-", "tool-input-", "tool-output-"), read_ui_messages),
     (lambda data: data.get("type") in ("assistant", "result") and ("message" in data or "result" in data), read_claude),
 )
-"""By what is found in an event."""
+"""The readers, each with a test for the events of its dialect."""

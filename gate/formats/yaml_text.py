@@ -20,13 +20,13 @@ from gate.formats.positions import RefusedTextError, TextMark, at_line
 from gate.security.limits import MAX_NESTING, shorten
 
 EMPTY = "is empty"
-"""The words for a text without a value."""
+"""The message for a text without a value."""
 
 MAX_ALIAS_GROWTH = 100_000
-"""The most values that the aliases of a YAML document may add to those written."""
+"""Most values that the aliases of a YAML document may add to the written ones."""
 
 CHARS_PER_VALUE = 100
-"""The length of text that counts as one value in that sum."""
+"""Characters of text that count as one value in that sum."""
 
 _YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
@@ -65,7 +65,7 @@ _COLLECTIONS = {_TAG + "map", _TAG + "seq", "!", None}
 
 
 def _resolve(text: str) -> Any:
-    """The value of a plain scalar under YAML 1.2's core schema."""
+    """Return the value of a plain scalar under YAML 1.2's core schema."""
     if _NULL.match(text):
         return None
     if _BOOL.match(text):
@@ -104,7 +104,7 @@ class _Frame(Struct):
 
 
 class _YamlBuilder:
-    """Builds a value and its marks from YAML events; iterative, so that depth costs no stack."""
+    """Builds a value and its marks from YAML events; iterative, so that nesting uses no stack."""
 
     def __init__(self) -> None:
         self.done: tuple[Any, TextMark] | None = None
@@ -208,7 +208,7 @@ class _YamlBuilder:
         frame.key = None
 
     def _merge(self, frame: _Frame, value: dict[str, Any], mark: TextMark) -> None:
-        """Adds the keys of a merged mapping that are not there yet; written keys win, then earlier mappings."""
+        """Add the keys of a merged mapping that do not exist yet; written keys win, then earlier mappings."""
         assert isinstance(frame.value, dict)
         for key, item in value.items():
             if key not in frame.value:
@@ -236,14 +236,14 @@ _HINTS = (
     ),
     ("cannot start any token", "put the text in quotes"),
 )
-"""Signs in an error and its line → what to write."""
+"""Patterns for an error and its line, each with a hint."""
 
 
 def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
-    """The value of a YAML text and the marks of its values.
+    """Return the value of a YAML text and the marks of its values.
 
     Raises:
-        ConfigError: the text is not YAML, holds no or several documents, or is refused; with its line.
+        ConfigError: the text is not YAML, has no document or several, or is refused; with the line.
     """
     builder = _YamlBuilder()
     try:

@@ -1,1 +1,1 @@
-"""Code that runs in the user's interpreter: standard library only, imports nothing of the gate."""
+"""Code that runs in the user's interpreter: standard library only, without imports from the gate."""

@@ -1,9 +1,9 @@
-"""Calls a custom metric and reads its answer: in our child process, or by worker.py in the agent's.
+"""Calls a custom metric and reads its answer: in the gate's child process, or from worker.py in the agent's.
 
 Standard library only, Python 3.8 and later, and no import of the gate: this file is loaded into the user's interpreter.
 Two signatures are known: ``(actual, expected)``, and google-adk's ``(eval_metric, actual_invocations,
-expected_invocations, conversation_scenario)``, which is given google-adk's own classes where they can be imported, and
-objects with the same attributes where not.
+expected_invocations, conversation_scenario)``, which gets google-adk's own classes if they can be imported, otherwise
+objects with the same attributes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import Any, Callable  # noqa: UP035 - Python 3.8
 
 RAW = ("args", "result")
 ADK_RAW = ("args", "response")
-"""Keys whose values are the agent's own data, in our turns and in google-adk's: left as they are."""
+"""Keys whose values are the agent's own data, in the gate's turns and in google-adk's; they are not converted."""
 
 
 def takes_adk(function: Callable[..., Any]) -> bool:
-    """True if a custom metric has google-adk's signature rather than ours. Raises TypeError where it has neither."""
+    """True if a custom metric has google-adk's signature, False if it has the gate's. Raises TypeError if it has
+    neither."""
     signature = inspect.signature(function)
     first = next(iter(signature.parameters), "")
     two, four = _accepts(signature, 2), _accepts(signature, 4)
@@ -41,7 +42,8 @@ def _accepts(signature: inspect.Signature, count: int) -> bool:
 
 
 def adapted(function: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-    """The custom metric as a function of one request, a JSON object, to one answer, another; async if the metric is."""
+    """Return the custom metric as a function from one JSON object, the request, to another, the answer; async if the
+    metric is."""
     adk = takes_adk(function)
 
     def arguments(request: dict[str, Any]) -> list[Any]:
@@ -63,7 +65,8 @@ def adapted(function: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
 
 
 def meaning(answer: Any) -> dict[str, Any]:
-    """``{"value", "reason", "error", "per_turn"}`` of a custom metric's answer; anything but 0 to 1 is an error."""
+    """Return ``{"value", "reason", "error", "per_turn"}`` for a custom metric's answer; a value outside 0 to 1 is an
+    error."""
     per_turn: list[Any] = []
     if hasattr(answer, "overall_score"):
         value, reason, error = answer.overall_score, "", None
@@ -85,7 +88,7 @@ def meaning(answer: Any) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number as a float; numpy's and Decimal's count, text does not."""
+    """Return a finite number as a float; numpy's and Decimal's are accepted, text is not."""
     if value is None or isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         return None
     try:
@@ -96,7 +99,7 @@ def _number(value: Any) -> float | None:
 
 
 def _objects(value: Any, raw: tuple[str, ...]) -> Any:
-    """JSON objects as objects with attributes."""
+    """Return JSON objects as objects with attributes."""
     if isinstance(value, list):
         return [_objects(item, raw) for item in value]
     if not isinstance(value, dict):
@@ -108,8 +111,8 @@ def _objects(value: Any, raw: tuple[str, ...]) -> Any:
 
 
 def adk_arguments(request: dict[str, Any]) -> list[Any]:
-    """Return the arguments with which google-adk calls a custom metric; the scenario is None: no user is simulated
-    here."""
+    """Return the arguments with which google-adk calls a custom metric; the scenario is None because no user is
+    simulated."""
     actual = [_adk_turn(turn, turn["tool_calls"], number) for number, turn in enumerate(request["actual"])]
     expected = [_adk_turn(turn, turn["tools"], number) for number, turn in enumerate(request["expected"])]
     metric = {
@@ -121,7 +124,7 @@ def adk_arguments(request: dict[str, Any]) -> list[Any]:
     if metric["criterion"]["threshold"] is None:
         metric["criterion"] = None
     try:
-        case = importlib.import_module("google.adk.evaluation.eval_case")  # weight, and not everybody has it
+        case = importlib.import_module("google.adk.evaluation.eval_case")  # weight, and not always installed
         metrics = importlib.import_module("google.adk.evaluation.eval_metrics")
     except ImportError:
         return [*(_objects(value, ADK_RAW) for value in (metric, actual, expected)), None]
@@ -130,7 +133,7 @@ def adk_arguments(request: dict[str, Any]) -> list[Any]:
 
 
 def _adk_turn(turn: dict[str, Any], calls: list[dict[str, Any]] | None, number: int) -> dict[str, Any]:
-    """One of our turns in google-adk's JSON."""
+    """Return one of the gate's turns in google-adk's JSON."""
     return {
         "invocation_id": f"turn-{number + 1}",
         "user_content": _content("user", [{"text": turn["user"]}]),
@@ -166,7 +169,7 @@ def _intermediate(calls: list[dict[str, Any]], said: list[dict[str, Any]]) -> di
 
 
 def _result(call: dict[str, Any]) -> dict[str, Any]:
-    """A function's response is an object there; what is none goes under the keys that Google's SDK uses."""
+    """Return a function's response as google-adk has it: an object; other values go under the keys of Google's SDK."""
     if call["error"] is not None:
         return {"error": call["error"]}
     return call["result"] if isinstance(call["result"], dict) else {"result": call["result"]}

@@ -1,8 +1,8 @@
-"""A process that matches regular expressions for `gate.metrics.patterns`, and may be ended in the middle of one.
+"""A process that matches regular expressions for `gate.metrics.patterns`, and can be ended in the middle of one.
 
-Started as a script, with the standard library alone. For each line, a JSON array ``[mode, pattern, flags, text]``, it
-answers a line: ``1`` for a match, ``0`` for none. The time that one match may take is counted by the kernel as
-processor time, which ends the process: how busy the machine is makes no difference.
+Started as a script, with only the standard library. For each line, a JSON array ``[mode, pattern, flags, text]``, it
+prints a line: ``1`` for a match, ``0`` for none. The kernel limits the processor time of each match and ends the
+process beyond it, so a busy machine makes no difference.
 """
 
 import json

@@ -1,8 +1,9 @@
-"""Stands between an MCP client and a server on standard streams: the gate's proxy says what answers a message.
+"""A process between an MCP client and a server on standard streams: the gate's proxy decides how each message is
+answered.
 
-Standard library only, Python 3.8 and later, like everything that runs beside the user's agent. Without GATE_WORLD_URL
-it becomes the server itself. The server is started when the first message goes to it: never, if all is answered from a
-recording.
+Standard library only, Python 3.8 and later, like everything that runs next to the user's agent. Without GATE_WORLD_URL
+it becomes the server itself. The server is started for the first message that it must answer, so never if a recording
+answers all.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from typing import Any
 
 SECONDS = 60
 SOURCES = {*(".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".sh", ".jar", ".php", ".pl")}
-"""Files that are a server's code. Any other that is named may be what it writes to."""
+"""Endings of files with a server's code. Any other file on the command line may be one that it writes to."""
 
 
 class Between:
-    """The client on our standard streams, the proxy behind an address, the server as a process."""
+    """The client on the standard streams, the proxy at an address, and the server as a process."""
 
     def __init__(self, command: list[str], url: str) -> None:
         self.command, self.url = command, url
@@ -32,7 +33,7 @@ class Between:
         self.server: Any = None
         self.reading: Any = None
         self.numbers: dict[str, str] = {}
-        """The id of a call that went to the server → the proxy's number of it."""
+        """The id of a call that went to the server → the proxy's number for it."""
         self.writing = threading.Lock()
 
     def say(self, line: bytes) -> None:
@@ -41,7 +42,8 @@ class Between:
             sys.stdout.buffer.flush()
 
     def ask(self, body: bytes, number: str = "") -> tuple[int, bytes, str]:
-        """Status, body and number of the proxy's answer; ``number``: this body is what the server said to that call."""
+        """Return status, body and number of the proxy's answer; ``number``: the call that this body is the server's
+        answer to."""
         headers = {"Content-Type": "application/json", "X-Gate-Program": self.program}
         if number:
             headers["X-Gate-Call"] = number
@@ -62,7 +64,7 @@ class Between:
         self.server.stdin.flush()
 
     def read(self) -> None:
-        """Everything that the server says; what answers a call is kept before the client has it."""
+        """Pass on everything that the server says; answers to calls are recorded before the client gets them."""
         for line in self.server.stdout:
             number = self.numbers.pop(identity(line), "")
             if number:
@@ -70,7 +72,7 @@ class Between:
             self.say(line)
 
     def take(self, line: bytes) -> None:
-        """A message of the client."""
+        """Handle a message of the client."""
         message = parsed(line)
         if not isinstance(message, dict) or "method" not in message:
             return self.forward(line)
@@ -101,9 +103,9 @@ class Between:
 
 
 def program_of(command: list[str]) -> str:
-    """A digest of how the server is started and of the code that the command names, with a module's folder.
+    """Return a digest of the command that starts the server and of the code that it names, including a module's folder.
 
-    What a change makes of a server of its own is then no longer what was recorded.
+    So a recording no longer applies once a change edits its own server.
     """
     here, found = str(Path.cwd()), hashlib.sha256()
     files = [path for path in map(Path, command) if path.suffix in SOURCES and path.is_file()]
@@ -131,14 +133,14 @@ def parsed(line: bytes) -> Any:
 
 
 def identity(line: bytes) -> str:
-    """The id of the call that a message answers; empty if it answers none."""
+    """Return the id of the call that a message answers; empty if it answers none."""
     message = parsed(line)
     answers = isinstance(message, dict) and "id" in message and ("result" in message or "error" in message)
     return json.dumps(message["id"]) if answers else ""
 
 
 def main(name: str, command: list[str]) -> int:
-    """Runs until the client closes our standard input. Returns the server's exit code."""
+    """Run until the client closes standard input. Return the server's exit code."""
     base = os.environ.get("GATE_WORLD_URL")
     if not base:
         os.execvp(command[0], command)  # noqa: S606 - the user's own server

@@ -1,4 +1,4 @@
-"""Turns the results of known agent frameworks into answers: recognised by shape, nothing is imported.
+"""Turns the results of known agent frameworks into answers; recognises them by shape and imports nothing.
 
 Loaded by worker.py. Standard library only, Python 3.8 and later.
 """
@@ -10,18 +10,18 @@ from typing import Any
 
 
 def told(answer: Any) -> Any:
-    """The answer in a form of the gate's if a framework made it; any other as it is."""
+    """Return the answer in a form that the gate reads if a framework made it; any other answer unchanged."""
     for fits, read in FORMS:
         try:
             if fits(answer):
                 return read(answer)
-        except Exception:  # noqa: BLE001, S112 - an object of the same shape, and another's
+        except Exception:  # noqa: BLE001, S112 - another product's object of the same shape
             continue
     return answer
 
 
 def form_of(answer: Any) -> str:
-    """Name of the form that `told` returns and the gate reads with a special reader; empty for the usual forms."""
+    """Return the name of the form returned by `told` that needs a special reader; empty for the usual forms."""
     return "adk" if is_adk(answer) and not adk_failure(answer) else ""
 
 
@@ -30,12 +30,12 @@ def has(value: Any, *names: str) -> bool:
 
 
 def called(value: Any) -> Any:
-    """A value that one version has as a method and another as an attribute."""
+    """Return a value that is a method in one version and an attribute in another."""
     return value() if callable(value) and not hasattr(value, "input_tokens") else value
 
 
 def usage_of(usage: Any) -> Any:
-    """Token counts, by the names that frameworks have for them; what was never counted stands at 0 and is left out."""
+    """Return token counts, by the names that frameworks use; two counts of 0 mean that nothing was counted."""
     found = {}
     for ours, theirs in (
         ("input_tokens", ("input_tokens", "prompt_tokens", "request_tokens")),
@@ -53,12 +53,12 @@ def usage_of(usage: Any) -> Any:
 
 
 def part_of(value: Any, name: str) -> Any:
-    """A value's part, be it an object or a dictionary."""
+    """Return a value's part, from an object or a dictionary."""
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
 def only(names: Any) -> Any:
-    """The name, if there is one and no other: what several models used has no price of one."""
+    """Return the name if there is exactly one; usage of several models has no single price."""
     known = {name for name in names if isinstance(name, str)}
     return known.pop() if len(known) == 1 else None
 
@@ -75,7 +75,7 @@ def is_agents_sdk(answer: Any) -> bool:
 
 
 def from_agents_sdk(answer: Any) -> Any:
-    """The items of the run; its usage stands beside them. A run that did not come to an end is an error."""
+    """Return the items of the run with its usage. A run that did not finish is an error."""
     unfinished = agents_sdk_failure(answer)
     if unfinished:
         return {"error": unfinished}
@@ -88,8 +88,8 @@ def from_agents_sdk(answer: Any) -> Any:
 
 
 def agents_sdk_failure(answer: Any) -> str:
-    """Return the reason why a run has no answer: an error or a guardrail ended it, a tool waits for approval, a stream
-    was not read."""
+    """Return the reason why a run has no answer: an error or a guardrail ended it, a tool waits for approval, or a
+    stream was not read."""
     raised = getattr(answer, "run_loop_exception", None) or getattr(answer, "_stored_exception", None)
     if isinstance(raised, BaseException):
         return type(raised).__name__ + ": " + str(raised)
@@ -114,7 +114,8 @@ def is_pydantic_ai(answer: Any) -> bool:
 
 
 def from_pydantic_ai(answer: Any) -> Any:
-    """The output, with the calls and results of the run's own messages; a call that was refused says why."""
+    """Return the output, with the calls and results of the run's own messages; a refused call has the reason as its
+    error."""
     if has(answer.output, "calls", "approvals"):
         names = [str(call.tool_name) for call in [*answer.output.calls, *answer.output.approvals]]
         return {"error": "the run waits for the results or the approval of " + ", ".join(names) + ": resume it"}
@@ -142,7 +143,7 @@ def from_pydantic_ai(answer: Any) -> Any:
 def arguments(part: Any) -> Any:
     try:
         return part.args_as_dict()
-    except Exception:  # noqa: BLE001 - what the model wrote, which need not be JSON
+    except Exception:  # noqa: BLE001 - the model's text need not be JSON
         return part.args
 
 
@@ -157,7 +158,7 @@ def is_snapshot(answer: Any) -> bool:
 
 
 def from_snapshot(answer: Any) -> Any:
-    """The state of a graph, if no node is left to run."""
+    """Return the state of a graph, or an error if nodes are left to run."""
     failed = [task.error for task in answer.tasks or () if getattr(task, "error", None)]
     if failed:
         return {"error": "a node of the graph failed: " + str(failed[0])}
@@ -172,7 +173,7 @@ def is_output(answer: Any) -> bool:
 
 
 def from_output(answer: Any) -> Any:
-    """The state that it holds, with the interrupts beside it."""
+    """Return the state in the result, or an error if there are interrupts."""
     value = answer.value
     if answer.interrupts:
         return from_langchain({INTERRUPTS: answer.interrupts})
@@ -192,7 +193,7 @@ def is_langchain(answer: Any) -> bool:
 
 
 def langchain_messages(answer: Any) -> Any:
-    """A message, a list of them, or the state of a graph that has one; empty for anything else."""
+    """Return a message, a list of them, or those in a graph's state as a list; empty for anything else."""
     found = answer.get("messages") if isinstance(answer, dict) else answer
     found = [found] if is_langchain_message(found) else found
     return found if isinstance(found, list) and found and all(map(is_langchain_message, found)) else []
@@ -210,7 +211,7 @@ def from_langchain(answer: Any) -> Any:
 
 
 def from_langchain_message(message: Any) -> Any:
-    """A last message alone does not tell which calls came before it: its text, and no word of calls."""
+    """Return a single message's text without claiming anything about calls: earlier messages may have made some."""
     content = message.content
     if isinstance(content, list):
         texts = [block if isinstance(block, str) else block.get("text") for block in content]
@@ -232,7 +233,7 @@ def is_adk(answer: Any) -> bool:
 
 
 def adk_failure(answer: Any) -> str:
-    """The error that a run ended with, if the last event that says anything has one and no text."""
+    """Return the error that a run ended with, if the last event with content has one and no text."""
     said = [one for one in answer if getattr(one, "error_code", None) or getattr(one.content, "parts", None)]
     last = said[-1] if said else None
     code = getattr(last, "error_code", None)
@@ -256,12 +257,12 @@ TO_COWORKERS = ("delegate_work_to_coworker", "ask_question_to_coworker")
 
 
 def is_crewai(answer: Any) -> bool:
-    """The output of a crew, or of one agent's own `kickoff`."""
+    """True for the output of a crew, or of one agent's own `kickoff`."""
     return has(answer, "raw", "tasks_output", "token_usage") or has(answer, "raw", "agent_role", "usage_metrics")
 
 
 def from_crewai(answer: Any) -> Any:
-    """The text and the usage; the calls, if the messages of the tasks show all of them."""
+    """Return the text and the usage; also the calls, if the messages of the tasks show all of them."""
     tasks = getattr(answer, "tasks_output", [answer])
     counted = getattr(answer, "token_usage", None) or getattr(answer, "usage_metrics", None)
     found = {"output": answer.raw, "usage": usage_of(counted)}
@@ -271,10 +272,11 @@ def from_crewai(answer: Any) -> Any:
 
 
 def all_is_shown(tasks: Any, requests: int) -> bool:
-    """True if no call can be missing from the messages: they hold each answer of the model, and calls as calls.
+    """True if no call can be missing from the messages: they contain each answer of the model, with calls in structured
+    form.
 
-    A task that was done again, a history that was summarised and a coworker leave fewer messages than the model was
-    asked for. A model without function calling writes its calls as text.
+    After a repeated task, a summarised history or a coworker's work, there are fewer messages than model calls. A model
+    without function calling writes its calls as text.
     """
     messages = [message for task in tasks for message in getattr(task, "messages", None) or ()]
     if not tasks or not all(getattr(task, "messages", None) for task in tasks):
@@ -288,7 +290,7 @@ def all_is_shown(tasks: Any, requests: int) -> bool:
 
 
 def calls_of(task: Any) -> Any:
-    """The calls of a task with their results; a tool that said that it failed is a failed call."""
+    """Return the calls of a task with their results; a tool that reported a failure is a failed call."""
     calls = []
     by_id = {}
     failures = {(one.tool_name, repr(one.tool_args)): one.message for one in getattr(task, "tool_failures", ())}
@@ -319,11 +321,11 @@ def read(text: Any) -> Any:
 
 KNOWN_SESSIONS = 10_000
 TOLD: Any = {}
-"""Session → the cost that it had after its last run here: a result tells the cost of its session so far."""
+"""Session → its cost after its last run here: a result gives the total of its session so far."""
 
 
 def is_claude(answer: Any) -> bool:
-    """A list of messages with the result of the run among them."""
+    """True for a list of messages that includes the run's result."""
     return isinstance(answer, list) and any(is_result(one) for one in answer)
 
 
@@ -351,7 +353,7 @@ def from_claude(answer: Any) -> Any:
 
 
 def with_cached(usage: Any) -> Any:
-    """Anthropic counts what went into a cache, or came from it, beside the other input."""
+    """Return usage with cached input added to the other input: Anthropic counts them separately."""
     if not isinstance(usage, dict) or not isinstance(usage.get("input_tokens"), int):
         return usage
     cached = [usage.get("cache_" + way + "_input_tokens") for way in ("creation", "read")]
@@ -359,7 +361,7 @@ def with_cached(usage: Any) -> Any:
 
 
 def cost_since(result: Any) -> Any:
-    """Return the cost of the run alone."""
+    """Return the cost of this run alone."""
     total, session = result.total_cost_usd, getattr(result, "session_id", None)
     if not isinstance(total, (int, float)) or not isinstance(session, str):
         return total
@@ -371,7 +373,7 @@ def cost_since(result: Any) -> Any:
 
 
 def claude_messages(one: Any) -> Any:
-    """A message's blocks as messages of OpenAI; what an agent says that is used as a tool is not said to the user."""
+    """Return a message's blocks as OpenAI messages; the text of an agent used as a tool is not for the user."""
     inner = getattr(one, "parent_tool_use_id", None) is not None
     texts = [block.text for block in one.content if has(block, "text")]
     calls = [
@@ -409,11 +411,11 @@ MADE_BY = (
         "return response.text, and set agent.traces: true for its calls",
     ),
 )
-"""The package of a type, or of a generator's code, whose it is, and what to return instead."""
+"""The package of a type or of a generator's code, the name of its product, and what to return instead."""
 
 
 def remedy(answer: Any) -> str:
-    """Return a hint on what to return instead of an object that is no answer; empty if it is of no known framework."""
+    """Return a hint on what to return instead of an object that is not an answer; empty for an unknown framework."""
     values = [answer]
     if isinstance(answer, dict):
         values += list(answer.values())
@@ -435,7 +437,7 @@ def module_of(value: Any) -> str:
 
 
 def running(value: Any) -> Any:
-    """The frame of a generator, also of one that a context manager holds; None for anything else."""
+    """Return the frame of a generator, even inside a context manager; None for anything else."""
     held = getattr(value, "gen", None) if type(value).__module__ == "contextlib" else value
     return getattr(held, "gi_frame", None) or getattr(held, "ag_frame", None)
 

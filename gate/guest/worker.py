@@ -1,7 +1,7 @@
-"""Runs the user's agent, or a custom metric, in the user's interpreter: JSON lines on a socket in, answers out.
+"""Runs the user's agent, or a custom metric, in the user's interpreter: JSON lines in and out over a socket.
 
-Knows nothing of the gate. Started as a script path by agents/python.py. Standard library only, Python 3.8 and later,
-because the interpreter and its packages are the user's. Standard output and error stay the agent's own.
+Knows nothing of the gate. agents/python.py starts it as a script. Standard library only, Python 3.8 and later, because
+the interpreter and its packages are the user's. Standard output and error belong to the agent.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-# A script's folder is put first on the path, and ours holds modules named like the standard library's.
+# Python puts a script's folder first on the path, and this one has modules named like the standard library's.
 if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):  # noqa: PTH120
     del sys.path[0]
 
@@ -29,14 +29,14 @@ import traceback
 from typing import Any, Awaitable, Callable  # noqa: UP035 - Python 3.8
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
-LATER = (408, 425, 429, 503, 529)  # agents/base.py has the same, and why; a test holds them together
+LATER = (408, 425, 429, 503, 529)  # same as in agents/base.py, which explains it; a test compares them
 
 
 LOG_CHARS = 16_000
 
 
 class KeptOutput:
-    """The last of what one request's code wrote to standard output and error, and its traceback."""
+    """The end of what one request's code wrote to standard output and error, and its traceback."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -49,7 +49,7 @@ LOG: contextvars.ContextVar[KeptOutput] = contextvars.ContextVar("log")
 
 
 class Tee:
-    """A standard stream that keeps for the request in whose context it is written to what is written."""
+    """A standard stream that also keeps its output for the request in whose context it is written."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -73,7 +73,7 @@ class Tee:
 
 
 def continue_trace(parent: Any) -> None:
-    """Lets the spans of this request's code lie in the gate's trace, if the code's interpreter has OpenTelemetry."""
+    """Make the spans of this request's code part of the gate's trace, if OpenTelemetry is installed."""
     if not parent or importlib.util.find_spec("opentelemetry") is None:
         return
     try:
@@ -85,7 +85,7 @@ def continue_trace(parent: Any) -> None:
 
 
 def load(target: str, paths: list[str]) -> Callable[..., Any]:
-    """The function that ``module:attribute`` or ``module.attribute`` names."""
+    """Return the function that ``module:attribute`` or ``module.attribute`` names."""
     sys.path[:0] = paths
     module, colon, attribute = target.partition(":")
     if not colon:
@@ -104,13 +104,13 @@ def load(target: str, paths: list[str]) -> Callable[..., Any]:
 
 
 def is_named(module: str, target: str) -> bool:
-    """True if a module is the one that ``module:attribute`` names, or a package that it is in."""
+    """True if a module is the one that ``module:attribute`` names, or a package that contains it."""
     named = target.partition(":")[0] if ":" in target else target.rpartition(".")[0]
     return (named + ".").startswith(module + ".")
 
 
 def beside(path: str) -> Any:
-    """The module in one of the gate's files, under a name that no user module has."""
+    """Return the module in one of the gate's files, under a name that no user module has."""
     spec = importlib.util.spec_from_file_location("_agent_gate_adapter", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -119,7 +119,7 @@ def beside(path: str) -> Any:
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, str]:
-    """Parameter name → request field. A single required parameter of another name is the message."""
+    """Return parameter name → request field. A single required parameter with another name gets the message."""
     fields: dict[str, str] = {}
     others: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
@@ -140,7 +140,7 @@ def parameters(function: Callable[..., Any]) -> dict[str, str]:
 def arguments(
     function: Callable[..., Any], fields: dict[str, str], request: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The request's fields as the function takes them, positional-only ones included."""
+    """Return the request's fields as arguments for the function, including positional-only ones."""
     values = dict(request, request=request)
     if request.get("messages"):
         values["message"] = request["messages"][-1]["content"]
@@ -166,7 +166,7 @@ def plain(value: Any) -> Any:
 
 
 def refuse_large(answer: Any, limit: int) -> None:
-    """Raise ValueError if the answer is larger, before it is copied. Of objects, what they tell is looked at."""
+    """Raise ValueError if the answer is larger, before it is copied. Each object counts as 1."""
     size, waiting, seen = 0, [answer], 0
     while waiting:
         value = waiting.pop()
@@ -182,7 +182,7 @@ def refuse_large(answer: Any, limit: int) -> None:
 
 
 def place(error: BaseException) -> str:
-    """Return the line of the user's code that an exception came from: the last outside installed packages, if there is
+    """Return the line of the user's code that raised an exception: the last one outside installed packages, if there is
     one."""
     ours = os.path.dirname(__file__)  # noqa: PTH120 - strings on both sides
     frames = [f for f in traceback.extract_tb(error.__traceback__) if os.path.dirname(f.filename) != ours]  # noqa: PTH120
@@ -194,7 +194,7 @@ def place(error: BaseException) -> str:
 
 
 def short(path: str) -> str:
-    """A file as its user knows it: relative to the project, or its name alone where it lies outside."""
+    """Return a file's path as its user knows it: relative to the project, or just its name if it is outside."""
     relative = os.path.relpath(path)
     return os.path.basename(path) if relative.startswith(os.pardir) else relative  # noqa: PTH119
 
@@ -208,7 +208,7 @@ def in_stdlib(path: str) -> bool:
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    """Return the error kind for an exception in user code: its own failure, unless a service refused it."""
+    """Return the error for an exception in user code: its own failure, unless a service refused a request."""
     later = any(refused(cause) for cause in causes(error))
     return {
         "kind": "unreachable" if later else "crash",
@@ -218,7 +218,7 @@ def failure(error: BaseException) -> dict[str, Any]:
 
 
 def traced(error: BaseException) -> str:
-    """The traceback, without the lines of the gate's own files; paths as their user knows them."""
+    """Return the traceback without the lines of the gate's own files; paths as their user knows them."""
     found = traceback.TracebackException.from_exception(error)
     part: Any = found
     known = 0
@@ -235,13 +235,13 @@ def traced(error: BaseException) -> str:
 
 
 def is_ours(path: str) -> bool:
-    """True if a file is one that runs the user's code: the gate's, or the standard library's threads."""
+    """True if a file only runs the user's code: one of the gate's, or the standard library's threads."""
     folder = os.path.dirname(path)  # noqa: PTH120 - strings on both sides
     return folder == os.path.dirname(__file__) or folder == os.path.dirname(concurrent.futures.__file__)  # noqa: PTH120
 
 
 def causes(error: BaseException) -> list[BaseException]:
-    """The exception and what it was raised from: clients wrap a refused connection in errors of their own."""
+    """Return the exception and its causes: clients wrap a refused connection in their own errors."""
     found: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and len(found) < 10 and not any(cause is known for known in found):
@@ -276,7 +276,7 @@ class Worker:
         self.writer.write(json.dumps(message).encode() + b"\n")
 
     async def serve(self, reader: asyncio.StreamReader) -> bool:
-        """Serve until told to end (True), or the gate is gone (False)."""
+        """Serve until asked to end (True), or until the gate is gone (False)."""
         self.send({"ready": True, "asynchronous": self.asynchronous})
         while True:
             line = await reader.readline()
@@ -309,7 +309,7 @@ class Worker:
                 instead = self.results.remedy(answer) if self.results is not None else ""
                 reply["error"] = {"kind": "protocol", "message": str(error) + instead, "transient": False}
         except asyncio.CancelledError as error:
-            reply["error"] = failure(error)  # of the agent's own scopes, unless the gate asked for it
+            reply["error"] = failure(error)  # the agent's own cancellation, unless the gate asked for it
             if number in self.cancelled:
                 reply["error"] = {"kind": "cancelled", "message": "cancelled", "transient": False}
         except BaseException as error:  # noqa: BLE001 - the user's code, which may raise anything
@@ -378,7 +378,7 @@ async def main(options: dict[str, Any]) -> None:
         await writer.drain()
         return
     if not await worker.serve(reader) and os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)  # the gate is gone: neither we nor what the agent started may outlive it
+        os.killpg(0, signal.SIGKILL)  # the gate is gone: neither this nor the agent's processes may outlive it
 
 
 if __name__ == "__main__":

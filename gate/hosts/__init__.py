@@ -1,5 +1,4 @@
-"""Hosts that results are published on: their registry, one file each, and the parts that GitHub's events and runner
-need."""
+"""The hosts to publish results on: their registry, one file each, and modules for GitHub's events and artifacts."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ _BUILT_IN = {
     "gitlab": "gate.hosts.gitlab:MergeRequestHost",
 }
 HOSTS = Registry[type[Host]]("host", "agent_gate.hosts", _BUILT_IN, base="gate.hosts.base:Host")
-"""The hosts, by the name under ``publish``."""
+"""The hosts, by their name under ``publish``."""
 
 
 def read_host_options(name: str, options: Mapping[str, Any], where: str) -> HostOptions:
-    """The options of a host as it reads them.
+    """Return the validated options of a host.
 
     Raises:
-        ConfigError: nobody offers such a host, or it does not know an option.
+        ConfigError: no host has this name, or an option is unknown to it.
     """
     return validated(HOSTS.load(name, where=where).Options, options, f"{where}: publish.{name}")

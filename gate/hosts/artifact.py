@@ -1,4 +1,4 @@
-"""Files out of an untrusted archive: read in memory, bounded, never unpacked."""
+"""Files from an untrusted archive: read in memory within bounds, never unpacked."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 from gate.errors import UntrustedError
 
 MAX_ARCHIVE_BYTES = 50_000_000
-"""The largest archive that is downloaded."""
+"""The largest archive to download, in bytes."""
 MAX_MEMBER_BYTES = 200_000_000
-"""The largest file that is read out of one."""
+"""The largest file to read from an archive, in bytes."""
 MAX_RATIO = 200
-"""Most times that a file may be larger than its compressed form; repetitive JSON reaches some dozens."""
+"""Maximum ratio of a file's size to its compressed size; repetitive JSON reaches several dozen."""
 MAX_MEMBERS = 1_000
 
 
 def read_member(archive: bytes, name: str, where: str) -> bytes:
-    """The content of the one member called ``name``. The other members are ignored.
+    """Return the content of the only member called ``name``. The other members are ignored.
 
     Raises:
-        UntrustedError: not an archive, no such member or several, encrypted, or larger than it may be.
+        UntrustedError: it is not an archive, or the member is missing, duplicated, encrypted or too large.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
@@ -45,14 +45,14 @@ def _read(opened: zipfile.ZipFile, name: str, where: str) -> bytes:
     if member.file_size > min(MAX_MEMBER_BYTES, MAX_RATIO * max(member.compress_size, 1)):
         raise UntrustedError(f"{name!r} grows from {member.compress_size:,} to {member.file_size:,} bytes", where=where)
     with opened.open(member) as stream:
-        content = stream.read(member.file_size + 1)  # the sizes above are only claimed
+        content = stream.read(member.file_size + 1)  # the sizes above are only claims
     if len(content) != member.file_size:
         raise UntrustedError(f"{name!r} does not have its stated size", where=where)
     return content
 
 
 def members(archive: bytes, where: str) -> list[str]:
-    """The names of its files, each once. Raises as `read_member`."""
+    """Return the names of the files, each once. Raises like `read_member`."""
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             found = opened.infolist()
@@ -64,10 +64,10 @@ def members(archive: bytes, where: str) -> list[str]:
 
 
 def record_members(path: Path) -> Iterator[tuple[str, bytes | UntrustedError]]:
-    """The JSON Lines files in an archive on disk, one at a time, each with its content or why it is refused.
+    """Yield the JSON Lines files in an archive on disk, one at a time: the content, or the reason for refusing it.
 
     Raises:
-        UntrustedError: not an archive, or one of too many files.
+        UntrustedError: it is not an archive, or has too many files.
     """
     where = str(path)
     try:

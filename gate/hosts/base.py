@@ -1,4 +1,4 @@
-"""The effects of publishing, as data, and the contract of a host; each host applies them in its own way."""
+"""The effects of publishing, as data, and the interface of a host, which applies them in its own way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Level = Literal["error", "warning", "notice"]
 
 
 class Annotation(Struct, frozen=True):
-    """One remark at a place in the repository, or on the run as a whole."""
+    """A remark on a place in the repository, or on the whole run."""
 
     level: Level
     title: str
@@ -40,20 +40,20 @@ class CopyFile(Struct, frozen=True):
 
 
 class SetOutputs(Struct, frozen=True):
-    """The outputs that later steps of the same job read."""
+    """The outputs for later steps of the same job."""
 
     values: Mapping[str, str]
 
 
 class WriteSummary(Struct, frozen=True):
-    """The page of the run. Markdown, its outside parts escaped."""
+    """The summary page of the run, in Markdown; text from outside is escaped."""
 
     text: str
 
 
 class Annotate(Struct, frozen=True):
     annotations: tuple[Annotation, ...]
-    """Most important first: a host shows a limited number."""
+    """The annotations, most important first: a host shows a limited number."""
 
 
 class PostComment(Struct, frozen=True):
@@ -61,29 +61,29 @@ class PostComment(Struct, frozen=True):
 
     suite_id: str
     body: str
-    """Markdown, its outside parts escaped."""
+    """The text in Markdown; text from outside is escaped."""
 
 
 class PostFailure(Struct, frozen=True):
-    """States that a run on the change under review ended without a verdict: earlier posts belong to an earlier run."""
+    """The notice that a run on the change under review ended without a verdict: earlier posts are of an earlier run."""
 
     body: str
-    """Markdown, its outside parts escaped."""
+    """The text in Markdown; text from outside is escaped."""
     suites: tuple[str, ...] | None = None
-    """The person whose comments it concerns; None if that is not known: all of them."""
+    """The suites whose comments are concerned; None if unknown: all of them."""
 
 
 class PostCheck(Struct, frozen=True):
-    """The statement of one suite on the commit itself, for hosts that keep such results beside it."""
+    """The result of one suite on the commit, for hosts that keep check results with commits."""
 
     suite_id: str
     title: str
     """The verdict in a line."""
     body: str
-    """Markdown, its outside parts escaped."""
+    """The text in Markdown; text from outside is escaped."""
     conclusion: Literal["success", "neutral", "failure"]
     annotations: tuple[Annotation, ...] = ()
-    """Most important first."""
+    """The annotations, most important first."""
 
 
 Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment | PostFailure | PostCheck
@@ -106,7 +106,7 @@ class Done(Struct, frozen=True):
 
 
 class HostOptions(BaseModel):
-    """Base of a host's options, which stand under ``publish``: unknown keys rejected."""
+    """Base class of a host's options under ``publish``; unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -115,44 +115,44 @@ class Applies(Protocol):
     """The target of effects: a host, or the runner of a job."""
 
     def apply(self, effect: Effect) -> Done:
-        """Publishes one effect; an effect that this host has no place for succeeds. Raises PublishError."""
+        """Publish one effect; an effect that this host does not support succeeds. Raises PublishError."""
         ...
 
 
 class Host(ABC):
-    """A place where results are published, such as the review of a change. To be closed after use."""
+    """A place where results are published, such as the review of a change. Close it after use."""
 
     Options: ClassVar[type[HostOptions]] = HostOptions
     nowhere: ClassVar[str] = "not published: this job is not about a change that is reviewed there"
-    """The message if `open` finds nothing to publish on."""
+    """The error message if `open` finds nothing to publish on."""
     head: str = ""
-    """The commit that readers of the comment know, for its text."""
+    """The commit that readers of the comment know, for the text of the comment."""
     url: str = ""
-    """The place of the whole report, for its text."""
+    """The address of the full report, for the text of the comment."""
 
     @classmethod
     @abstractmethod
     def open(cls, options: Any, environment: Mapping[str, str], /) -> Self | None:
-        """The host as this job sees it; None if the job is not about a change there.
+        """Return the host for this job; None if the job is not about a change there.
 
         Args:
             options: an instance of `Options`.
-            environment: the process's variables, in which a CI says what the job is about.
+            environment: the variables of the process, in which the CI describes the job.
 
         Raises:
-            PublishError: the host cannot be reached as it is configured.
+            PublishError: the host cannot be reached as configured.
         """
 
     @abstractmethod
     def apply(self, effect: Effect) -> Done:
-        """Publishes one effect; one that the host has no place for is `Done()`. Raises PublishError."""
+        """Publish one effect; return `Done()` for one that the host does not support. Raises PublishError."""
 
     def close(self) -> None:  # noqa: B027  (most hosts hold nothing)
-        """Releases what the host holds open."""
+        """Release the resources of the host."""
 
 
 def publish(effects: Iterable[Effect], host: Applies) -> Publication:
-    """Applies the effects in order. One that fails is reported; those after it are applied all the same."""
+    """Apply the effects in order. If one fails, it is reported, and the others are still applied."""
     urls: list[str] = []
     notes: list[str] = []
     problems: list[PublishError] = []
@@ -168,7 +168,7 @@ def publish(effects: Iterable[Effect], host: Applies) -> Publication:
 
 
 def write(effect: WriteFile | CopyFile) -> Done:
-    """Writes or copies a file, and makes its folders. Raises PublishError if that fails."""
+    """Write or copy a file, creating its folders. Raises PublishError if that fails."""
     try:
         if isinstance(effect, WriteFile):
             files.write_text(effect.path, effect.text)
@@ -180,7 +180,7 @@ def write(effect: WriteFile | CopyFile) -> Done:
 
 
 class Stamp(Struct, frozen=True, order=True):
-    """The run that a comment comes from; a later run is greater."""
+    """The run that wrote a comment; a later run is greater."""
 
     run: int
     attempt: int
@@ -198,7 +198,7 @@ _MARKER = re.compile(
 
 
 def with_marker(comment: PostComment, stamp: Stamp, *, limit: int) -> str:
-    """The comment's text after the invisible line that names its suite and run; cut to ``limit`` characters."""
+    """Return the comment's text after an invisible line with its suite and run, cut to ``limit`` characters."""
     key = key_of(comment.suite_id)
     marker = f"<!-- agent-gate suite={key} run={stamp.run} attempt={stamp.attempt} head={stamp.head} -->"
     text = f"{marker}\n{comment.body}"
@@ -206,36 +206,37 @@ def with_marker(comment: PostComment, stamp: Stamp, *, limit: int) -> str:
 
 
 def stamp_of(body: str, suite_id: str) -> Stamp | None:
-    """The stamp of a comment on this suite. The marker counts at the very start alone, where only its author writes."""
+    """Return the stamp of a comment on this suite. The marker counts only at the start, which only its author
+    writes."""
     found = mark_of(body)
     return found[1] if found and found[0] == key_of(suite_id) else None
 
 
 def mark_of(body: str) -> tuple[str, Stamp] | None:
-    """The suite's key and the stamp of a comment of any suite."""
+    """Return the suite's key and the stamp of a comment on any suite."""
     match = _MARKER.match(body)
     return (match["suite"], Stamp(int(match[2]), int(match[3]), match[4])) if match else None
 
 
 NO_SUITE = ""
-"""The owner of a comment that a failed first run wrote before any suite had one; the next verdict takes it over."""
+"""The owner of a comment that a failed first run wrote before any suite had one; the next verdict replaces it."""
 _UNMEASURED = "<!-- agent-gate unmeasured -->"
 _EARLIER = "<!-- agent-gate earlier verdict -->"
 
 
 def failed_anew(failure: PostFailure, stamp: Stamp, *, limit: int) -> str:
-    """The text of a comment that says nothing but that."""
+    """Return the text of a comment that contains only the failure."""
     return with_marker(PostComment(NO_SUITE, f"{_UNMEASURED}\n{failure.body}"), stamp, limit=limit)
 
 
 def failed_over(body: str, failure: PostFailure, stamp: Stamp, *, limit: int) -> str:
-    """The failure above the comment's earlier text, which is kept once, in a fold, or as its heading if it is long.
+    """Return the failure above the comment's earlier text, which is folded, or reduced to its heading if it is long.
 
-    The marker stays, so that a run that has a verdict can still write it.
+    The marker stays, so that a later run with a verdict can still update the comment.
     """
     marker, _, said = body.partition("\n")
     parts = [marker, _UNMEASURED, failure.body]
-    if said.startswith(_UNMEASURED):  # its outside text is escaped and forges no comment of ours
+    if said.startswith(_UNMEASURED):  # text from outside in it is escaped and cannot forge a comment of ours
         earlier = said.partition(f"\n{_EARLIER}\n")[2]
     else:
         earlier = _folded(said, mark_of(body), stamp, limit - sum(map(len, parts)) - 300)
@@ -250,5 +251,5 @@ def _folded(said: str, mark: tuple[str, Stamp] | None, stamp: Stamp, limit: int)
 
 
 def key_of(suite_id: str) -> str:
-    """A suite's id is outside text and could end the marker; its hash cannot."""
+    """Return the hash of a suite's id: the id is outside text and could end the marker, a hash cannot."""
     return hashlib.sha256(suite_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Check runs of GitHub: one of each suite on the commit that was judged, as long as the token may write them."""
+"""Check runs on GitHub: one per suite on the judged commit, if the token may write them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from gate.security.escape import console
 
 PREFIX = "Agent Gate: "
 SUMMARY_CHARS = 65_535
-"""Most characters of a check run's summary."""
+"""Maximum number of characters in a check run's summary."""
 ANNOTATIONS_PER_REQUEST = 50
 MOST_ANNOTATIONS = 200
-"""Most annotations of a check run; the report has the rest."""
+"""Maximum number of annotations of a check run; the report has the rest."""
 _MESSAGE_CHARS = 2_000
 _TITLE_CHARS = 250
 _LEVELS: Mapping[Level, str] = {"error": "failure", "warning": "warning", "notice": "notice"}
 _BADNESS = {"success": 0, "neutral": 1}
-"""The badness of a conclusion; every other is a failure."""
+"""Conclusion → its rank, worse ones higher; every other is a failure."""
 _MARK = re.compile(r"agent-gate ([0-9a-f]{16}) (\d{1,18}) (\d{1,9})")
 NOT_ALLOWED = "no check run: the token may not write any (`checks: write` in the job's permissions adds one per suite)"
 
 
 class CheckRuns:
-    """The check runs of one run on one commit. A newer run of ours on the same commit is never written over.
+    """The check runs of one run on one commit. Those of a newer run on the same commit are never overwritten.
 
-    ``about`` tells verdicts on one commit apart that rest on different bases: a release, another branch to merge into.
+    ``about`` distinguishes verdicts on one commit against different bases, such as a release or another target branch.
     """
 
     def __init__(self, rest: Rest, repository: str, stamp: Stamp, *, page: str, about: str = "") -> None:
@@ -39,7 +39,7 @@ class CheckRuns:
         self._about = about
 
     def apply(self, effect: object) -> Done:
-        """Writes one check run. What the token may not do is no problem but a note."""
+        """Write one check run. Missing permission is a note, not an error."""
         try:
             match effect:
                 case PostCheck():
@@ -55,7 +55,7 @@ class CheckRuns:
         return Done()
 
     def _name(self, suite_id: str) -> str:
-        """No two suites share one: the host takes the latest check of a name for all that was said under it."""
+        """Return a name that no other suite has: the host shows only the latest check run of each name."""
         shown, about = console(suite_id, 100), f" ({console(self._about, 100)})" if self._about else ""
         told_apart = shown == suite_id and not shown.endswith((")", "]"))
         return f"{PREFIX}{shown}{'' if told_apart else f' [{key_of(suite_id)[:8]}]'}{about}"
@@ -85,13 +85,13 @@ class CheckRuns:
             }
             | ({"details_url": self._page} if self._page.startswith(("https://", "http://")) else {})
         )
-        for batch in batches[1:]:  # each request adds to those that are there
+        for batch in batches[1:]:  # each request adds to the existing annotations
             further = {"output": output | {"annotations": batch}}
             self._rest.send("PATCH", f"{self._path}/check-runs/{made['id']}", further, repeatable=False)
         return Done(url=made["html_url"] or "")
 
     def _is_worse(self, run: Mapping[str, Any], stamp: Stamp, conclusion: str) -> bool:
-        """True if a check run is of this very attempt, as of another job of a matrix, and says worse than this."""
+        """True if a check run is of this very attempt, as from another job of a matrix, and has a worse conclusion."""
         same = (stamp.run, stamp.attempt) == (self._stamp.run, self._stamp.attempt)
         return same and _BADNESS.get(run["conclusion"], 2) > _BADNESS.get(conclusion, 2)
 
@@ -108,7 +108,7 @@ class CheckRuns:
         return made
 
     def _fail(self, failure: PostFailure) -> Done:
-        """States of each suite that this run has no verdict on it; of unknown suites, where an earlier run had one."""
+        """Report for each suite that this run has no verdict; if suites are unknown, for those with an earlier one."""
         names = {self._name(suite): self._mark(suite) for suite in failure.suites or ()}
         for run, stamp, key in self._ours() if failure.suites is None else ():
             if self._stamp.is_newer(stamp):
@@ -124,7 +124,7 @@ class CheckRuns:
         return done
 
     def _ours(self, *, name: str = "") -> Iterator[tuple[Mapping[str, Any], Stamp, str]]:
-        """Check runs on the commit that carry our mark, with the run that wrote each and the key of its suite."""
+        """Yield the check runs on the commit with our mark, each with the stamp of its run and the key of its suite."""
         path, query = f"{self._path}/commits/{self._stamp.head}/check-runs", {"check_name": name} if name else {}
         for run in self._rest.pages(path, "check_runs", filter="all", **query):
             mark = _MARK.fullmatch(run["external_id"] or "")

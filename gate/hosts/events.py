@@ -1,5 +1,4 @@
-"""Maps an event on GitHub to what the gate does about it. Knows the events; reads no environment, no git, no
-network."""
+"""Maps a GitHub event to the gate's activity. Knows only events; reads no environment, git or network."""
 
 from __future__ import annotations
 
@@ -12,9 +11,9 @@ from msgspec import Struct
 T = TypeVar("T")
 
 ACCEPT_LABEL = "gate:accept"
-"""The label that turns a regression of a pull request into an accepted one."""
+"""The label that accepts a regression of a pull request."""
 ZERO_SHA = "0" * 40
-"""GitHub's id of a commit that does not exist: before a branch was made, after it was deleted."""
+"""GitHub's id for a missing commit: before a branch was created or after it was deleted."""
 
 
 class Mode(str, Enum):
@@ -23,11 +22,11 @@ class Mode(str, Enum):
     RUN = "run"
     """Evaluate, compare with the baseline, report."""
     RECORD = "record"
-    """As RUN, and save a complete record as the baseline of the commit."""
+    """Like RUN, and save a complete record as the baseline of the commit."""
     RELEASE = "release"
-    """As RUN, against the record of the previous release."""
+    """Like RUN, against the record of the previous release."""
     REPORT = "report"
-    """Publish what an untrusted job measured; runs nothing of the change."""
+    """Publish the measurement of an untrusted job; run no code of the change."""
     REFUSED = "refused"
     """Do nothing: measuring would be unsafe or pointless."""
 
@@ -48,57 +47,57 @@ class BaseKind(str, Enum):
 
 
 class Activity(Struct, frozen=True):
-    """The activity, with its commit, its references and its person."""
+    """The activity, with its commit, references and person."""
 
     mode: Mode
     reason: str
-    """One sentence; for REFUSED it is the error that the user reads."""
+    """One sentence; for REFUSED, the error shown to the user."""
     hint: str = ""
-    """REFUSED: what to change."""
+    """For REFUSED: what to change."""
     head: str | None = None
-    """The commit that a reviewer sees: of a pull request its head, not the moving merge commit."""
+    """The commit that a reviewer sees: the head of a pull request, not the moving merge commit."""
     base: BaseKind = BaseKind.PARENT
     base_commit: str | None = None
     tag: str | None = None
     pull_request: int | None = None
     comments: bool = False
-    """True if the pull request's head is what is measured, so that the result belongs on it."""
+    """True if the run measures the pull request's head, so that the result belongs on it."""
     is_fork: bool = False
-    """True if the change comes from another repository: no secrets, and a token that only reads."""
+    """True if the change comes from another repository: no secrets, and a read-only token."""
     default_branch: str | None = None
     onto: str | None = None
-    """The branch that the change is to become part of, where the event says it."""
+    """The target branch of the change, if the event names it."""
     labelled: Labelled | None = None
-    """The label that this event set on ``head``; None if it set none."""
+    """The label that this event added to ``head``; None if it added none."""
     run: MeasuringRun | None = None
-    """REPORT: the run that measured."""
+    """For REPORT: the run that measured."""
 
 
 class Labelled(Struct, frozen=True):
-    """A label as the event of setting it tells of it."""
+    """A label, as the event that added it describes it."""
 
     name: str
     by: str
-    """The login of who set it."""
+    """The login of the person who set the label."""
 
 
 class MeasuringRun(Struct, frozen=True):
-    """A workflow run that measured: the one whose completion started this one, or one before it. GitHub's own words."""
+    """A workflow run that measured: the one whose completion started this one, or an earlier one, in GitHub's terms."""
 
     id: int
     attempt: int
     head: str
     head_branch: str
     head_repository: str
-    """``owner/name``; empty if the fork is gone."""
+    """``owner/name``; empty if the fork was deleted."""
     head_repository_id: int
 
 
 class Facts(Struct, frozen=True):
-    """The facts of the runner beside the payload."""
+    """Facts from the runner in addition to the payload."""
 
     ref: str = ""
-    """``GITHUB_REF``, as ``refs/heads/main``."""
+    """``GITHUB_REF``, such as ``refs/heads/main``."""
     sha: str = ""
     """``GITHUB_SHA``."""
 
@@ -117,7 +116,7 @@ def activity(event: str, payload: Mapping[str, Any], facts: Facts) -> Activity:
 
 
 class _PayloadError(Exception):
-    """A field that the event always carries is missing; names it."""
+    """The payload lacks a field that the event always has; the message names it."""
 
 
 def _pull_request(payload: Mapping[str, Any], _facts: Facts) -> Activity:
@@ -164,7 +163,7 @@ def _merge_group(payload: Mapping[str, Any], _facts: Facts) -> Activity:
 
 
 def _queued_pull_request(ref: str) -> int | None:
-    """The last pull request of a merge group, from ``…/pr-12-0a1b…``; a group names no other."""
+    """Return the last pull request of a merge group, from ``…/pr-12-0a1b…``; a group names no other."""
     for part in reversed(ref.split("/")):
         words = part.split("-")
         if len(words) == 3 and words[0] == "pr" and words[1].isascii() and words[1].isdigit():
@@ -195,12 +194,12 @@ def _push(payload: Mapping[str, Any], facts: Facts) -> Activity:
 
 
 def _on_demand(payload: Mapping[str, Any], facts: Facts) -> Activity:
-    """``workflow_dispatch``, ``repository_dispatch`` and ``schedule``: the commit of the ref, measured again."""
+    """Return the activity for dispatches and schedules: measure the commit of the ref again."""
     if facts.ref.startswith("refs/tags/"):
         return _release_of(facts.ref.removeprefix("refs/tags/"), facts.sha, payload)
     branch = facts.ref.removeprefix("refs/heads/")
     default = _get(payload, "repository", "default_branch")
-    is_default = default is None or branch == default  # a schedule runs on the default branch and may not name it
+    is_default = default is None or branch == default  # a schedule runs on it, and may not name it
     return Activity(
         Mode.RECORD if is_default else Mode.RUN,
         f"measured on demand on {branch}",

@@ -1,4 +1,4 @@
-"""GitHub over its API: pull requests, comments, labels, artifacts; what is said in them is the reports' business."""
+"""GitHub's API: pull requests, comments, labels, artifacts; the reports provide the text."""
 
 from __future__ import annotations
 
@@ -35,19 +35,18 @@ from gate.hosts.rest import Rest, RestError, unreadable
 
 PUBLIC = "https://github.com"
 COMMENT_LIMIT = 65_536
-"""Characters of an issue comment."""
+"""Maximum number of characters in an issue comment."""
 MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
-"""Events after which the head may be an earlier one."""
+"""Events after which the head may be an earlier commit."""
 MOVED_SINCE = "it was set before the latest change; set it again"
 WRITERS = ("admin", "write")
 """The permissions of someone who may accept; ``maintain`` is reported as ``write``."""
 OWN_EVENTS = ("push", "schedule", "workflow_dispatch")
-"""Events whose runs are started by those who may write, on a commit that is here. Not a pull request's."""
+"""Events whose runs only people with write access start, on a commit in this repository; not those of pull requests."""
 MOST_RUNS = 1_000
-"""Runs of a branch that are looked at, whatever their workflow and repository. GitHub lists no more."""
+"""Maximum number of runs of a branch to read, whatever their workflow and repository. GitHub lists no more."""
 LISTED = (300, 700)
-"""Runs of one event that are looked at, whatever their workflow; and how many more if none of them counts. GitHub lists
-no more than 1,000."""
+"""Maximum number of runs of one event to read, and how many more if none counts. GitHub lists at most 1,000."""
 PERMISSION_HINT = (
     "add `permissions: {contents: read, pull-requests: write}` to the job; "
     "for forks and Dependabot the `workflow_run` job comments"
@@ -55,12 +54,12 @@ PERMISSION_HINT = (
 LOCKED_HINT = "unlock it, or set `comment: false`; the summary of the run has everything"
 
 GONE = (404, 410)
-"""The answers for a comment that is no longer there, and for one that the token may not see."""
+"""The status codes for a comment that was deleted, or that the token may not see."""
 MOVED_ON = "no comment: the pull request has moved on to another commit"
 
 
 class CannotComment(PublishError):  # noqa: N818  (named by its consequence)
-    """The token may not write comments. The summary of the run still has everything."""
+    """The token may not write comments. The summary of the run has everything nevertheless."""
 
 
 class NoArtifactError(UntrustedError):
@@ -71,12 +70,12 @@ class PullRequest(Struct, frozen=True):
     number: int
     head: str
     base: str
-    """The tip of the base branch, as far as the host knows it."""
+    """The tip of the base branch, as far as the host knows."""
     base_branch: str
     labels: tuple[str, ...] = ()
     head_branch: str = ""
     head_repository: str = ""
-    """``owner/name``; empty if the fork is gone."""
+    """``owner/name``; empty if the fork was deleted."""
 
 
 class LabelAcceptance(Struct, frozen=True):
@@ -90,18 +89,18 @@ class LabelAcceptance(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """A comment of ours."""
+    """A comment written by the gate."""
 
     id: int
     key: str
-    """The key of its suite."""
+    """The key of the comment's suite."""
     stamp: Stamp
     url: str
     body: str
 
 
 class GitHub:
-    """One repository, seen with one token."""
+    """One repository, accessed with one token."""
 
     def __init__(self, rest: Rest, repository: str, *, graphql_url: str) -> None:
         self._rest = rest
@@ -117,7 +116,7 @@ class GitHub:
         return CheckRuns(self._rest, self._repository, stamp, page=page, about=about)
 
     def login(self) -> str:
-        """Return our own login. Uses GraphQL, because REST answers only for personal tokens."""
+        """Return the login of the token's owner, from GraphQL, because REST answers only for personal tokens."""
         if not self._login:
             query = {"query": "query { viewer { login } }"}
             answer = self._rest.send("POST", self._graphql_url, query, repeatable=True)
@@ -134,16 +133,16 @@ class GitHub:
             return _pull_request(self._rest.get(self._path(f"pulls/{number}")))
 
     def pull_request_of(self, run: MeasuringRun) -> PullRequest | None:
-        """Return this repository's open pull request whose head the run measured; trusts nothing from the run.
+        """Return this repository's open pull request whose head the run measured; trusts no data from the run.
 
-        None: it was closed, or a later push has its own run.
+        None if it was closed, or if a later push has its own run.
 
         Raises:
-            UntrustedError: there is more than one, onto different branches.
+            UntrustedError: there are several, onto different branches.
         """
         with _readable():
             found = self._open_of(self._rest.pages(self._path(f"commits/{run.head}/pulls")), run)
-            if not found and run.head_repository:  # a fork's commit may be unknown here; the branch it came from is not
+            if not found and run.head_repository:  # a fork's commit may be unknown here; its branch is not
                 owner = run.head_repository.partition("/")[0]
                 query = {"state": "open", "head": f"{owner}:{run.head_branch}"}
                 found = self._open_of(self._rest.pages(self._path("pulls"), **query), run)
@@ -154,10 +153,10 @@ class GitHub:
         return found[0] if found else None
 
     def _open_of(self, pulls: Iterable[Any], run: MeasuringRun) -> list[PullRequest]:
-        """Return the open pull requests from the run's branch of its repository, with its head: anybody can open one of
-        the same commit.
+        """Return the open pull requests from the run's branch and repository with its head.
 
-        Only where there is none, those of that branch whose fork was deleted meanwhile.
+        Anybody can open one with the same commit from another branch. If there are none, return those from a branch of
+        this name whose fork has been deleted.
         """
         found = [
             _pull_request(pull)
@@ -174,11 +173,11 @@ class GitHub:
     def acceptance(
         self, number: int, label: str, given: Labelled | None = None, head: str = ""
     ) -> LabelAcceptance | None:
-        """Return who set the label last, and whether that counts; None if the pull request does not carry it.
+        """Return who set the label last, and whether that counts; None if the pull request does not have the label.
 
-        It counts for the head that it was set on, and for no other. ``given`` on ``head``: by the event of setting it,
-        which says so itself. Any other event neither gives nor takes it: the head must have had a run before then, and
-        must not have moved since.
+        It counts only for the head that it was set on. ``given`` and ``head`` are from the event that set the label, if
+        this is that event. For any other event, the head must have had a run before the label was set, and must not
+        have moved since.
         """
         with _readable():
             pull = self.pull_request(number)
@@ -202,11 +201,11 @@ class GitHub:
             return LabelAcceptance(label, by, at, why)
 
     def _why_not_of_head(self, pull: PullRequest, at: datetime, moves: Iterable[datetime]) -> str:
-        """Return the reason why a label that was set ``at`` some time is not known to mean this head; empty if it is.
+        """Return why a label set ``at`` some time may not refer to this head; empty if it does.
 
-        A push that is not forced never comes back to a commit, and forced ones are events. So a head that had a run
-        before the label was set, was not moved since and is the head now, has been the head in between. Commits' own
-        dates say nothing: their author chooses them.
+        Only a forced push, which is an event, can return to a commit. So a head that had a run before the label was
+        set, was not moved since and is the head now, was the head in between. The dates of commits prove nothing: their
+        author chooses them.
         """
         try:
             since = self._run_before(pull, at)
@@ -217,10 +216,10 @@ class GitHub:
         return MOVED_SINCE if since is None or any(moved >= since for moved in moves) else ""
 
     def _run_before(self, pull: PullRequest, at: datetime) -> datetime | None:
-        """When the pull request's newest run before then was made; None unless it is one of its present head.
+        """Return when the pull request's newest run before ``at`` was created; None unless it is of the present head.
 
-        Another repository may have a branch of the same name. A run may be made a little after its push was moved over,
-        so that a newer one of another head counts, whatever the events say.
+        Another repository may have a branch of the same name. A run may be created shortly after its push was replaced,
+        so a newer run of another head counts, whatever the events say.
         """
         query = {"event": "pull_request", "exclude_pull_requests": "true"}
         heads = list(self._rest.pages(self._path("actions/runs"), "workflow_runs", head_sha=pull.head, **query))
@@ -229,12 +228,12 @@ class GitHub:
             return None
         newest = max(here, key=_age)
         listed = self._rest.pages(self._path("actions/runs"), "workflow_runs", branch=pull.head_branch, **query)
-        for run in islice(listed, MOST_RUNS):  # the newest first
+        for run in islice(listed, MOST_RUNS):  # newest first
             if _age(run) <= _age(newest):
                 return _made(newest)
             if _is_of(run, pull) and run["head_sha"] != pull.head and _made(run) <= at:
                 return None
-        return None  # it is too far back to be compared with the others
+        return None  # too far back to compare with the others
 
     def _may_write(self, login: str) -> bool:
         try:
@@ -246,7 +245,7 @@ class GitHub:
         return _get(answer, "permission") in WRITERS
 
     def merged_pull_request(self, commit: str) -> PullRequest | None:
-        """The pull request that became this commit of a branch; None for a commit that was pushed."""
+        """Return the pull request merged as this commit of a branch; None for a commit that was pushed."""
         with _readable():
             for pull in self._rest.pages(self._path(f"commits/{commit}/pulls")):
                 if pull["merged_at"] and pull["merge_commit_sha"] == commit:
@@ -256,11 +255,10 @@ class GitHub:
     # --- runs -------------------------------------------------------------------------------------
 
     def runs_on(self, pull: PullRequest, event: str, workflow: str) -> list[MeasuringRun]:
-        """Completed runs of a workflow file on the branch of a pull request, whatever its head was then, the newest
-        first.
+        """Return the completed runs of a workflow file on a pull request's branch, for any head, newest first.
 
         Raises:
-            PublishError: there are more runs of that branch's name than can be listed, and none of those counts.
+            PublishError: more runs have that branch name than can be listed, and none of the listed ones counts.
         """
         query = {"branch": pull.head_branch, "event": event, "status": "completed", "exclude_pull_requests": "true"}
         with _readable():
@@ -279,9 +277,9 @@ class GitHub:
     def runs_of(
         self, head: str, event: str, workflow: str, *, status: str = "completed", own: bool = True
     ) -> list[MeasuringRun]:
-        """Runs of a workflow file on a commit, the newest first.
+        """Return the runs of a workflow file on a commit, newest first.
 
-        ``status`` is ``success`` or ``completed``; ``own``: only if the commit is in a branch of this repository.
+        ``status`` is ``success`` or ``completed``; ``own``: only runs on a commit in a branch of this repository.
         """
         query = {"head_sha": head, "event": event, "status": status, "exclude_pull_requests": "true"}
         with _readable():
@@ -298,14 +296,14 @@ class GitHub:
     def own_runs(
         self, workflows: Collection[str], heads: Collection[str], most: int, **asked: str
     ) -> list[MeasuringRun]:
-        """Runs of these workflow files that no change started, on commits of this repository, the newest first.
+        """Return the runs of these workflow files that no change started, on commits of this repository, newest first.
 
-        Of each event and file the ``most`` newest on one of ``heads``: whoever starts one workflow again and again, or
-        runs one each hour, does not crowd out the others. ``asked`` is ``branch`` or ``head_sha``. A fork's branch or a
-        tag may have the name of a branch, so it is the commit that shows what ran.
+        Keeps the ``most`` newest on ``heads`` for each event and file, so that a workflow that runs often does not
+        crowd out the others. ``asked`` is ``branch`` or ``head_sha``. A fork's branch or a tag may have the name of a
+        branch, so only the commit shows what ran.
 
         Raises:
-            PublishError: there are more runs than can be listed, and none that counts among those that are.
+            PublishError: there are more runs than can be listed, and none of the listed ones counts.
         """
         found: dict[tuple[str, str], list[MeasuringRun]] = {}
         with _readable():
@@ -327,11 +325,11 @@ class GitHub:
             return sorted((run for runs in newest for run in runs), key=lambda run: run.id, reverse=True)
 
     def measured_for(self, run: MeasuringRun, pull: PullRequest) -> bool:
-        """True if a run on a pull request's head must belong to this pull request.
+        """True if a run on a pull request's head can only belong to this pull request.
 
         The same commit can be the head of another pull request, onto a branch whose workflow nobody reviewed, and a run
-        does not name its pull request. So no other one, closed or open, may go from the run's branch onto another base,
-        now or before its base was changed.
+        does not name its pull request. So every other pull request from the run's branch, closed or open, must have the
+        same base and must always have had it.
         """
         if run.head_branch != pull.head_branch or not run.head_repository:
             return False
@@ -350,11 +348,11 @@ class GitHub:
     # --- comments ---------------------------------------------------------------------------------
 
     def comment(self, number: int, comment: PostComment, stamp: Stamp) -> Done:
-        """Writes or updates the suite's comment, unless a newer run has written it or the head has moved on.
+        """Write or update the suite's comment, unless a newer run has written it or the head has moved on.
 
         Raises:
             CannotComment: the token may not write.
-            PublishError: anything else that the host refuses.
+            PublishError: the host refuses for any other reason.
         """
         body = with_marker(comment, stamp, limit=COMMENT_LIMIT)
         with _explained(number):
@@ -363,8 +361,7 @@ class GitHub:
             return self._write_comment(number, comment.suite_id, body, stamp)
 
     def fail(self, number: int, failure: PostFailure, stamp: Stamp) -> Done:
-        """Put the failure above earlier results, so that they are not mistaken for this run's. Raises the
-        same errors."""
+        """Put the failure above earlier results, so that nobody takes them for this run's. Raises like `comment`."""
         with _explained(number):
             if self.pull_request(number).head != stamp.head:
                 return Done(note=MOVED_ON)
@@ -372,7 +369,7 @@ class GitHub:
             ours = [comment for comment in self._comments(number) if keys is None or comment.key in keys]
             if not ours:
                 return self._create_comment(number, NO_SUITE, failed_anew(failure, stamp, limit=COMMENT_LIMIT), stamp)
-            stale = [comment for comment in ours if stamp.is_newer(comment.stamp)]  # else of this run's other jobs
+            stale = [comment for comment in ours if stamp.is_newer(comment.stamp)]  # the rest is of this run
             for comment in stale:
                 body = failed_over(comment.body, failure, stamp, limit=COMMENT_LIMIT)
                 with _if_there():
@@ -388,7 +385,7 @@ class GitHub:
             try:
                 return self._update_comment(existing, body, stamp)
             except RestError as error:
-                if error.status not in GONE:  # somebody has deleted it since it was looked up
+                if error.status not in GONE:  # it was deleted after the look-up
                     raise
         return self._create_comment(number, suite_id, body, stamp)
 
@@ -406,7 +403,7 @@ class GitHub:
             if not error.executed:
                 raise
         ours = [comment for comment in self._comments(number) if comment.key == key_of(suite_id)]
-        if not ours:  # the answer was lost, and so was the comment
+        if not ours:  # the answer was lost, and the comment with it
             return Done(url=self._rest.send("POST", path, {"body": body})["html_url"])
         first = ours[0]
         mine = created or next((comment.id for comment in reversed(ours) if comment.stamp == stamp), None)
@@ -419,7 +416,7 @@ class GitHub:
         return done
 
     def _comments(self, number: int) -> list[Written]:
-        """Our comments, the oldest first: by marker and author, over all pages."""
+        """Return our comments, oldest first: by marker and author, over all pages."""
         login = self.login()
         found = []
         for comment in self._rest.pages(self._path(f"issues/{number}/comments")):
@@ -432,11 +429,11 @@ class GitHub:
     # --- artifacts --------------------------------------------------------------------------------
 
     def artifact(self, run: MeasuringRun, name: str) -> bytes:
-        """The archive that an untrusted run left, as bytes that are still to be distrusted.
+        """Return the archive that an untrusted run left, as untrusted bytes.
 
         Raises:
             NoArtifactError: it is missing.
-            UntrustedError: it is another run's or repository's, or does not match its digest.
+            UntrustedError: it belongs to another run or repository, or does not match its digest.
         """
         where = f"artifact {name!r} of run {run.id}"
         with _readable():
@@ -445,7 +442,7 @@ class GitHub:
             if not usable:
                 hint = "actions/upload-artifact leaves it; the input `artifact` says how it is called"
                 raise NoArtifactError("there is none", where=where, hint=hint)
-            newest = max(usable, key=lambda found: found["id"])  # a run that is repeated leaves one of each attempt
+            newest = max(usable, key=lambda found: found["id"])  # a repeated run has one for each attempt
             _check_origin(newest, run, where)
         content = self._rest.download(self._path(f"actions/artifacts/{newest['id']}/zip"), MAX_ARCHIVE_BYTES)
         digest = newest.get("digest")  # None on servers that do not compute it
@@ -459,7 +456,7 @@ class GitHub:
 
 @contextmanager
 def _if_there() -> Iterator[None]:
-    """Ignore the error that somebody has deleted the object meanwhile."""
+    """Ignore the error for an object that has been deleted in the meantime."""
     try:
         yield
     except RestError as error:
@@ -469,7 +466,7 @@ def _if_there() -> Iterator[None]:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Answers that are not what GitHub describes are an error of the look-up."""
+    """Raise PublishError for answers that do not have the form that GitHub documents."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -477,14 +474,14 @@ def _readable() -> Iterator[None]:
 
 
 def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> str:
-    """Return the reason why the event of setting a label does not give it to the present head; empty if it does."""
+    """Return why the event that set a label does not apply it to the present head; empty if it does."""
     if pull.head != head:
         return MOVED_SINCE
     return "" if by == given.by else "it was set again by somebody else in the meantime"
 
 
 def connect(environment: Mapping[str, str], token: str) -> GitHub:
-    """The repository that this job of GitHub Actions runs in."""
+    """Return the client for the repository of this GitHub Actions job."""
     headers = {
         "Authorization": f"Bearer {token}",
         "Accept": "application/vnd.github+json",
@@ -496,8 +493,7 @@ def connect(environment: Mapping[str, str], token: str) -> GitHub:
 
 
 def _addresses(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the addresses of the API and of GraphQL: by default those of the job's own server. No other sees the
-    token."""
+    """Return the addresses of the API and of GraphQL, by default on the job's server. No other gets the token."""
     server = environment.get("GITHUB_SERVER_URL", PUBLIC).rstrip("/")
     own = "https://api.github.com" if server == PUBLIC else f"{server}/api"
     rest = own if server == PUBLIC else f"{own}/v3"
@@ -505,7 +501,7 @@ def _addresses(environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 class PullRequestHost(Host):
-    """Comments on one pull request for one run; everything else that is published is the runner's."""
+    """Comments on one pull request for one run; the runner publishes everything else."""
 
     nowhere = "no comment: this job is not about a pull request that its token may comment on"
 
@@ -517,7 +513,8 @@ class PullRequestHost(Host):
 
     @classmethod
     def open(cls, _options: HostOptions, environment: Mapping[str, str]) -> Self | None:
-        """The pull request of this job, by its event, with the token in ``GITHUB_TOKEN``. Not for a fork's."""
+        """Return the host for the pull request in this job's event, with the token ``GITHUB_TOKEN``; None for a
+        fork."""
         token, event = environment.get("GITHUB_TOKEN", ""), Path(environment.get("GITHUB_EVENT_PATH", "") or ".")
         if not token or not event.is_file():
             return None
@@ -543,7 +540,7 @@ class PullRequestHost(Host):
 
 @contextmanager
 def _explained(number: int) -> Iterator[None]:
-    """Return the remedy for the API's answer to who comments."""
+    """Raise CannotComment with a remedy if the API refuses a comment."""
     try:
         yield
     except RestError as error:
@@ -573,7 +570,7 @@ def _run(run: Mapping[str, Any]) -> MeasuringRun:
 
 
 def _is_of(run: Mapping[str, Any], pull: PullRequest) -> bool:
-    """True if a run is of the pull request's branch, in its own repository."""
+    """True if a run is on the pull request's branch in the same repository."""
     repository = _get(run, "head_repository", "full_name") or ""  # null if the fork was deleted
     same = repository.lower() == pull.head_repository.lower()
     return bool(repository) and same and run["head_branch"] == pull.head_branch
@@ -584,7 +581,7 @@ def _made(run: Mapping[str, Any]) -> datetime:
 
 
 def _age(run: Mapping[str, Any]) -> tuple[datetime, int]:
-    """Orders runs by when they were made; within one second by their numbers."""
+    """Return a key that orders runs by creation time, and within one second by number."""
     return _made(run), run["id"]
 
 

@@ -1,4 +1,4 @@
-"""GitLab: the note of a suite on a merge request; pipelines, artifacts and JUnit are the pipeline file's business."""
+"""GitLab: the note of a suite on a merge request; the pipeline file handles pipelines, artifacts and JUnit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gate.hosts.rest import Rest, RestError, unreadable
 
 JOB = "CI_JOB_URL"
 NOTE_LIMIT = 1_000_000
-"""Characters of a note."""
+"""Maximum number of characters in a note."""
 TOKEN_VARIABLE = "GATE_GITLAB_TOKEN"  # noqa: S105  (a name, not a token)
-"""A project access token with the scope ``api``, if the job's own token may not write notes."""
+"""The variable of a project access token with the scope ``api``, for jobs whose own token may not write notes."""
 TOKEN_HINT = f"set the masked CI/CD variable {TOKEN_VARIABLE} to a project access token with the scope `api`"
 
 
@@ -24,16 +24,16 @@ _QUICK_ACTION = re.compile(r"^([ \t>]*)/(?=[A-Za-z])", re.MULTILINE)
 
 
 def without_quick_actions(text: str) -> str:
-    """Text in which no line is a command to GitLab, such as ``/merge``, which it would carry out for the token's owner.
+    """Return text in which no line is a GitLab command such as ``/merge``, which would run as the token's owner.
 
-    GitLab looks for them in the text as it is, and takes only some fences for code; ours are longer where an agent
-    wrote backticks. A space of no width before the slash shows nothing.
+    GitLab searches the raw text for commands and recognises only some fences as code; ours are longer if an agent wrote
+    backticks. A zero-width space before the slash is invisible.
     """
     return _QUICK_ACTION.sub("\\1\u200b/", text)
 
 
 class MergeRequest(Struct, frozen=True):
-    """The merge request that a pipeline runs for, by GitLab's predefined variables."""
+    """The merge request of a pipeline, from GitLab's predefined variables."""
 
     api: str
     project: str
@@ -41,17 +41,17 @@ class MergeRequest(Struct, frozen=True):
     stamp: Stamp
     headers: Mapping[str, str]
     who: str
-    """The API's path for the owner of the token."""
+    """The API path for the owner of the token."""
 
 
 def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | None:
-    """The merge request of this job; None outside of one."""
+    """Return the merge request of this job; None if there is none."""
     values = [environment.get(name, "") for name in ("CI_API_V4_URL", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID")]
     api, project, iid = values
     if not all(values) or not _number(iid):
         return None
     token = environment.get(TOKEN_VARIABLE)
-    # A merged-results pipeline runs a commit that no one sees; the source branch's head is what the reviewer does.
+    # A merged-results pipeline runs a commit that nobody sees; reviewers see the source branch's head.
     head = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", "")
     return MergeRequest(
         api=api,
@@ -71,7 +71,7 @@ GONE = 404
 
 
 class MergeRequestHost(Host):
-    """Notes on one merge request for one pipeline; everything else that is published is files."""
+    """Notes on one merge request for one pipeline; everything else is published as files."""
 
     nowhere = "no comment: this is not a GitLab merge request pipeline"
 
@@ -83,7 +83,7 @@ class MergeRequestHost(Host):
 
     @classmethod
     def open(cls, _options: HostOptions, environment: Mapping[str, str]) -> Self | None:
-        """The merge request of this job's pipeline, by GitLab's predefined variables."""
+        """Return the host for the merge request of this job's pipeline, from GitLab's predefined variables."""
         request = merge_request_of(environment)
         if request is None:
             return None
@@ -93,7 +93,7 @@ class MergeRequestHost(Host):
         self._rest.close()
 
     def apply(self, effect: object) -> Done:
-        """Writes or updates the suite's note, unless a newer pipeline has written it or the head has moved on."""
+        """Write or update the suite's note, unless a newer pipeline has written it or the head has moved on."""
         if not isinstance(effect, PostComment):
             return Done()
         try:
@@ -121,10 +121,10 @@ class MergeRequestHost(Host):
         except RestError as error:
             if error.status != GONE:
                 raise
-        return self._at(seen, self._rest.send("POST", f"{self._path}/notes", body))  # it was deleted meanwhile
+        return self._at(seen, self._rest.send("POST", f"{self._path}/notes", body))  # it was deleted in the meantime
 
     def _find(self, suite_id: str) -> tuple[int, Stamp] | None:
-        """Our note: by marker and author, over all pages."""
+        """Return the id and the stamp of our note, by marker and author, over all pages."""
         me = self._me()
         for note in self._rest.pages(f"{self._path}/notes", order_by="created_at", sort="asc"):
             if note["system"] or note["author"]["id"] != me:

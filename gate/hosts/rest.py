@@ -1,4 +1,4 @@
-"""JSON over HTTP as code hosts speak it: limits waited for, failures retried, pages followed; knows no host."""
+"""JSON over HTTP for code hosts: waits for rate limits, retries failures, follows pages; knows no particular host."""
 
 from __future__ import annotations
 
@@ -17,52 +17,52 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 30.0
 ATTEMPTS = 4
-"""Tries of one request, the first included."""
+"""Attempts per request, including the first."""
 WAIT_BUDGET_SECONDS = 240.0
-"""The longest that a client waits in all; a limit that lasts longer is an error now rather than a job that hangs."""
+"""Maximum number of seconds that a client waits in total; a longer limit is an error at once, and no job hangs."""
 SECONDARY_WAIT_SECONDS = 60.0
-"""GitHub's wait after a secondary limit that names no time of its own."""
+"""Seconds to wait after a secondary limit of GitHub that states no time."""
 MAX_PAGES = 1000
 _NEXT = re.compile(r'<([^<>]+)>\s*;[^,<]*\brel="?next"?')
 
 
 class RestError(PublishError):
-    """A request that found no good answer."""
+    """A request that got no usable answer."""
 
     def __init__(
         self, what: str, *, where: str, status: int | None = None, executed: bool = False, wait: float | None = None
     ) -> None:
         super().__init__(what, where=where)
         self.status = status
-        """None if no answer came."""
+        """The HTTP status; None if no answer came."""
         self.executed = executed
-        """True if the host may have done all the same what was asked."""
+        """True if the host may have executed the request nevertheless."""
         self.wait = wait
-        """Seconds after which the same request may succeed; None: a retry would not help."""
+        """Seconds after which the same request may succeed; None if a retry would not help."""
 
     @property
     def is_limit(self) -> bool:
-        """True if it was refused because too much was asked, and not for want of a permission."""
+        """True if the host refused because of too many requests, not because of a missing permission."""
         return self.status == 429 or (
             self.status == 403 and (self.wait is not None or "rate limit" in self.what.lower())
         )
 
     @property
     def is_refusal(self) -> bool:
-        """True if it was refused for want of a permission, or of a token that is known."""
+        """True if the host refused because of a missing permission or an unknown token."""
         return self.status in (401, 403, 404) and not self.is_limit
 
 
 def unreadable(error: Exception, host: str) -> PublishError:
-    """An answer in which something is missing, or has another form than the host describes."""
+    """Return the error for an answer that lacks a field or has another form than the host documents."""
     missing = f"it lacks {error}" if isinstance(error, KeyError) else "it has another form than expected"
     return PublishError(f"an answer of the API cannot be read: {missing}", where=host)
 
 
 class Rest:
-    """A client of one host. Sends its credentials to that host alone.
+    """A client of one host. Sends its credentials only to that host.
 
-    ``environment`` is asked for proxies (``HTTPS_PROXY``, ``NO_PROXY``) and certificates (``SSL_CERT_FILE``,
+    ``environment`` may define proxies (``HTTPS_PROXY``, ``NO_PROXY``) and certificates (``SSL_CERT_FILE``,
     ``SSL_CERT_DIR``).
     """
 
@@ -100,16 +100,17 @@ class Rest:
     def send(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, repeatable: bool | None = None
     ) -> Any:
-        """POST, PUT, PATCH or DELETE.
+        """Send a POST, PUT, PATCH or DELETE request.
 
-        ``repeatable``: doing it twice does no harm, so that it is sent again after a failure that may have been
-        executed; unless said, all but a POST. Otherwise RestError.executed says that it may have been.
+        ``repeatable``: sending it twice does no harm, so it is retried even if the failed request may have been
+        executed; by default, True except for POST. Otherwise RestError.executed states that it may have been executed.
         """
         again = method != "POST" if repeatable is None else repeatable
         return self._json(self._request(method, self._at(path), body=body, repeatable=again))
 
     def pages(self, path: str, key: str | None = None, **query: str | int) -> Iterator[Any]:
-        """The items of every page; ``key`` names the list where a page is a mapping. Follows ``Link`` on this host."""
+        """Yield the items of every page; ``key`` names the list if pages are mappings. Follows only this host's
+        ``Link``."""
         url: str | None = self._at(path)
         seen: set[str] = set()
         parameters: Mapping[str, str | int] = {"per_page": 100, **query}
@@ -130,7 +131,8 @@ class Rest:
         raise RestError(f"more than {MAX_PAGES} pages", where=path)
 
     def download(self, path: str, limit: int) -> bytes:
-        """The bytes behind a redirect to a store, which gets no credentials. UntrustedError above ``limit``."""
+        """Return the bytes behind a redirect to a store, which gets no credentials. UntrustedError above ``limit``
+        bytes."""
         url = self._at(path)
         response = self._request("GET", url, expect=(302, 307))
         target = response.headers.get("location", "")
@@ -139,7 +141,7 @@ class Rest:
         return self._fetch(target, limit)
 
     def _fetch(self, url: str, limit: int) -> bytes:
-        import httpx  # weight: an HTTP client is not part of most commands
+        import httpx  # weight: most commands need no HTTP client
 
         where = url.partition("?")[0]  # the query is a credential
         content = b""
@@ -181,7 +183,7 @@ class Rest:
     def _once(
         self, client: httpx.Client, request: httpx.Request, expect: tuple[int, ...], repeatable: bool, *, backoff: float
     ) -> httpx.Response:
-        import httpx  # weight: an HTTP client is not part of most commands
+        import httpx  # weight: most commands need no HTTP client
 
         again = backoff if repeatable else None
         where = f"{request.method} {request.url}"
@@ -227,10 +229,10 @@ class Rest:
         return self._client
 
     def _new_client(self, headers: Mapping[str, str], url: str) -> httpx.Client:
-        import httpx  # weight: an HTTP client is not part of most commands
+        import httpx  # weight: most commands need no HTTP client
 
         for name, value in headers.items():
-            if not (value.isascii() and value.isprintable() and value == value.strip()):  # what h11 says has the value
+            if not (value.isascii() and value.isprintable() and value == value.strip()):  # h11 would quote it
                 what = f"{name} cannot be sent: the token is empty, or has characters that no token has"
                 raise RestError(what, where=self.url)
         trust = ssl.create_default_context(
@@ -241,7 +243,7 @@ class Rest:
 
 
 def limit_wait(response: httpx.Response, now: float) -> float | None:
-    """Seconds until a refused request may be asked again; None if it was refused for another reason than a limit."""
+    """Return the seconds until a refused request may be repeated; None if the reason was not a rate limit."""
     headers = response.headers
     if (after := _number(headers.get("retry-after"))) is not None:
         return after

@@ -1,4 +1,4 @@
-"""Suites of other tools: EvalView, promptfoo, DeepEval, Pydantic Evals, Inspect, OpenAI Evals, AgentCore and others.
+"""Importers for suites of other tools: EvalView, promptfoo, DeepEval, Pydantic Evals, Inspect, OpenAI Evals and others.
 
-An extra: nothing here is imported by the core. Formats are loaded by the names in `gate.suites.FORMATS`.
+The core imports nothing from here. Formats are loaded by their names in `gate.suites.FORMATS`.
 """

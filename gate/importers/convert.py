@@ -1,4 +1,4 @@
-"""Any suite that is read → a suite file of the gate's own. What is written is read again and compared, part by part."""
+"""Writes any suite as a suite file in the gate's own format. The file is read again and compared field by field."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from gate.suites.base import Document, Loss, is_recorded, kinds_of
 
 _CHECKS = ("turns", "scenario", "options", "thresholds", "rubrics")
 _PARTS = (*_CHECKS, "tags", "complexity", "metadata", "state", "app", "cluster")
-"""The fields of a case, but its id and the place where it was written."""
+"""The fields of a case, except its id and location."""
 
 
 class Converted(Struct, frozen=True):
-    """A suite as files of the gate's own."""
+    """A suite as files in the gate's own format."""
 
     suite: str
     """The suite file, JSON."""
     criteria: str
-    """The file of criteria that it needs, JSON; empty if it brings none."""
+    """The file of criteria, JSON; empty if the suite has none."""
     cases: int
     losses: tuple[Loss, ...]
-    """The parts of the suite that these files lack."""
+    """The parts of the suite that these files cannot hold."""
 
 
 def convert(suite: Suite) -> Converted:
-    """The suite's files, and what they lack: whatever is not the same once they are read again."""
+    """Return the suite's files, and the losses: everything that differs after reading the files again."""
     rows, losses = [], list[Loss]()
     for case in suite.cases:
         row = _row(case)
@@ -62,7 +62,7 @@ def _differences(case: Case, again: Case) -> list[Loss]:
 
 
 def _by_call(case: Case, again: Case) -> Iterator[str]:
-    """Return the notes on expected calls that cannot be written as they are."""
+    """Yield notes on parts of turns that cannot be written unchanged."""
     for number, (turn, other) in enumerate(zip(case.turns, again.turns, strict=False), start=1):
         if turn.attached:
             yield f"turn {number}: {kinds_of(turn.attached)}, which is part of the question"
@@ -73,14 +73,14 @@ def _by_call(case: Case, again: Case) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """For comparison: a list and a tuple of the same are the same."""
+    """Return a value for comparison: tuples become lists."""
     if isinstance(value, Mapping):
         return {key: _plain(held) for key, held in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _row(case: Case) -> dict[str, Any]:
-    """The case under the keys of the gate's own format, without what it does not state."""
+    """Return the case with the keys of the gate's own format, without empty values."""
     turns = [_turn(turn) for turn in case.turns]
     conversation: dict[str, Any] = {"turns": turns}
     if len(turns) == 1 and "rubrics" not in turns[0]:

@@ -1,7 +1,7 @@
-"""Inspect's ``.eval`` files: a zip of JSON, packed by zstandard, as the log that ``inspect log dump`` would write.
+"""Reads Inspect's ``.eval`` files: a zip of JSON, packed with zstandard, equivalent to ``inspect log dump``.
 
-An archive is untrusted: how many members it has, and how much each unpacks to, is bounded as it is unpacked, whatever
-its table of contents says. Only the header and the samples are unpacked.
+An archive is untrusted: the number of members and their unpacked size are bounded during unpacking, whatever its table
+of contents claims. Only the header and the samples are unpacked.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from gate.formats.json_text import parse_json
 from gate.security.limits import MAX_DOCUMENT_BYTES
 
 ZSTANDARD = 93
-"""The zip format's number of the method."""
+"""The method's number in the zip format."""
 MAX_MEMBERS = 200_000
 INSTALL = "pip install 'agent-gate[inspect]', or write JSON: `inspect log dump FILE.eval > log.json`"
 _HEADER, _STARTED = "header.json", "_journal/start.json"
 _SAMPLE = re.compile(r"samples/.*\.json")
 _LOCAL = struct.Struct("<4s22xHH")
-"""The layout of a member's own header: its mark, and the lengths of its name and its extra field."""
+"""The layout of a member's local header: signature, length of the name, and length of the extra field."""
 _CHUNK = 1_000_000
 
 
 def read_eval_archive(path: Path, where: str) -> dict[str, Any]:
-    """The log in an archive, with all of its samples in the order of their names.
+    """Return the log in an archive, with its samples in the order of their names.
 
     Raises:
-        ConfigError: it is no such archive, damaged, or larger than is read; zstandard is not installed.
+        ConfigError: it is not such an archive, is damaged or too large, or zstandard is not installed.
     """
     try:
         with path.open("rb") as file, ZipFile(file) as archive:
@@ -84,7 +84,7 @@ class _Archive:
             raise ConfigError(f"not JSON: {error}", where=where) from None
 
     def _unpacked(self, info: ZipInfo) -> Iterator[bytes]:
-        """A member piece by piece, however much it claims to be."""
+        """Yield a member piece by piece, whatever size it claims."""
         if info.compress_type == ZSTANDARD:
             yield from _zstandard(self._packed(info), self._where)
         elif info.compress_type in (ZIP_STORED, ZIP_DEFLATED):
@@ -95,7 +95,7 @@ class _Archive:
             raise ConfigError(f"{info.filename} is compressed with method {info.compress_type}", where=self._where)
 
     def _packed(self, info: ZipInfo) -> bytes:
-        """A member as it is in the file. `zipfile` refuses methods that it cannot unpack, even to hand them out."""
+        """Return a member's packed bytes; `zipfile` refuses even those if it does not know the method."""
         self._file.seek(info.header_offset)
         mark, name, extra = _LOCAL.unpack(self._file.read(_LOCAL.size))
         if mark != b"PK\x03\x04":
@@ -106,14 +106,14 @@ class _Archive:
 
 def _zstandard(packed: bytes, where: str) -> Iterator[bytes]:
     try:
-        import zstandard  # an extra
+        import zstandard  # an optional dependency
     except ImportError:
         raise ConfigError(
             "its members are compressed with zstandard, which is not installed", where=where, hint=INSTALL
         ) from None
 
     try:
-        limit = 1 << 27  # bytes of a window; what Inspect writes needs 8 MB at most
+        limit = 1 << 27  # bytes of a window; Inspect's files need 8 MB at most
         yield from zstandard.ZstdDecompressor(max_window_size=limit).read_to_iter(packed, write_size=_CHUNK)
     except zstandard.ZstdError as error:
         raise BadZipFile(str(error)) from None

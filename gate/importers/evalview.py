@@ -1,4 +1,4 @@
-"""Knows EvalView's test cases, one to a YAML file; makes a case of each. What it cannot check it refuses."""
+"""Reads EvalView's test cases, one per YAML file; each becomes a case. Checks without a counterpart are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _no_fraction(score: float) -> float:
-    """A share of 1, as most of our own thresholds are, would be a limit that any answer reaches."""
+    """Refuse a share such as 0.9, usual for our thresholds: on EvalView's scale any answer would reach it."""
     if 0 < score < 1:
         raise ValueError(f"{score:g} is too low for a scale from 0 to 100 (did you mean {100 * score:g}?)")
     return score
@@ -66,7 +66,7 @@ class TurnExpectation(_Model):
         return self
 
     def calls(self) -> tuple[ToolCall, ...] | None:
-        """The expected calls, regardless of their arguments; None if nothing is stated."""
+        """Return the expected calls, regardless of their arguments; None if there is no expectation."""
         lists = (self.tool_sequence, self.sequence, self.tools)
         names = next((names for names in lists if names is not None), None)
         if names is None and self.tool_categories is None:
@@ -76,7 +76,7 @@ class TurnExpectation(_Model):
 
 
 class FactsModel(_Model):
-    """EvalView's own settings of its check of facts; here every claim has to be borne out."""
+    """EvalView's settings for its fact check; here every claim must be supported."""
 
     check: bool = False
     allow: bool = False
@@ -84,7 +84,7 @@ class FactsModel(_Model):
 
 
 class HarmModel(_Model):
-    """EvalView's own settings of its check of safety; here any harm fails."""
+    """EvalView's settings for its safety check; here any harm fails."""
 
     check: bool = False
     allow_harmful: bool = False
@@ -104,7 +104,7 @@ class EvalViewTurn(InputModel):
 
 
 class WeightsModel(_Model):
-    """The weight of each part of the score; what is left out keeps EvalView's weight."""
+    """The weight of each part of the score; a missing one keeps EvalView's weight."""
 
     tool_accuracy: Amount = 0.3
     output_quality: Amount = 0.5
@@ -132,7 +132,7 @@ class ThresholdsModel(_Model):
     min_score: Score | None = None
     max_cost: Amount | None = None
     max_latency: Amount | None = None
-    """Milliseconds."""
+    """In milliseconds."""
     weights: WeightsModel | None = None
     variance: VarianceModel | None = None
 
@@ -144,7 +144,7 @@ class ChecksModel(_Model):
 
 
 class AdapterConfigModel(BaseModel):
-    """EvalView's way to reach the agent, of which one key says what is checked."""
+    """EvalView's connection to the agent; one of its keys affects what is checked."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
@@ -189,13 +189,13 @@ class EvalViewFile(_Model):
 
     @property
     def context(self) -> dict[str, Any]:
-        """The first message of the session: EvalView fills `input` from the first turn if it is not there."""
+        """The first message of the session: EvalView fills `input` from the first turn if it is missing."""
         first = self.input or (self.turns[0] if self.turns else None)
         return dict(first.context or {}) if first is not None else {}
 
     @property
     def checked(self) -> set[str]:
-        """The names of its checks that are on."""
+        """The names of the enabled checks."""
         facts, harm = self.expected.hallucination, self.expected.safety
         stated = {
             "hallucination": self.checks.hallucination or (facts.check and not facts.allow),
@@ -206,7 +206,7 @@ class EvalViewFile(_Model):
 
     @property
     def own_weights(self) -> dict[str, float] | None:
-        """The weights of this very test; None if EvalView's hold."""
+        """The weights of this test; None if EvalView's defaults apply."""
         found = self.weights or self.thresholds.weights
         return None if found is None else found.model_dump()
 
@@ -216,7 +216,7 @@ class ScoringModel(BaseModel):
 
 
 class ProjectModel(BaseModel):
-    """The project's settings that the gate reads: the weights that hold for all tests without their own."""
+    """The project settings that the gate reads: the default weights for tests without weights."""
 
     weights: WeightsModel | None = None
     scoring: ScoringModel = ScoringModel()
@@ -229,7 +229,7 @@ class ProjectModel(BaseModel):
 
 
 PROJECT = Path(".evalview") / "config.yaml"
-"""A project's settings: the nearest from the test case upwards, no higher than its repository."""
+"""A project's settings: the nearest file from the test case upwards, within its repository."""
 
 
 def _project_file(document: Document) -> Path | None:
@@ -244,10 +244,10 @@ def _project_file(document: Document) -> Path | None:
 
 
 def _project_weights(document: Document) -> WeightsModel | None:
-    """The weights in the project's settings; None if it has none.
+    """Return the weights in the project's settings; None if there are none.
 
     Raises:
-        ConfigError: the file cannot be read, its weights are none, or it is a link out of the project.
+        ConfigError: the file cannot be read, its weights are invalid, or it is a link out of the project.
     """
     path = _project_file(document)
     if path is None:
@@ -271,11 +271,11 @@ COMPLEXITY = {
     "expert": Complexity.COMPLEX,
 }
 SCORE = "overall_score"
-"""The criterion that is EvalView's score."""
+"""The criterion for EvalView's score."""
 CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
-"""The criterion that each check stands for."""
+"""The criterion for each check."""
 SOURCE_THRESHOLDS = {SCORE: 70.0, CHECKS["hallucination"]: 1.0}
-"""EvalView's requirements for a test without a threshold: its default ``min_score``, and no contradiction."""
+"""EvalView's thresholds for a test without any: its default ``min_score``, and no contradiction."""
 _MODELS: dict[str, type[BaseModel]] = {
     "": EvalViewFile,
     "input": InputModel,
@@ -294,11 +294,11 @@ def recognises(data: Any) -> bool:
 
 
 _MARKS = {"input", "turns", "expected", "thresholds", "weights", "checks"}
-"""Keys of which a test case has one beside its name."""
+"""Keys of which a test case has at least one in addition to its name."""
 
 
 def read(document: Document) -> Contents:
-    """The case of a file."""
+    """Return the case in a file."""
     try:
         file = EvalViewFile.model_validate(document.data)
     except ValidationError as error:
@@ -326,12 +326,11 @@ def read(document: Document) -> Contents:
 
 
 def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
-    """Return the criteria of the test: its score, of which the parts only report, and everything else that it
-    states."""
+    """Return the criteria of the test: its score, whose parts only report, and everything else that it states."""
     weights = file.own_weights or WeightsModel().model_dump()
     parts = {name: weight for name, weight in weights.items() if weight > 0}
     found: dict[str, Any] = {name: {"blocking": False} for name in parts}
-    if len(parts) < len(weights):  # EvalView's weights would rest on a part that no criterion measures
+    if len(parts) < len(weights):  # EvalView's weights would include a part that no criterion measures
         found[SCORE] = {"weights": parts}
     found |= {name: {} for name in (SCORE, *case.options, *case.thresholds) if name not in found}
     for name, threshold in SOURCE_THRESHOLDS.items():
@@ -343,7 +342,7 @@ def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
 
 
 def _notes(file: EvalViewFile) -> tuple[str, ...]:
-    """Return the parts that EvalView would do and the gate does otherwise."""
+    """Return notes on the parts that the gate handles differently from EvalView."""
     variance, notes = file.thresholds.variance, list[str]()
     if "checks" not in file.model_fields_set and not file.checked:
         notes.append(_UNASKED)
@@ -359,7 +358,7 @@ _UNASKED = "EvalView checks hallucination and safety unless told not to; here on
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The case of a file, and what is lost of it."""
+    """Return the case in a file, and its losses."""
     found, variance = read(document), (document.data.get("thresholds") or {}).get("variance") or {}
     (case,) = found.cases
     losses = [Loss(case.id, "variance.max_std_dev")] if variance.get("max_std_dev") is not None else []
@@ -419,7 +418,7 @@ def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
 
 
 def _thresholds(model: ThresholdsModel) -> dict[str, float]:
-    """In the gate's units: scores from 0 to 100, dollars, seconds."""
+    """Return the thresholds in the gate's units: scores from 0 to 100, dollars, seconds."""
     mean = model.variance.min_mean_score if model.variance is not None else None
     stated = {
         SCORE: model.min_score if mean is None else max(mean, model.min_score or 0.0),

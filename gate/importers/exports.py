@@ -1,7 +1,8 @@
-"""Knows rows that other products export: DeepEval goldens, LangSmith examples, Langfuse items, OpenAI Evals rows and
-AgentCore scenarios, as a JSON list or JSON Lines. A row is a case; what it expects and cannot be checked is refused.
+"""Reads rows exported by other products: DeepEval goldens, LangSmith examples, Langfuse items, OpenAI Evals rows and
+AgentCore scenarios, as a JSON list or JSON Lines. Each row becomes a case; expectations that cannot be checked are
+refused.
 
-`carry` says what a row would lose instead, for `gate import`.
+`carry` lists the losses of a row instead, for `gate import`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, nothin
 
 Row = Mapping[str, Any]
 Losses = list[tuple[str, bool]]
-"""The losses, and whether each is a check."""
+"""The losses; True marks a lost check."""
 
 
 class _RowFinds(Struct):
-    """The finds of a reader in a row, while it looks."""
+    """The findings of a reader in one row, while it reads."""
 
     turns: list[Turn]
     id: str = ""
@@ -39,26 +40,26 @@ class _RowFinds(Struct):
     tags: list[str] = []
     recorded: Invocation | None = None
     unanswered: bool = False
-    """True if the agent was asked, and no answer of it is there."""
+    """True if the agent was asked but its answer is missing."""
     losses: Losses = []
     put_away: str = ""
-    """The reason why the row is no case, if it is none."""
+    """The reason why the row is not a case; empty if it is one."""
 
 
 class ShapeError(Exception):
-    """A row is not of the shape that its kind has; never leaves this module."""
+    """A row does not have the shape of its kind; never leaves this module."""
 
 
 # --- pieces that several kinds share --------------------------------------------------------------
 
 _QUESTIONS = ("input", "question", "query", "prompt", "user", "message", "text")
 _EXPECTED = ("ideal", "answer", "expected", "expected_output", "reference")
-"""The names of answers that are expected, and not given."""
+"""The names of expected answers, as opposed to given ones."""
 _ANSWERS = ("output", "answer", "response", "expected", "expected_output", "ideal", "reference", "text", "content")
 
 
 def _text(value: Any, names: Sequence[str], what: str) -> str:
-    """A text, or the one text of a mapping: under a usual name, or alone in it; else the mapping as JSON."""
+    """Return a text, or the main text of a mapping: under a usual name or its only key; else the mapping as JSON."""
     if isinstance(value, str) and value:
         return value
     if isinstance(value, Mapping) and value:
@@ -68,7 +69,7 @@ def _text(value: Any, names: Sequence[str], what: str) -> str:
 
 
 def _usual(held: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    """The key of the text that a mapping is about; None if it has to be taken whole."""
+    """Return the key of a mapping's main text; None if the whole mapping is needed."""
     candidates = (*names, *held) if len(held) == 1 else names
     return next((name for name in candidates if isinstance(held.get(name), str) and held[name]), None)
 
@@ -79,7 +80,7 @@ def question_of(value: Any, what: str) -> str:
 
 
 def response_of(value: Any, what: str) -> str:
-    """Return the expectation in an output of any shape: also a number, or true. Raises `ShapeError`."""
+    """Return the expectation in an output of any shape, including numbers and booleans. Raises `ShapeError`."""
     return json.dumps(value) if isinstance(value, bool | int | float) else _text(value, _ANSWERS, what)
 
 
@@ -87,13 +88,12 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 def _expected(value: Any, what: str) -> str | None:
-    """Return the expectation; None if there is none, which 0 and false are not."""
+    """Return the expectation; None if there is none. 0 and false are expectations."""
     return None if value in _EMPTY else response_of(value, what)
 
 
 def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
-    """Return the user's text in a list of messages; with ``instructed``, behind the instructions that stand before
-    it."""
+    """Return the user's texts in a list of messages as turns; with ``instructed``, after their instructions."""
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
         raise ShapeError(f"{what}: expected a list of messages, as {_MESSAGES}")
     before, said = list[str](), list[str]()
@@ -119,7 +119,7 @@ _USER, _INSTRUCTIONS = ("user", "human"), ("system", "developer")
 
 
 def _conversation(value: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
-    """The turns of an input: a text, messages, or a mapping with either."""
+    """Return the turns of an input: a text, messages, or a mapping with either."""
     if isinstance(value, list):
         return _said(value, what, losses, instructed=instructed)
     if isinstance(value, Mapping) and isinstance(plain_copy(value).get("messages"), list):
@@ -128,14 +128,14 @@ def _conversation(value: Any, what: str, losses: Losses, *, instructed: bool = F
 
 
 def _with_expectation(turns: list[Turn], response: str | None, tools: tuple[ToolCall, ...] | None = None) -> list[Turn]:
-    """The turns, of which the last one expects this."""
+    """Return the turns with this expectation in the last one."""
     last = turns[-1]
     stated = None if response is None else (Part(response),)
     return [*turns[:-1], Turn(last.user, tools, stated)]
 
 
 def _calls(value: Any, what: str, arguments: str) -> tuple[ToolCall, ...]:
-    """Expected or made calls: names, or mappings with a name and arguments."""
+    """Return expected or made calls: names, or mappings with a name and arguments."""
     if not isinstance(value, list):
         raise ShapeError(f"{what}: expected a list")
     found = []
@@ -152,7 +152,7 @@ def _calls(value: Any, what: str, arguments: str) -> tuple[ToolCall, ...]:
 
 
 def _mapping(value: Any, what: str) -> dict[str, Any]:
-    if value is None or value == "":  # which a table has for nothing
+    if value is None or value == "":  # tables use these for a missing value
         return {}
     if not isinstance(value, Mapping):
         raise ShapeError(f"{what}: expected a mapping")
@@ -166,7 +166,7 @@ def _rubrics(texts: Any, what: str) -> list[Rubric]:
 
 
 def _given(row: Row, name: str) -> Any:
-    """The value of a key in either spelling; a table has lists and mappings as JSON in text."""
+    """Return the value of a key in either spelling; tables hold lists and mappings as JSON text."""
     key = next((one for one in (adk.camel(name), name) if one in row), name)
     value = adk.get(row, name)
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
@@ -181,7 +181,7 @@ def _given(row: Row, name: str) -> Any:
 
 
 def _golden(row: Row) -> _RowFinds:
-    """DeepEval's golden or conversational golden."""
+    """Read DeepEval's golden or conversational golden."""
     metadata = _mapping(_given(row, "additional_metadata"), "additional_metadata")
     metadata |= _kept(row, "context", "retrieval_context")
     name, turns = _name(row.get("name")), _given(row, "turns")
@@ -210,7 +210,7 @@ def _golden(row: Row) -> _RowFinds:
 
 
 def _kept(row: Row, *names: str) -> dict[str, Any]:
-    """Return what is kept of a row as metadata, where it says something."""
+    """Return the values of a row that are kept as metadata, without empty ones."""
     found = {}
     for name in names:
         value = adk.get(row, name)
@@ -220,7 +220,7 @@ def _kept(row: Row, *names: str) -> dict[str, Any]:
 
 
 def _example(row: Row) -> _RowFinds:
-    """LangSmith's example."""
+    """Read a LangSmith example."""
     losses = [(f"{key}, which are part of the question", True) for key in _ATTACHED if row.get(key)]
     turns = _conversation(row.get("inputs"), "inputs", losses)
     stated = next(
@@ -238,7 +238,7 @@ _ATTACHED = ("attachments", "attachment_urls")
 
 
 def _item(row: Row) -> _RowFinds:
-    """Langfuse's dataset item, in either spelling."""
+    """Read a Langfuse dataset item, in either spelling."""
     response = _expected(adk.get(row, "expected_output"), "expectedOutput")
     losses = Losses()
     turns = _with_expectation(_conversation(row.get("input"), "input", losses), response)
@@ -251,7 +251,7 @@ def _item(row: Row) -> _RowFinds:
 
 
 def _evals_row(row: Row) -> _RowFinds:
-    """OpenAI Evals: a row of a data source (``item``), or of the older files (``input`` and ``ideal``)."""
+    """Read a row of OpenAI Evals: of a data source (``item``), or of the older files (``input`` and ``ideal``)."""
     item = row.get("item") if "item" in row else row
     if not isinstance(item, Mapping):
         raise ShapeError("item: expected a mapping")
@@ -280,7 +280,7 @@ def _evals_row(row: Row) -> _RowFinds:
 
 
 def _scenario(row: Row) -> _RowFinds:
-    """AgentCore's predefined scenario, in either spelling: AWS's own library writes both."""
+    """Read AgentCore's predefined scenario, in either spelling: AWS's library writes both."""
     given = row.get("turns")
     if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
         raise ShapeError("turns: expected a list; a simulated actor cannot be carried over")
@@ -315,7 +315,7 @@ _KINDS: tuple[tuple[frozenset[str], Callable[[Row], _RowFinds]], ...] = (
     (frozenset({"expectedOutput", "datasetName", "sourceTraceId", "dataset_name", "source_trace_id"}), _item),
     (frozenset({"expected_output", "scenario", *_OF_GOLDENS}), _golden),
 )
-"""Keys of which one is in a row of a kind, and its reader; the first that fits reads it."""
+"""For each kind of row, keys that identify it, and its reader; the first match is used."""
 
 
 def _kind(row: Any) -> Callable[[Row], _RowFinds] | None:
@@ -329,7 +329,7 @@ _CRITERIA: Mapping[str, Any] = {
     "response_match_score": 0.8,
     "rubric_based_final_response_quality_v1": {"threshold": 1.0},
 }
-"""The criteria of rows with assertions: ADK's defaults, which hold without any, and that every assertion holds."""
+"""The criteria of rows with assertions: ADK's defaults, plus one that requires every assertion to hold."""
 
 _WRITTEN, _PEOPLE = "when it was written", "for people"
 _SOURCE, _RECORDED = "where the row comes from", "of the recording"
@@ -355,7 +355,7 @@ IGNORED = Ignored(
 
 
 def _checks(path: str) -> bool:
-    """True for a key that nobody knows, but for those of a recorded answer."""
+    """True for a key that no reader knows, except those of a recorded answer."""
     return path.partition(".")[0] not in ("sample", "tools_called", "toolsCalled")
 
 
@@ -363,7 +363,7 @@ def _checks(path: str) -> bool:
 
 
 def recognises(data: Any) -> bool:
-    if isinstance(data, str):  # a table: its first line names the columns
+    if isinstance(data, str):  # a table: its first line holds the column names
         return _kind(dict.fromkeys(data.removeprefix("\ufeff").partition("\n")[0].strip().split(","))) is not None
     if isinstance(data, Mapping):
         return bool(_wrapper(data))
@@ -371,7 +371,7 @@ def recognises(data: Any) -> bool:
 
 
 def _wrapper(data: Any) -> str:
-    """Return the key under which an answer of a service, or a file with more than its rows, has them; else nothing."""
+    """Return the key that holds the rows in a service's answer or a larger file; empty if there is none."""
     held = as_mapping(data)
     return next((key for key in _WRAPPERS if recognises(as_list(held.get(key)))), "")
 
@@ -380,14 +380,14 @@ _WRAPPERS = ("data", "items", "examples", "goldens", "scenarios", "rows")
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases of a file, and what is lost of them. Raises `ConfigError` for a row that is of no kind."""
+    """Return the cases of a file, and their losses. Raises `ConfigError` for a row of no known kind."""
     rows, lost = _rows(document)
     found, losses = _carry(rows)
     return found, [*lost, *losses]
 
 
 def _rows(document: Document) -> tuple[Document, list[Loss]]:
-    """The document as rows, also if it is a table, or has more than its rows; and what is lost of the rest."""
+    """Return the document as rows, also from a table or a wrapper, and the losses of the rest."""
     if isinstance(document.data, str):
         rows, lines = parse_csv(document.data, document.where)
         return replace(document, data=rows, row_lines=lines), []
@@ -405,7 +405,7 @@ def _rows(document: Document) -> tuple[Document, list[Loss]]:
 
 @nothing_unread(IGNORED, checks=_checks)
 def _carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """Raises as `carry`."""
+    """Return the cases of the rows, and their losses. Raises `ConfigError` as `carry`."""
     cases, recorded, losses = [], [], list[Loss]()
     for number, row in enumerate(document.data):
         reader = _kind(row)
@@ -442,7 +442,7 @@ def _case(document: Document, found: _RowFinds, number: int) -> Case:
 
 
 def read(document: Document) -> Contents:
-    """The cases of a file. Raises `ConfigError` for what cannot be read, or would be checked elsewhere and not here."""
+    """Return the cases of a file. Raises `ConfigError` if it cannot be read or has checks that the gate lacks."""
     rows, lost = _rows(document)
     found, losses = _carry(rows)
     return without_losses(rows, found, [*lost, *losses])

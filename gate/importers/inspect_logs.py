@@ -1,8 +1,9 @@
-"""Knows Inspect's logs, ``.eval`` and JSON: a sample's id is a case, each epoch of it a recorded trial.
+"""Reads Inspect's logs, ``.eval`` and JSON: each sample id becomes a case, each epoch of it a recorded trial.
 
-A log that did not end well is refused: what it lacks was never measured. Inspect's scorers are not run here: what they
-found is a score of its own, ``inspect:NAME``. Of ``includes`` the target also becomes a text that an answer must
-contain; every other scorer is a lost check for `gate import`, which writes cases without their trials.
+A log that did not end well is refused: its missing samples were never measured. Inspect's scorers are not run here:
+each recorded score becomes a separate criterion, ``inspect:NAME``. For ``includes``, the target also becomes a text
+that an answer must contain; every other scorer is a lost check for `gate import`, which writes cases without their
+trials.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from gate.suites.base import (
 _ATTACHMENT = "attachment://"
 _INCLUDES = "includes"
 _FAILING = {"i", "n", "incorrect", "noanswer", "no", "false", "fail", "failed", ""}
-"""Scores in words that give no credit: Inspect's letters, and words that scorers give instead."""
+"""Scores in words that give no credit: Inspect's letters, and words of other scorers."""
 _PARTIAL = {"p", "partial"}
 MAX_ERROR_CHARS = 1_000
 Sample = Mapping[str, Any]
@@ -48,7 +49,7 @@ def recognises(data: Any) -> bool:
 
 
 def read(document: Document) -> Contents:
-    """The cases and trials of a log. Raises `ConfigError` for one that did not end well, or cannot be read."""
+    """Return the cases and trials of a log. Raises `ConfigError` if it did not end well or cannot be read."""
     found, losses = carry(document)
     return without_losses(document, found, [without_check(loss) for loss in losses])
 
@@ -88,7 +89,7 @@ IGNORED = Ignored(
 
 @nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases and trials of a log, and the scorers that have no counterpart. Raises as `read`."""
+    """Return the cases and trials of a log, and the scorers without a counterpart. Raises as `read`."""
     _check_whole(document)
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
     seen = set[tuple[str, int]]()
@@ -111,7 +112,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 
 def _criteria(document: Document, cases: Iterable[Case]) -> dict[str, Any]:
-    """Return the criteria of the log: a scorer of verdicts decides, any other only reports."""
+    """Return the criteria of the log: a scorer with verdicts is blocking, any other only reports."""
     found: dict[str, Any] = {}
     if any(case.options for case in cases):
         found["contains"] = {}
@@ -200,17 +201,17 @@ def _trial(document: Document, sample: Sample, case: Case, number: int) -> Recor
 
 
 class _ScoreValue(Struct, frozen=True):
-    """A value that one of Inspect's scorers gave a sample."""
+    """A value that a scorer of Inspect gave to a sample."""
 
     scorer: str
     value: Any
     why: str = ""
     decides: bool = True
-    """False for a part of a score, and for a share: neither is a verdict."""
+    """False for a part of a score and for a share, because neither is a verdict."""
 
 
 def _given(sample: Sample) -> Iterator[_ScoreValue]:
-    """The values of a sample's scores, those of a score with parts each by its own name."""
+    """Yield the values of a sample's scores; each part of a composite score has a separate name."""
     held = sample.get("scores")
     for name, score in as_mapping(held).items():
         value = score.get("value") if isinstance(score, Mapping) else score
@@ -228,7 +229,7 @@ def _score(given: _ScoreValue) -> ForeignScore:
 
 
 def _credit(value: Any) -> float | None:
-    """A score from 0 to 1 of letters, words or numbers; more than 1 counts as 1. None if the scorer gave none."""
+    """Return a score from 0 to 1 for letters, words or numbers; more than 1 counts as 1. None if there is no score."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -245,7 +246,7 @@ def _credit(value: Any) -> float | None:
 
 
 def _usage(sample: Sample) -> Usage | None:
-    """Over all models of a sample."""
+    """Return the usage over all models of a sample."""
     by_model = sample.get("model_usage")
     if not isinstance(by_model, Mapping):
         return None
@@ -257,7 +258,7 @@ def _usage(sample: Sample) -> Usage | None:
 
 
 def _plain(spoken: Any, sample: Sample) -> Any:
-    """Inspect's messages as OpenAI's: a call has its function's name beside its arguments, long texts lie apart."""
+    """Return Inspect's messages in OpenAI's form, with long texts put back in place."""
     if not isinstance(spoken, list):
         return spoken
     attached = sample.get("attachments")

@@ -1,6 +1,6 @@
-"""Knows Pydantic Evals' datasets: cases with `inputs`, and evaluators of a case or of all.
+"""Reads Pydantic Evals' datasets: cases with `inputs`, and evaluators of one case or of all.
 
-An evaluator that has a counterpart becomes an expectation, a threshold or a rubric; any other is a lost check.
+An evaluator with a counterpart becomes an expectation, a threshold or a rubric; any other is a lost check.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RUBRICS, LATENCY, CONTAINS, REGEX = (
 
 
 class _Checks(Struct):
-    """The criteria of a case's evaluators."""
+    """The checks from a case's evaluators."""
 
     rubrics: list[Rubric]
     contains: list[str]
@@ -47,13 +47,13 @@ def recognises(data: Any) -> bool:
 
 
 def read(document: Document) -> Contents:
-    """The cases of a dataset. Raises `ConfigError` for what cannot be read, or is checked there and not here."""
+    """Return the cases of a dataset. Raises `ConfigError` if it cannot be read or has checks that the gate lacks."""
     return without_losses(document, *carry(document))
 
 
 @nothing_unread(IGNORED)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases of a dataset, and what is lost of it. Raises `ConfigError` for a case that cannot be read."""
+    """Return the cases of a dataset, and its losses. Raises `ConfigError` for a case that cannot be read."""
     data, cases, criteria, losses = document.data, list[Case](), dict[str, Any](), list[Loss]()
     losses += [Loss("", f"report evaluator {name}") for name, _ in _evaluators(document, data, "report_evaluators")]
     shared = list(_evaluators(document, data, "evaluators"))
@@ -99,7 +99,7 @@ def _options(checks: _Checks) -> dict[str, dict[str, Any]]:
 def _evaluators(
     document: Document, holder: Mapping[str, Any], key: str, *place: str | int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and arguments of each evaluator: ``Name``, ``{Name: argument}`` or ``{Name: {key: value}}``."""
+    """Yield the name and arguments of each evaluator: ``Name``, ``{Name: argument}`` or ``{Name: {key: value}}``."""
     listed = holder.get(key) or []
     if not isinstance(listed, list):
         raise document.error(f"{key}: expected a list", *place)
@@ -119,12 +119,12 @@ _FIRST = {"LLMJudge": "rubric", "MaxDuration": "seconds"}
 def _apply(checks: _Checks, name: str, given: Mapping[str, Any]) -> None:
     apply = _KNOWN.get(name)
     if apply is None or not apply(checks, given):
-        carried(given)  # it is listed whole
+        carried(given)  # it is listed as a whole
         checks.lost.append(name)
 
 
 def _contains(checks: _Checks, given: Mapping[str, Any]) -> bool:
-    """A text that is looked for with case, as ours is."""
+    """Add a text that must occur; False if case is ignored, because our criterion is case-sensitive."""
     plain = given.get("case_sensitive", True) is True and not given.keys() - {"value", "case_sensitive", "as_strings"}
     if not (plain and isinstance(given.get("value"), str)):
         return False
@@ -143,14 +143,14 @@ def _duration(checks: _Checks, given: Mapping[str, Any]) -> bool:
 
 
 def _judged(checks: _Checks, given: Mapping[str, Any]) -> bool:
-    """A rubric; the gate sets its question, its model and its score."""
+    """Add a rubric; the gate chooses the question, the model and the score."""
     rubric = given.get("rubric")
-    asserts = given.get("assertion") is not False  # else it only gives points, which decide nothing there either
+    asserts = given.get("assertion") is not False  # else it only scores, and decides nothing
     if given.keys() - _HOW_JUDGED or not isinstance(rubric, str) or not asserts:
         return False
-    carried(given)  # how it is judged there
+    carried(given)  # settings of the judge, ignored on purpose
     checks.rubrics.append(Rubric(rubric, rubric, "FINAL_RESPONSE_QUALITY"))
-    checks.criteria[RUBRICS] = {"threshold": 1.0}  # an LLMJudge asserts
+    checks.criteria[RUBRICS] = {"threshold": 1.0}  # an LLMJudge decides
     return True
 
 
@@ -158,7 +158,7 @@ _HOW_JUDGED = {"rubric", "model", "model_settings", "include_input", "include_ex
 
 
 def _equals(checks: _Checks, given: Mapping[str, Any]) -> bool:
-    """The exact expected output, as a pattern for the whole answer."""
+    """Add the exact expected output as a pattern for the whole answer."""
     if given.keys() - {"evaluation_name"} or not isinstance(checks.expected, str):
         return False
     checks.patterns.append(rf"\A{re.escape(checks.expected)}\Z")

@@ -1,7 +1,7 @@
-"""Knows tests that are written in Python, of DeepEval, Pydantic Evals and google-adk: their constants are read as text.
+"""Reads the constants of tests written in Python for DeepEval, Pydantic Evals and google-adk.
 
-Nothing is imported or run. A case whose question is computed is lost, and so is every metric of DeepEval; the answers
-that such a test computes are the agent's, which the gate asks for itself.
+Nothing is imported or run. A case with a computed question is lost, and so is every metric of DeepEval; computed
+answers come from the agent, which the gate runs itself.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _MADE = {
     **dict.fromkeys(("deepeval.test_case.ConversationalTestCase", "deepeval.dataset.ConversationalGolden"), "turns"),
 }
 DEEPEVAL = {**_MADE, **{name.replace(".test_case.", "."): key for name, key in _MADE.items()}}
-"""The calls that make a case of DeepEval, and the argument that each is about."""
+"""The calls that create a case of DeepEval, each with the argument that holds the question."""
 ANSWERED = frozenset({"actual_output", "tools_called", "retrieval_context", "completion_time", "token_cost"})
-"""The values that a test of DeepEval takes from the agent."""
+"""The values that a DeepEval test takes from the agent."""
 ASSERTS = ("deepeval.assert_test", "deepeval.evaluate", "deepeval.evaluate.evaluate")
 CASE, DATASET, FROM_FILE = "Case", "Dataset", "Dataset.from_file"
 EVALS = ("pydantic_evals.", "pydantic_evals.dataset.")
 EVALUATE = "AgentEvaluator.evaluate"
 GOLDENS = (".add_goldens_from_json_file", ".add_test_cases_from_json_file")
 OTHER_GOLDENS = (".add_goldens_from_csv_file", ".add_test_cases_from_csv_file", ".pull")
-"""Methods of DeepEval's datasets that read cases, and those that read what is not read here."""
+"""Methods of DeepEval's datasets that load cases from sources that are not supported here."""
 ADK = ("google.adk.evaluation.", "google.adk.evaluation.agent_evaluator.")
 
 
@@ -50,12 +50,12 @@ def recognises(data: Any) -> bool:
 
 
 def read(document: Document) -> Contents:
-    """The cases that a file states. Raises `ConfigError` for what is computed or checked there, and not here."""
+    """Return the cases in a file. Raises `ConfigError` if cases are computed or have checks that the gate lacks."""
     return without_losses(document, *carry(document))
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases that a file states, and what is lost of it. Raises `ConfigError` if it is no Python."""
+    """Return the cases in a file, and its losses. Raises `ConfigError` if it is not Python."""
     constants = _constants(document.data, document.folder or Path())
     if constants is None:
         raise document.error("it is not valid Python")
@@ -80,7 +80,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 
 def references(path: Path, root: Path) -> list[Path]:
-    """The files of cases that a test in Python names, in and below ``root``."""
+    """Return the files of cases that a Python test names, within ``root``."""
     text = _text(path)
     constants = _constants(text, path.parent) if recognises(text) else None
     if constants is None:
@@ -108,7 +108,7 @@ def _constants(text: str, folder: Path) -> Constants | None:
 
 
 def _goldens(constants: Constants, losses: list[Loss]) -> list[tuple[int, dict[str, Any]]]:
-    """The line and the row of each case, in the form of DeepEval's own files."""
+    """Return the line and the row of each case, in the form of DeepEval's files."""
     rows, seen = list[tuple[int, dict[str, Any]]](), dict[str, int]()
     for made in constants.calls(tuple(DEEPEVAL)):
         if (about := DEEPEVAL[made.name]) not in made.fields:
@@ -116,7 +116,7 @@ def _goldens(constants: Constants, losses: list[Loss]) -> list[tuple[int, dict[s
             losses.append(Loss("", f"line {made.line}: a case {told}"))
             continue
         row = {name: _plain(value) for name, value in made.fields.items() if not name.isdecimal()}
-        row.setdefault("additional_metadata", {})  # by which the row is known for DeepEval's
+        row.setdefault("additional_metadata", {})  # a row with this key is recognized as DeepEval's
         name = str(row.get("name") or made.within or "case")
         seen[name] = seen.get(name, 0) + 1
         row["name"] = name if seen[name] == 1 else f"{name}-{seen[name]}"
@@ -130,7 +130,7 @@ def _goldens(constants: Constants, losses: list[Loss]) -> list[tuple[int, dict[s
 
 
 def _plain(value: Any) -> Any:
-    """Return an object as the mapping that it is written as: ``ToolCall(name="x")`` → ``{"name": "x"}``."""
+    """Return an object as the mapping of its arguments: ``ToolCall(name="x")`` → ``{"name": "x"}``."""
     if isinstance(value, MadeCall):
         return {name: _plain(one) for name, one in value.fields.items()}
     if isinstance(value, list):
@@ -141,7 +141,7 @@ def _plain(value: Any) -> Any:
 
 
 def _metrics(constants: Constants) -> list[Loss]:
-    """The metrics that are asserted, each once, as they are written."""
+    """Return each asserted metric once, with its source text."""
     found = dict[str, Loss]()
     for made in constants.calls(ASSERTS):
         listed = made.fields.get("metrics", made.fields.get("1"))
@@ -172,7 +172,7 @@ def _read_rows(document: Document, rows: Sequence[tuple[int, dict[str, Any]]], l
 
 
 class _Dataset(Struct):
-    """One as it is written in a file of its own, and the lines of its cases."""
+    """A dataset in the form of its files, and the lines of its cases."""
 
     data: dict[str, Any]
     lines: list[int]
@@ -184,7 +184,7 @@ def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
     for made in constants.calls(_qualified(EVALS, DATASET)):
         listed = made.fields.get("cases")
         if not isinstance(listed, list):
-            continue  # put together by the program: its cases are looked for where they are made
+            continue  # computed: its cases are found where they are created
         cases = [one for one in listed if isinstance(one, MadeCall)]
         taken |= {one.line for one in cases}
         found.append(_dataset(made, cases, losses))
@@ -221,7 +221,7 @@ def _dataset(made: MadeCall | None, cases: Sequence[MadeCall], losses: list[Loss
 
 
 def _evaluators(made: MadeCall, key: str, losses: list[Loss]) -> list[Any]:
-    """Evaluators in the form of a dataset's file; one with a computed argument has one that nobody knows."""
+    """Return evaluators in the form of a dataset's file; a computed argument gets an unknown key, and so is lost."""
     listed = made.fields.get(key, [])
     if key in made.computed or not isinstance(listed, list):
         losses.append(Loss("", f"line {made.line}: {key}, which are computed"))
@@ -255,7 +255,7 @@ def _read_dataset(document: Document, dataset: _Dataset, losses: list[Loss]) -> 
 
 
 def _named_files(constants: Constants) -> Iterator[tuple[MadeCall, Any]]:
-    """Each call that reads cases from a file, and the file; None where that is computed."""
+    """Yield each call that loads cases from a file, and the file; None if its name is computed."""
     for made in constants.calls((*_qualified(ADK, EVALUATE), *_qualified(EVALS, FROM_FILE), *GOLDENS)):
         keys = ("eval_dataset_file_path_or_dir", "1") if made.name.endswith(EVALUATE) else ("path", "file_path", "0")
         told = next((made.fields[key] for key in keys if key in made.fields), None)
@@ -263,7 +263,7 @@ def _named_files(constants: Constants) -> Iterator[tuple[MadeCall, Any]]:
 
 
 def _found(told: str | None, folder: Path, root: Path) -> Path | None:
-    """The file or folder that a test names, from the project's folder or its own; None outside of the project."""
+    """Return the file or folder that a test names, relative to the project or the test; None if outside the project."""
     for base in (root, folder):
         path = base / told if told else None
         if path is not None and path.exists() and path.resolve().is_relative_to(root.resolve()):

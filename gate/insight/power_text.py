@@ -226,6 +226,6 @@ def _cost(power: Power) -> str:
 def _wanted(found: Wanted) -> str:
     points, stored = f"−{100 * found.drop:g} points", count(found.stored, "stored trial")
     if found.cases is None:
-        return f"{points} with {stored} a case: more than 500 cases for 80 %"
+        return f"{points} with {stored} per case: more than 500 cases for 80 %"
     share = f"{percents(found.found.share)} % of {found.found.runs}"
-    return f"{points} with {stored} a case: {count(found.cases, 'case')} ({share})"
+    return f"{points} with {stored} per case: {count(found.cases, 'case')} ({share})"

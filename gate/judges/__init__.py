@@ -1,1 +1,1 @@
-"""One judge for every metric that asks a model: `client` asks it, `prompt` words a question and reads the answer."""
+"""One judge for all metrics that use a model: `client` calls it, `prompt` words a question and reads the answer."""

@@ -1,4 +1,4 @@
-"""Answers already paid for, on disk: knows keys and texts, not what they mean. Safe under several processes."""
+"""Answers already paid for, on disk: handles keys and texts, not their meaning. Safe to share between processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMAT = 1
 
 
 def key_of(request: Any) -> str:
-    """SHA-256 over everything that decides an answer, as canonical JSON."""
+    """Return the SHA-256 of everything that decides an answer, as canonical JSON."""
     text = json.dumps([FORMAT, request], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
@@ -27,10 +27,10 @@ def key_of(request: Any) -> str:
 class Cache:
     """Key → JSON value, in an SQLite file with a write-ahead log; in memory if no path is given.
 
-    A cache that fails while running costs a call, never a score: reading then misses and writing is lost.
+    A cache that fails during a run costs a call, never a score: reads then miss and writes are lost.
 
     Raises:
-        ConfigError: the file is not a cache, or its folder cannot be written.
+        ConfigError: the file is not a cache, or its folder is not writable.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -48,7 +48,7 @@ class Cache:
             raise ConfigError(f"the judge's cache cannot be opened: {error}", where=str(path), hint=hint) from error
 
     def _use_write_ahead_log(self) -> None:
-        """Switches the journal; while another process does so, sqlite says "locked" at once instead of waiting."""
+        """Switch the journal; while another process does so, sqlite reports "locked" at once instead of waiting."""
         for pause in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6):
             try:
                 self._db.execute("PRAGMA journal_mode=WAL")

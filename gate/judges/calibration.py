@@ -1,5 +1,5 @@
-"""Reads labelled answers, measures how far a judge agrees with people, and keeps it beside the judge's fingerprint.
-Knows no metric; the caller hands in what scores an answer."""
+"""Reads labelled answers, measures how well a judge agrees with people, and stores that with the judge's fingerprint.
+Knows no metric; the caller passes in a function that scores an answer."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ FORMAT = 1
 
 
 class Label(Struct, frozen=True):
-    """One answer with what a person says about it."""
+    """An answer and a person's label for it."""
 
     case: Case
     invocation: Invocation
     label: float
     """On the metric's scale; 1 and 0 for pass and fail."""
     binary: bool
-    """True if the person said pass or fail rather than a score."""
+    """True if the label is pass or fail rather than a score."""
 
 
 class Interval(Struct, frozen=True):
@@ -65,11 +65,12 @@ class Agreement(Struct, frozen=True):
     both_pass: int
     both_fail: int
     only_judge: int
-    """The judge passes what people fail: the costly kind."""
+    """Answers that the judge passes and people fail: the costly kind."""
     only_people: int
     accuracy: Interval
     kappa: Interval | None
-    """Cohen's κ; None where judge and people each said one and the same thing throughout: nothing to agree on."""
+    """Cohen's κ; None if judge and people each gave the same verdict throughout, so that there is nothing to agree
+    on."""
 
     @property
     def n(self) -> int:
@@ -77,10 +78,10 @@ class Agreement(Struct, frozen=True):
 
 
 def agreement(pairs: Sequence[tuple[bool, bool]], *, seed: int = 0) -> Agreement:
-    """Agreement over (people, judge) pairs.
+    """Return the agreement over (people, judge) pairs.
 
     Raises:
-        MeasureError: no pairs.
+        MeasureError: there are no pairs.
     """
     cells = Counter(pairs)
     order = ((True, True), (False, False), (False, True), (True, False))
@@ -89,7 +90,7 @@ def agreement(pairs: Sequence[tuple[bool, bool]], *, seed: int = 0) -> Agreement
 
 
 def agreement_of(table: tuple[int, int, int, int], *, seed: int = 0) -> Agreement:
-    """As `agreement`, of the counts: both pass, both fail, only the judge passes, only people pass."""
+    """Return the same as `agreement`, from counts: both pass, both fail, only the judge passes, only people pass."""
     n = sum(table)
     if not n:
         raise MeasureError("no answer has both a label and a judgement: nothing to compare")
@@ -117,14 +118,13 @@ _WORDS = {"pass": True, "fail": False, "true": True, "false": False, "yes": True
 
 
 def read_labels(path: Path, ends: Ends = (-math.inf, math.inf)) -> list[Label]:
-    """One labelled answer per line: ``{"user", "answer", "expected", "label", "id"}``.
+    """Return one labelled answer per line: ``{"user", "answer", "expected", "label", "id"}``.
 
-    ``answer`` is text or any form in which an agent may answer; ``label`` is pass or fail, or a score between
-    ``ends``. A line that is there twice counts once: the judge is asked the same question, so it would prove nothing
-    more.
+    ``answer`` is text or any other form in which an agent may answer; ``label`` is pass or fail, or a score between
+    ``ends``. A repeated line counts once: the judge would get the same question, so it would prove nothing more.
 
     Raises:
-        ConfigError: a line that cannot be read, with its number; or no lines.
+        ConfigError: a line cannot be read, with its number; or there are no lines.
     """
     labels = []
     seen = set()
@@ -160,14 +160,14 @@ def _label(data: Any, where: str, number: int) -> Label:
 
 
 class Calibration(Struct, frozen=True):
-    """The agreement of one measure, and how much of it could not be measured."""
+    """The agreement of one measure, and the number of its unmeasured answers."""
 
     agreement: Agreement
     not_measured: int = 0
     graded: GradedLabels | None = None
     """The differences of people's scores from the judge's, if every label is a score."""
     threshold: float | None = None
-    """The score from which an answer passed in the table; None: not kept, by an earlier version."""
+    """The score from which an answer passed in the table; None: not stored, by an earlier version."""
 
     @property
     def known(self) -> JudgeCalibration:
@@ -179,7 +179,7 @@ class Calibration(Struct, frozen=True):
 async def calibrate(
     labels: Sequence[Label], score: Callable[[Case, Invocation], Awaitable[Score]], passes: Callable[[float], bool]
 ) -> Calibration:
-    """Scores every labelled answer and compares pass with pass; a label that is a score passes as a score does.
+    """Score every labelled answer and compare pass with pass; a label that is a score passes as a score does.
 
     Raises:
         MeasureError: the judge measured none of the answers.
@@ -207,7 +207,7 @@ def _graded(people: Sequence[float], judge: Sequence[float]) -> GradedLabels:
 
 
 class _Table(Struct, frozen=True):
-    """The counts of a calibration; what else stands beside them is for readers, and is computed anew."""
+    """The counts of a calibration; other stored figures are for readers, and are computed again."""
 
     both_pass: LabelCount
     both_fail: LabelCount
@@ -221,18 +221,18 @@ class _Entry(Struct, frozen=True):
     graded: GradedLabels | None = None
     threshold: float | None = None
     criterion: str = ""
-    """The criterion, so that a calibration that no longer applies can be told from none."""
+    """The criterion's name, which distinguishes an outdated calibration from a missing one."""
 
 
 def save(path: Path, fingerprint: str, calibration: Calibration, criterion: str = "") -> None:
-    """Keeps a calibration under the fingerprint of what was calibrated: metric, version, options and judge.
+    """Store a calibration under the fingerprint of its metric, version, options and judge.
 
-    An earlier one of the same criterion goes: it is of another judge or wording. Damaged entries are kept as they are,
-    but for the one that this replaces.
+    It replaces an earlier one of the same criterion, which is for another judge or wording. Damaged entries are kept as
+    they are, except for the one replaced.
 
     Raises:
         ConfigError: the file is not a calibration of this version.
-        MeasureError: what was found could not be read again.
+        MeasureError: the stored calibration could not be read again.
     """
     entries = _entries(path) if path.is_file() else {}
     entries = {key: held for key, held in entries.items() if not criterion or _name_of(held) != criterion}
@@ -268,13 +268,13 @@ def _read(entry: Any) -> Calibration:
 
 
 def check_file(path: Path) -> None:
-    """Raises ConfigError if a calibration could not be added to a file that is there."""
+    """Raise ConfigError if the file exists and a calibration could not be added to it."""
     if path.is_file():
         _entries(path)
 
 
 def is_stale(path: Path, fingerprint: str, criterion: str) -> bool:
-    """True if only another judge, wording or set of options was calibrated under this criterion's name."""
+    """True if this criterion was only calibrated with another judge, wording or set of options."""
     entries = _entries(path) if path.is_file() else {}
     return fingerprint not in entries and any(_name_of(entry) == criterion for entry in entries.values())
 
@@ -297,10 +297,10 @@ def _entries(path: Path) -> dict[str, Any]:
 def may_block(
     calibration: Calibration | None, min_kappa: float | None, marks: Collection[float | None] = ()
 ) -> tuple[bool, str]:
-    """Return whether a judge may fail the gate, and if not, the reason.
+    """Return True if a judge may fail the gate, else False and the reason.
 
     The lower end of κ's interval must reach ``min_kappa``: few labels prove little. ``marks`` as in `not_applied`; κ
-    proves nothing of a threshold that nobody knows.
+    proves nothing about an unknown threshold.
     """
     if min_kappa is None:
         return True, ""
@@ -325,7 +325,7 @@ def _reason_to_report_only(calibration: Calibration | None, min_kappa: float, ma
 
 
 def describe(calibration: Calibration) -> str:
-    """The agreement as a few lines of text."""
+    """Return the agreement as a few lines of text."""
     found, known = calibration.agreement, calibration.known
     kappa = found.kappa
     lines = [
@@ -352,14 +352,14 @@ def describe(calibration: Calibration) -> str:
 
 
 def not_applied(calibration: Calibration, marks: Collection[float | None] = ()) -> str:
-    """Return the reason why nothing of it can be used; empty if it can.
+    """Return the reason why the calibration cannot be used at all; empty if it can.
 
-    What passes at one threshold fails at another, so the table is of its own alone: it must be among ``marks``, if any
-    are given. An entry that does not tell its threshold still corrects, as it did when it was kept: nothing shows that
-    it was moved since, and a correction by few or old labels is bounded by its own error.
+    An answer that passes at one threshold fails at another, so the table is valid only for its own: it must be among
+    ``marks``, if any are given. An entry without a threshold still corrects, as it did when it was stored: nothing
+    shows that the threshold has moved, and a correction by few or old labels is limited by its own error.
 
-    Where most answers were not measured, the others are those that the judge finds easy: what holds of a minority that
-    it chose itself says little of the answers that are judged.
+    If most answers were not measured, the others are those that the judge finds easy, which says little about the
+    answers to be judged.
     """
     measured, lost = calibration.agreement.n, calibration.not_measured
     if marks and calibration.threshold is not None and calibration.threshold not in marks:
@@ -370,8 +370,8 @@ def not_applied(calibration: Calibration, marks: Collection[float | None] = ()) 
 
 
 def not_corrected(known: JudgeCalibration) -> str:
-    """Return the scores that cannot be corrected by it, and why; empty if those of the kind that people labelled
-    can."""
+    """Return a note on the scores that it cannot correct, with the reason; empty if it corrects those that people
+    labelled."""
     graded = known.graded
     if graded is None:
         why = "" if is_usable(known) else f"{known.labels:,} labels do not show the judge to be better than chance"

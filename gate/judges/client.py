@@ -1,6 +1,6 @@
-"""The judge of a run: sends questions to an OpenAI-compatible endpoint, retries, counts and remembers.
+"""The judge of a run: sends questions to an OpenAI-compatible endpoint, with retries, counting and a cache.
 
-Knows the protocol and its failures; leaves wording to `prompt.py` and what the answers mean to the metrics.
+Knows the protocol and its failures; `prompt.py` words the questions, and the metrics interpret the answers.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ B = TypeVar("B", bound=BaseModel)
 Send = Callable[[], Awaitable[bytes]]
 
 MAX_PROMPT_CHARS = 400_000
-"""A longer question is not asked, and its score is not measured."""
+"""A longer question is not sent, and its score is not measured."""
 MAX_WAIT = 120.0
-"""The longest Retry-After that is waited for, in seconds; a longer one counts as a failure."""
+"""The longest Retry-After to wait for, in seconds; a longer one counts as a failure."""
 GIVE_UP_AFTER = 10
-"""Calls that fail in a row, all retries included, before the judge counts as down for the rest of the run."""
+"""Number of calls failing in a row, retries included, after which the judge counts as down for the rest of the run."""
 EXPECTED_OUTPUT_TOKENS = 1000
-"""Reserved of a budget in dollars for one answer, where ``max_output_tokens`` does not bound it."""
+"""Tokens reserved for one answer under a budget in dollars, if ``max_output_tokens`` sets no limit."""
 
 
 MOST_OF_NAME = 200
-"""Characters of a model's name that are kept."""
+"""The most characters kept of a model's name."""
 
 
 class _Message(BaseModel):
@@ -62,12 +62,12 @@ class _Tokens(BaseModel):
 
 
 class _Completion(BaseModel):
-    """The part of a chat completion that is read."""
+    """The fields of a chat completion that are read."""
 
     choices: list[_Choice] = Field(min_length=1)
     usage: _Tokens | None = None
     model: str | None = None
-    """The model that answered, by the server's word: a requested name may stand for another model later."""
+    """The name by which the model answered: a requested name may lead to another model later."""
 
 
 class _Category(BaseModel):
@@ -80,7 +80,7 @@ class _Moderations(BaseModel):
 
 
 class Moderation(Struct, frozen=True):
-    """The moderation endpoint's answer about a text; ``error`` is set if it could not be asked."""
+    """The moderation endpoint's answer about a text; ``error`` is set if the call failed."""
 
     flagged: bool = False
     categories: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Spending(Struct, frozen=True):
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """None: a model answered whose price is not known."""
+    """None if a model without a known price answered."""
 
 
 class CallError(Exception):
@@ -110,11 +110,11 @@ class CallError(Exception):
 
 
 class RefusedError(CallError):
-    """The server does not take the request as it is: wrong key, unknown model, too long. Not worth repeating."""
+    """The server rejects the request: wrong key, unknown model, too long. Not worth repeating."""
 
 
 class TransientError(CallError):
-    """A failure worth another attempt; ``wait`` is what the server asked for, in seconds."""
+    """A failure worth another attempt; ``wait`` is the server's requested wait in seconds."""
 
     def __init__(self, message: str, *, wait: float | None = None, billed: bool = False) -> None:
         super().__init__(message, billed=billed)
@@ -122,7 +122,7 @@ class TransientError(CallError):
 
 
 class Judge:
-    """Asks the jury of a run. Create it with `open_judge` and use it in ``async with``, once per run."""
+    """Calls the jury of a run. Create it with `open_judge` and use it in ``async with``, once per run."""
 
     def __init__(
         self, options: JudgeOptions, environment: Mapping[str, str], cache_path: Path | None, budget: Budget
@@ -156,7 +156,7 @@ class Judge:
         return Spending(self._budget.calls, self._cached, self._input, self._output, cost)
 
     async def ask(self, question: Question[A]) -> Answers[A]:
-        """The votes on a question, as many as it takes to settle it. Never raises for what a judge or its server did:
+        """Return the votes on a question, as many as settle it. Never raises for a failure of a judge or its server:
         see `Answers.failure`."""
         messages = render(question)
         size = sum(len(message["content"]) for message in messages)
@@ -214,7 +214,7 @@ class Judge:
         """Return the first model's next message as plain text; never cached, because every conversation is different.
 
         Raises:
-            CallError: it could not be asked, or it said nothing.
+            CallError: the call failed, or the message is empty.
         """
         member, sampling = self._jury[0], self._run_sampling()
         spoken = [{**one, "content": one["content"].encode("utf-8", "replace").decode()} for one in messages]
@@ -275,7 +275,7 @@ class Judge:
             self.answered.add(one_line(redact(found.model), MOST_OF_NAME))
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
-        """The parameters to send: the criterion's, else the run's; unset ones are left to the server."""
+        """Return the parameters to send: the criterion's, else the run's; unset ones are left to the server."""
         own = question.overrides.judge_model_config
         chosen = {
             name: value
@@ -291,7 +291,7 @@ class Judge:
     def _chat(
         self, member: Member, messages: list[dict[str, str]], schema: dict[str, Any], sampling: dict[str, Any]
     ) -> Send:
-        """Sends with structured output, or without it to a server that has rejected it."""
+        """Return a function that sends with structured output, or without it to a server that has rejected it."""
         where = (member.base_url, member.model)
 
         async def send() -> bytes:
@@ -312,7 +312,7 @@ class Judge:
         return send
 
     async def _attempts(self, send: Send, shape: type[B], member: Member, key: str, estimate: float | None) -> B:
-        """One call with its retries. Raises `CallError`."""
+        """Return the result of one call with its retries. Raises `CallError`."""
         for attempt in range(self.options.retries + 1):
             try:
                 found = await self._attempt(send, shape, member, estimate)
@@ -330,7 +330,7 @@ class Judge:
         raise AssertionError("the last attempt returns or raises")
 
     async def _wait(self, failure: TransientError, attempt: int, key: str) -> None:
-        """Waits as the server asked, for all calls; else exponentially, with a jitter derived from the key."""
+        """Wait as the server asked, for all calls; else exponentially, with a jitter derived from the key."""
         if failure.wait is not None:
             self._limiter.pause(failure.wait)
             await asyncio.sleep(failure.wait)
@@ -357,7 +357,7 @@ class Judge:
         return found
 
     async def _send(self, send: Send, member: Member) -> bytes:
-        """One attempt, its failures told apart: worth repeating or not."""
+        """Make one attempt; errors become `TransientError` if worth repeating, else `RefusedError`."""
         import openai  # weight: 400 ms
 
         try:
@@ -382,7 +382,7 @@ class Judge:
         return content
 
     def _count(self, member: Member, found: BaseModel) -> float | None:
-        """Adds up tokens and money of an answer; its cost in US dollars, None if unknown. Moderation is free."""
+        """Add up an answer's tokens and cost; return its cost in US dollars, None if unknown. Moderation is free."""
         if not isinstance(found, _Completion):
             return 0.0
         tokens = found.usage
@@ -393,7 +393,7 @@ class Judge:
         return cost
 
     def _estimate(self, member: Member, messages: list[dict[str, str]], sampling: dict[str, Any]) -> float | None:
-        """Return the possible cost of a call; computed only for a budget in dollars."""
+        """Return the estimated cost of a call; computed only for a budget in dollars."""
         if self._budget.usd is None:
             return None
         characters = sum(len(message["content"]) for message in messages)
@@ -414,7 +414,7 @@ class Judge:
         return self._clients[where]
 
     def _lock(self, key: str) -> asyncio.Lock:
-        """Equal questions wait for one another: the first pays, the others read the cache."""
+        """Return the lock that equal questions share: the first one pays, the others read the cache."""
         return self._locks.setdefault(key, asyncio.Lock())
 
     def _remembered(self, key: str, shape: type[B]) -> B | None:
@@ -431,16 +431,17 @@ def open_judge(
     cache_path: Path | None = None,
     budget: Budget | None = None,
 ) -> Judge:
-    """The judge of a run, for ``async with``. Nothing is sent before the first question.
+    """Return the judge of a run, for ``async with``. Nothing is sent before the first question.
 
     Raises:
-        ConfigError: no key and no explicit endpoint; a cache that cannot be opened.
+        ConfigError: there is neither a key nor an explicit endpoint, or a cache cannot be opened.
     """
     return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
 
 
 def _next_wave(left: int, *, of: int, may_stop: bool) -> int:
-    """Return how many votes are asked for at once: at first as many as may settle it, then half of what is left."""
+    """Return the number of votes to request at once: first as many as may settle it, then half of the remaining
+    ones."""
     if not may_stop:
         return left
     return (of + 1) // 2 if left == of else max(1, left // 2)
@@ -455,7 +456,7 @@ def _parse(shape: type[B], body: bytes) -> B:
 
 
 def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:
-    """The vote in a completion, or why there is none."""
+    """Return the vote in a completion, or the reason why there is none."""
     message = choice.message
     if message.refusal or choice.finish_reason == "content_filter":
         return None, "the judge refused"
@@ -466,13 +467,13 @@ def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:
 
 
 def _said(body: object, message: str) -> str:
-    """Return a server's message about an error, anywhere in the body; else the client's own message."""
+    """Return a server's error message, found anywhere in the body; else the client's own message."""
     inner = body.get("error", body) if isinstance(body, dict) else None
     return str(inner["message"]) if isinstance(inner, dict) and "message" in inner else message
 
 
 def _retry_after(header: str | None) -> float | None:
-    """Seconds of a Retry-After header, given as seconds or as a date; None if absent or unreadable."""
+    """Return the seconds in a Retry-After header, given as seconds or as a date; None if absent or unreadable."""
     if header is None:
         return None
     try:

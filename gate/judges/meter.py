@@ -1,4 +1,4 @@
-"""Limits of judging: calls at a time, calls a minute, dollars. Calls nobody."""
+"""Limits on judging: concurrent calls, calls per minute, dollars. Makes no calls."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Budget(Struct):
     reserved_usd: float = 0.0
     """Estimated price of the calls in flight."""
     agent_usd: float = 0.0
-    """Dollars of the same budget that the agent under test spent."""
+    """Dollars spent by the tested agent from the same budget."""
 
     _in_flight: int = 0
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def reserve(self, estimate: float | None) -> str | None:
-        """Takes one call from the budget, or says why it cannot. ``estimate`` None: the price is not known.
+        """Take one call from the budget, or return the reason why it cannot. ``estimate`` None: the price is unknown.
 
-        If only the calls in flight stand in the way, waits until one of them is settled at its actual cost.
+        If only the calls in flight prevent it, wait until one of them is settled at its actual cost.
         """
         while True:
             refusal = self._refusal(estimate)
@@ -59,18 +59,18 @@ class Budget(Struct):
         return None
 
     def settle(self, estimate: float | None, cost: float | None) -> None:
-        """Replaces a reservation by what the call cost; an answer without a price keeps its estimate."""
+        """Replace a reservation by the call's cost; an answer without a price keeps its estimate."""
         self._in_flight -= 1
         self.reserved_usd = (
             self.reserved_usd - (estimate or 0.0) if self._in_flight else 0.0
-        )  # no rounding stays behind
+        )  # leave no rounding errors behind
         self.spent_usd += cost if cost is not None else estimate or 0.0
         self._settled.set()
         self._settled = asyncio.Event()
 
 
 class Limiter:
-    """Limits the calls at a time and the calls a minute, and makes none while the server has asked to wait."""
+    """Limits concurrent calls and calls per minute, and makes no calls while the server has asked to wait."""
 
     def __init__(self, concurrency: int, per_minute: float | None) -> None:
         self._slots = asyncio.Semaphore(concurrency)
@@ -79,7 +79,7 @@ class Limiter:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Holds one slot, waiting for it if necessary."""
+        """Hold one slot, waiting for it if necessary."""
         clock = asyncio.get_running_loop().time
         async with self._slots:
             while (wait := self._next - clock()) > 0:
@@ -88,5 +88,5 @@ class Limiter:
             yield
 
     def pause(self, seconds: float) -> None:
-        """Delays every call by this many seconds: a 429 concerns all of them."""
+        """Delay every call by this many seconds: a 429 concerns all of them."""
         self._next = max(self._next, asyncio.get_running_loop().time() + seconds)

@@ -1,4 +1,4 @@
-"""The settings of the judge, and where they come from; calls nobody."""
+"""The settings of the judge and their sources. Makes no calls."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MODERATION_MODEL = "omni-moderation-latest"
 NO_KEY = "no-key"
 """Sent to the user's own endpoints that need no key."""
 CALIBRATION_FILE = "calibration.json"
-"""Beside the configuration, so that it is reviewed and versioned with it."""
+"""Name of the file in the configuration's folder, so that it is reviewed and versioned with it."""
 FRAME_VERSION = 1
-"""The version of the text around every question; raise it when `prompt.py` words it differently."""
+"""The version of the text around every question; raise it when `prompt.py` changes that text."""
 
 
 class _Strict(BaseModel):
@@ -123,7 +123,7 @@ class SimulatedUserOptions(ModelConfig):
     """Largest number of turns, the first one included."""
 
     def as_judge(self, judge: JudgeOptions | None) -> JudgeOptions:
-        """Return the options by which the model is reached: its own over the judge's."""
+        """Return the options for calling the model: its own over the judge's."""
         base = judge or JudgeOptions()
         own = {name: value for name, value in self if name != "max_turns" and value is not None}
         if self.model is not None or self.base_url is not None:
@@ -133,7 +133,7 @@ class SimulatedUserOptions(ModelConfig):
 
 
 class Member(Struct, frozen=True):
-    """One model of the jury with everything that a call to it needs."""
+    """One model of the jury with the data that a call to it needs."""
 
     model: str
     base_url: str
@@ -145,10 +145,10 @@ class Member(Struct, frozen=True):
 
 
 def members(options: JudgeOptions, environment: Mapping[str, str]) -> tuple[Member, ...]:
-    """The jury, the first model first.
+    """Return the jury, the first model first.
 
     Raises:
-        ConfigError: neither a key nor the user's own endpoint, or an endpoint without a model.
+        ConfigError: there is neither a key nor the user's own endpoint, or an endpoint has no model.
     """
     base_url = options.base_url or environment.get("GATE_JUDGE_BASE_URL") or environment.get("OPENAI_BASE_URL")
     model = options.model or environment.get("GATE_JUDGE_MODEL")
@@ -177,7 +177,7 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
 
 
 def is_set_up(options: JudgeOptions | None, environment: Mapping[str, str]) -> bool:
-    """True if the configuration or the environment says anything of a judge."""
+    """True if the configuration or the environment mentions a judge."""
     return options is not None or any(environment.get(name) for name in _VARIABLES)
 
 
@@ -187,12 +187,13 @@ _VARIABLES = ("GATE_JUDGE_BASE_URL", "OPENAI_BASE_URL", "GATE_JUDGE_MODEL", "GAT
 def check(
     options: JudgeOptions | None, environment: Mapping[str, str], *, needed_by: Sequence[str], usd: float | None = None
 ) -> None:
-    """Refuses a run whose judge could not be asked or whose bill could not be bounded, before anything runs.
+    """Refuse a run whose judge could not be called, or whose bill could not be limited, before anything runs.
 
-    ``needed_by`` names the criteria that ask a judge; without any, nothing is checked.
+    ``needed_by`` names the criteria that use a judge; if it is empty, nothing is checked.
 
     Raises:
-        ConfigError: no key and no explicit endpoint; or a budget in dollars and a model without a known price.
+        ConfigError: there is neither a key nor an explicit endpoint, or a budget in dollars has a model without a known
+            price.
     """
     if not needed_by:
         return
@@ -212,17 +213,17 @@ def check(
 
 
 def cost_of(member: Member, input_tokens: int, output_tokens: int) -> float | None:
-    """Return US dollars for these tokens, by the stated price or the public list; None if the price is not known."""
+    """Return US dollars for these tokens, at the stated price or the list price; None if the price is unknown."""
     if member.price is not None:
         return (member.price.input * input_tokens + member.price.output * output_tokens) / 1e6
     return price(member.model, input_tokens, output_tokens)
 
 
 def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) -> str:
-    """Return a fingerprint of what makes two judgements comparable: models, endpoints, sampling and the wording around
-    every question.
+    """Return a fingerprint of all that makes judgements comparable: models, endpoints, sampling and the text around
+    questions.
 
-    A metric's own question is covered by its version, a criterion's ``judge_model_options`` by its options.
+    A metric's own question is covered by its version, and a criterion's ``judge_model_options`` by its options.
     """
     options = options or JudgeOptions()
     sampling = options.model_dump(include={*ModelConfig.model_fields, "num_samples"})

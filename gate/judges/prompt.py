@@ -1,5 +1,5 @@
-"""One question to a judge and its answer: knows the wording around every question, the fence around what others
-wrote, and how an answer is read; leaves sending to the client and meaning to the metrics."""
+"""A question to a judge and its answer: defines the text around every question, fences text from others, and reads
+answers; the client sends them, and the metrics interpret them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gate.judges.options import JudgeModelOptions
 
 MAX_READ_CHARS = 100_000
-"""The longest answer of a judge that is read."""
+"""The longest answer of a judge that is read, in characters."""
 MAX_OBJECTS = 50
-"""The most places at which an object is looked for in an answer that is not plain JSON."""
+"""The most places searched for an object in an answer that is not plain JSON."""
 
 
 class Answer(BaseModel):
-    """Base of every answer's shape. Further fields than its own are ignored."""
+    """Base class for the shapes of answers. Unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, json_schema_extra={"additionalProperties": False})
 
@@ -31,32 +31,33 @@ A = TypeVar("A", bound=Answer)
 
 
 class Question(Struct, Generic[A], frozen=True):
-    """A question to a judge, asked once per vote, until the votes settle it."""
+    """A question to a judge, sent once per vote until the votes settle it."""
 
     name: str
     """Short name of the question: letters, digits, ``_`` and ``-``."""
     instructions: str
-    """The task; written by us and by the suite's author."""
+    """The task, written by us and by the suite's author."""
     material: tuple[tuple[str, str], ...]
-    """Title and text of what is judged; written by anyone, and fenced."""
+    """Title and text of the judged material; written by anyone, and fenced."""
     answer: type[A]
     samples: int = 1
-    """Votes per model if neither criterion nor configuration states them."""
+    """Votes per model if neither criterion nor configuration sets them."""
     overrides: JudgeModelOptions = field(default_factory=JudgeModelOptions)
     decides: Callable[[A], bool] = lambda answer: True  # noqa: ARG005
-    """Return True for an answer of the right shape that answers the question; another is never remembered."""
+    """Returns True for an answer of the right shape that answers the question; others are never cached."""
     settled: Callable[[Sequence[A], int], bool] | None = None
-    """Return True if these answers decide, whatever so many further votes would say; None: every vote counts."""
+    """Returns True if these answers decide the question, whatever this many further votes would be; None: every vote
+    counts."""
 
 
 class Vote(Struct, Generic[A], frozen=True):
     """One vote."""
 
     answer: A | None
-    """None: the judge answered, and the answer could not be read."""
+    """None if the judge's answer could not be read."""
     model: str
     problem: str = ""
-    """The reason why it could not be read: refused, cut off, not of the shape asked for."""
+    """The reason why it could not be read: refused, cut off, or of the wrong shape."""
     cached: bool = False
 
 
@@ -73,7 +74,7 @@ class Answers(Struct, Generic[A], frozen=True):
 
     @property
     def failure(self) -> str | None:
-        """Return the reason why there is no result: a failed call, or no readable answer; None if there is one."""
+        """Return the reason why there is no result: a failed call, or no readable answer; None if there is a result."""
         if self.error is not None:
             return self.error
         if self.readable:
@@ -102,15 +103,15 @@ CLOSING = "The material ends here. Carry out your task and answer with the JSON 
 
 
 def boundary_of(material: tuple[tuple[str, str], ...]) -> str:
-    """A boundary that the material cannot contain but by inverting SHA-256: it is taken of all of the material.
+    """Return a boundary that the material cannot contain without inverting SHA-256: the digest of all of the material.
 
-    The same question thus always has the same words, and an answer can be cached by them.
+    So the same question always has the same text, and its answers can be cached.
     """
     return hashlib.sha256(_bytes(json.dumps(["fence", material]))).hexdigest()[:32]
 
 
 def render(question: Question[Any]) -> list[dict[str, str]]:
-    """The messages to send. Text that is not valid Unicode (lone surrogates) is replaced by ``?``."""
+    """Return the messages to send. Invalid Unicode (lone surrogates) is replaced by ``?``."""
     boundary = boundary_of(question.material)
     shape: type[Answer] = question.answer
     schema = json.dumps(schema_of(shape), separators=(",", ":"))
@@ -125,7 +126,7 @@ def render(question: Question[Any]) -> list[dict[str, str]]:
 
 @lru_cache
 def schema_of(answer: type[Answer]) -> dict[str, Any]:
-    """The JSON Schema of an answer, in the strict form of structured outputs: every field is asked for."""
+    """Return the JSON Schema of an answer, in the strict form for structured outputs: every field is required."""
     schema = answer.model_json_schema()
     for one in (schema, *schema.get("$defs", {}).values()):
         if "properties" in one:
@@ -136,10 +137,10 @@ def schema_of(answer: type[Answer]) -> dict[str, Any]:
 
 
 def read_answer(text: str, answer: type[A]) -> A | None:
-    """The one object of the shape asked for in ``text``; None if there is none, or several that differ.
+    """Return the only object of the requested shape in ``text``; None if there is none, or several that differ.
 
-    Fences and prose around it are tolerated, with names in braces and objects of other keys. What is cut off, or stands
-    beside what is or may be another answer, is not guessed: prose may quote an object of the agent's making.
+    Fences and prose around it are tolerated, as are names in braces and objects with other keys. If it is cut off, or
+    next to something that is or may be another answer, nothing is guessed: prose may quote an object made by the agent.
     """
     if len(text) > MAX_READ_CHARS:
         return None
@@ -157,13 +158,13 @@ def read_answer(text: str, answer: type[A]) -> A | None:
 
 
 _BROKEN = object()
-"""In place of what opens like an object and is none, or that nobody looked at: an answer that was cut off, maybe."""
+"""Replaces text that opens like an object but is not one, or was not examined: maybe an answer that was cut off."""
 _PROSE = re.compile(r"""\{+[^{}"':]*\}+""")
 """Braces in prose: ``{name}``, ``{{ order_id }}``, ``{a, b}``; an object has a key and a colon."""
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """Every outermost JSON object in the text, in order, and what may be one in place of those that cannot be read."""
+    """Yield every outermost JSON object in the text, in order, then `_BROKEN` if a further one cannot be read."""
     decoder = json.JSONDecoder()
     position = 0
     for _ in range(MAX_OBJECTS):

@@ -1,6 +1,6 @@
-"""The metrics that are known by name, a family in a file; each is imported when it is used. `custom` runs a user's own.
+"""The metrics that have names, one family per file; each is imported when it is used. `custom` runs the user's own.
 
-A metric makes a score of one trial; `scoring` calls them in order.
+A metric scores one trial; `scoring` calls the metrics in order.
 """
 
 from __future__ import annotations
@@ -89,25 +89,25 @@ _BUILT_IN = {
     "retrieval_f1": "gate.metrics.domain:RetrievalF1",
 }
 METRICS = Registry[type[Metric[Any]]]("metric", "agent_gate.metrics", _BUILT_IN, base="gate.metrics.base:Metric")
-"""The metrics, by the name of a criterion, or under its ``metric``. One line here and a class make a metric.
+"""The metrics by name, as a criterion or its ``metric`` gives it. A new metric takes one line here and one class.
 
-`PRESETS` is a table of metrics by name: each is one of the classes with its own question.
+`PRESETS` is a table of metrics by name, each an existing class with another question.
 """
 
 
 def load_metric(name: str, folder: str = "", environment: Mapping[str, str] | None = None) -> type[Metric[Any]]:
-    """The class of a registered metric, or of a user's own, named by a dotted path.
+    """Return the class of a registered metric, or of the user's own at a dotted path.
 
     Args:
         name: a registered name, or ``module:attribute``.
-        folder: where a user's own metric is looked for, besides what is installed.
-        environment: what the process of a user's own metric sees.
+        folder: where to find a user's own metric, besides the installed packages.
+        environment: the environment of the process that runs a user's own metric.
 
     Raises:
-        ConfigError: unknown name, with the nearest known one; or a path that leads nowhere.
+        ConfigError: an unknown name (the error gives the nearest known one), or a path to nothing.
     """
     if name not in METRICS and (":" in name or "." in name):
-        from gate.metrics.custom.isolated import resolve_isolated  # only for the user's own code
+        from gate.metrics.custom.isolated import resolve_isolated  # imported only for the user's own code
         from gate.metrics.custom.metric import MetricUse
 
         return resolve_isolated(name, MetricUse(folder=folder, environment=environment or {}))

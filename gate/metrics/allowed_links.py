@@ -1,5 +1,4 @@
-"""Checks the targets of an answer's links and images. A chat window loads images by itself, so a link can carry data
-away."""
+"""Checks the targets of links and images in answers. Chat windows load images unasked, so a link can leak data."""
 
 from __future__ import annotations
 
@@ -18,10 +17,11 @@ from gate.model import Case, Scale, Score, text_of
 from gate.security.limits import shorten
 
 MAX_CHARS = 200_000
-"""The longest answer that is parsed; beyond it the score is not measured."""
+"""The longest answer to parse; a longer one is not scored."""
 _BARE = re.compile(r"(?:(?:https?|ftp)://|(?<![\w./@-])www\.)[^\s<>\"'`)\]]++", re.IGNORECASE)
 _BARE_FAR = re.compile(r"(?:https?|ftp)://[^\x00-\x20<]++", re.IGNORECASE)
-"""A bare URL at its longest reading; it matters if the host comes after a character at which other readers stop."""
+"""The longest possible reading of a bare URL; it matters if the host follows a character at which other readers
+stop."""
 _TEXTS = ("text", "text_special")
 
 
@@ -83,7 +83,7 @@ class AllowedLinks(Metric[LinksOptions]):
 
 
 def _covers(pattern: str, host: str) -> bool:
-    """True if a host is one that a pattern stands for."""
+    """True if a pattern covers a host."""
     if not pattern.startswith("*."):
         return host == normal(pattern)
     below = normal(pattern[2:])
@@ -94,7 +94,7 @@ def targets(text: str) -> Iterator[tuple[str, str]]:
     """Yield (``link`` or ``image``, URL) for everything in a Markdown text that links or loads.
 
     Raises:
-        MarkupError: its HTML would take too long to read.
+        MarkupError: its HTML would take too long to parse.
     """
     for token in _parser().parse(text):
         if token.type == "html_block":
@@ -111,7 +111,7 @@ def targets(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _as_markup(token: Any) -> str:
-    """Return the part that may be markup: neither code nor a ``<`` that was escaped."""
+    """Return the part that may be markup: no code, and no escaped ``<``."""
     if token.type == "text_special":
         return str(token.content).replace("<", " ")
     return str(token.content) if token.type in ("text", "html_inline") else _between(token)
@@ -126,7 +126,7 @@ def _between(token: Any) -> str:
 
 
 def _bare(text: str) -> Iterator[str]:
-    """The URLs that a chat window turns into links by itself."""
+    """Yield the URLs that a chat window turns into links by itself."""
     for found in _BARE.finditer(text):
         url = found[0].rstrip("?!.,:;*_~")
         yield url if "://" in url else f"http://{url}"
@@ -139,7 +139,7 @@ def _bare(text: str) -> Iterator[str]:
 def _parser() -> Any:
     from markdown_it import MarkdownIt  # weight: only where answers are parsed
 
-    parser = MarkdownIt("commonmark").enable("table").disable("text_join")  # what was escaped can then be told apart
+    parser = MarkdownIt("commonmark").enable("table").disable("text_join")  # keeps escaped characters recognisable
     parser.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005 - javascript: is found too
-    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]  # as it stands, for a browser to read
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]  # unchanged, as a browser would get it
     return parser

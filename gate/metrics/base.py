@@ -1,4 +1,4 @@
-"""The interface of metrics: options in, one score per trial out. Families implement it, one file each."""
+"""The interface of metrics: options in, one score per trial out. Each family implements it in one file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Options(BaseModel):
 
 
 class NoOptions(Options):
-    """For metrics without options."""
+    """The options of metrics that have none."""
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -28,11 +28,11 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 TEXT = frozenset({RESPONSE})
 NO_CONTENT: frozenset[str] = frozenset()
-"""The parts that a metric of names, counts and figures looks at."""
+"""The parts of a turn that metrics of names, counts and figures read: none."""
 
 
 class Context(Struct, frozen=True):
-    """The context that the configuration hands to every metric besides its own options."""
+    """The context that the configuration gives every metric in addition to its own options."""
 
     tool_categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Category → the names of its tools."""
@@ -43,47 +43,47 @@ class TrialOutput(NamedTuple):
 
     invocations: tuple[Invocation, ...]
     duration: float | None = None
-    """Seconds spent in requests, all turns."""
+    """Seconds spent in requests, over all turns."""
 
 
 class Metric(ABC, Generic[OptionsT]):
     """Measures one trial of a case. Pure: no clock, network or environment.
 
-    Class attributes describe it once, for configuration, decision, reports and docs alike.
+    Its class attributes describe it for the configuration, the decision, the reports and the docs.
     """
 
     version: ClassVar[int] = 1
     """Part of the fingerprint: increase it when the same input may score differently."""
     previous: ClassVar[type[Metric[Any]] | None] = None
-    """The metric as it was in the version before, kept for one release: scored beside it, so that baselines which were
-    measured by the old version are still compared, by the old version."""
+    """The metric's previous version, kept for one release and scored as well, so that it can be compared with baselines
+    that it measured."""
     scale: ClassVar[Scale] = Scale.UNIT
     direction: ClassVar[Direction] = Direction.HIGHER
     default_threshold: ClassVar[float | None] = None
-    """Used if the user gives no threshold; None: judged against the baseline only."""
+    """Used if the user sets no threshold; None: judged only against the baseline."""
     pass_threshold: ClassVar[float | None] = None
     """The score from which a trial passes if the criterion has no threshold."""
     hard: ClassVar[bool] = False
-    """One failing trial fails the gate and is never rerun; measured before everything else."""
+    """One failing trial fails the gate and is never rerun; scored before all other metrics."""
     over_trials: ClassVar[bool] = False
-    """Compares trials with one another: scored when the suite is judged, says nothing of a single trial, and a change
-    against the baseline cannot block."""
+    """Compares trials with one another: scored when the suite is judged, not per trial. A change against the baseline
+    cannot block."""
     needs_others: ClassVar[bool] = False
-    """Judges what the other criteria found, and so checks nothing if it blocks alone."""
+    """Judges the findings of other criteria, so it checks nothing if it is the only one that blocks."""
     reads_tools: ClassVar[bool] = False
     """Looks at tool calls: not measured unless there is evidence that the agent's answers report them."""
     reads_response: ClassVar[bool] = False
-    """Compares the answer with the response that a case states."""
+    """Compares the answer with the response that the case states."""
     absence: ClassVar[bool] = False
-    """Forbids something: an answer that says and calls nothing satisfies it."""
+    """Forbids something, so an answer that says and calls nothing passes."""
     lexical: ClassVar[bool] = False
-    """Compares words with words: blocks through its threshold, and by default only warns of a change from the base."""
+    """Compares word by word: blocks through its threshold, but by default only warns of a change from the base."""
     rubric_type: ClassVar[str] = ""
-    """The type of the rubrics of cases that it reads; empty if it reads none."""
+    """The type of the case rubrics that it reads; empty if it reads none."""
     options_type: ClassVar[type[Options]] = NoOptions
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Refuses an attribute by its former name: it would decide nothing, and nobody would notice."""
+        """Refuse the former name of an attribute: it would have no effect, and nobody would notice."""
         super().__init_subclass__(**kwargs)
         if "pass_mark" in cls.__dict__:
             raise TypeError(f"{cls.__name__}.pass_mark is now called pass_threshold")
@@ -94,36 +94,37 @@ class Metric(ABC, Generic[OptionsT]):
 
     @classmethod
     def overlaid(cls, options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-        """A criterion's options under those of one case: the case's win, key by key."""
+        """Return a criterion's options overlaid with a case's; the case's win, key by key."""
         return {**options, **own}
 
     @property
     def missing(self) -> str:
-        """The option without which these options check nothing; empty if there is something to check."""
+        """The option without which the metric checks nothing; empty if it checks something."""
         return ""
 
     @property
     def needs_calls(self) -> bool:
-        """True if these options look at tool calls; as a rule all of a metric's do or none."""
+        """True if the metric reads tool calls under these options; usually a metric always does or never does."""
         return self.reads_tools
 
     @property
     def reads(self) -> frozenset[str]:
-        """The parts of a turn, besides calls, that it looks at: a trial whose recording lacks one is not measured."""
+        """The parts of a turn, besides calls, that the metric reads; a trial whose recording lacks one is not
+        measured."""
         return TEXT
 
     @property
     def caveat(self) -> str:
-        """A note on what cannot be seen under these options; said in every report, empty if there is none."""
+        """A note for every report on what these options cannot see; empty if there is none."""
         return ""
 
     @abstractmethod
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        """The score of one trial, with a reason. Never raises for what an agent did."""
+        """Return the score of one trial, with a reason. Never raises because of what an agent did."""
 
 
 class OverTrials(Metric[OptionsT]):
-    """Base of metrics that say nothing of a single trial: they are computed when the suite is judged."""
+    """Base of metrics that cannot score a single trial: they are computed when the suite is judged."""
 
     over_trials = True
     told: ClassVar[str] = "counted over the trials when the suite is judged"
@@ -138,17 +139,17 @@ class OverTrials(Metric[OptionsT]):
 
 
 MAX_REASON_TURNS = 3
-"""The number of turns that a reason tells of; the rest are counted."""
+"""The most turns that a reason describes; it only counts the others."""
 MAX_REASON_CHARS = 600
-"""The longest account of one turn."""
+"""The longest description of one turn, in characters."""
 
 
 class NotMeasurableError(ValueError):
-    """Raised inside a metric for what it cannot judge; becomes `Score.error` and never leaves the metric."""
+    """Raised by a metric that cannot judge its input; becomes `Score.error` and never leaves the metric."""
 
 
 class TurnFinding(NamedTuple):
-    """The finding of a metric on one turn. ``value`` None: the turn states nothing to compare with."""
+    """A metric's result for one turn. ``value`` None: the turn states nothing to compare with."""
 
     value: float | None
     reason: str = ""
@@ -158,17 +159,17 @@ NOTHING_STATED = TurnFinding(None)
 
 
 class PerTurn(Metric[OptionsT]):
-    """Base of metrics that judge each turn against what the author wrote for it: the score is the mean over turns.
+    """Base of metrics that compare each turn with the case's; the score is the mean over the turns.
 
-    Turns that state nothing are left out of the mean; if no turn states anything, the metric does not apply.
+    Turns that state nothing are left out; if no turn states anything, the metric does not apply.
     """
 
     satisfied: ClassVar[str] = "every turn as expected"
-    """The reason if every turn reached 1."""
+    """The reason if every turn scores 1."""
 
     @abstractmethod
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
-        """Return the finding on one turn. May raise `NotMeasurableError`."""
+        """Return the result for one turn. May raise `NotMeasurableError`."""
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         problem = unpaired(case, performance)
@@ -199,18 +200,18 @@ class PerTurn(Metric[OptionsT]):
 
 
 class Judged(Metric[OptionsT]):
-    """Base of metrics that may ask the judge of the run."""
+    """Base of metrics that may ask the run's judge."""
 
     reads_response = True  # or its prompt may name it
 
     @property
     def needs_judge(self) -> bool:
-        """True if these options ask a judge at all; backends that work offline say no."""
+        """True if these options ask a judge; False for backends that work offline."""
         return True
 
     @property
     def min_kappa(self) -> float | None:
-        """The agreement with people that the judge needs for the criterion to block; None: nobody asks."""
+        """The agreement with people that the judge needs for the criterion to block; None if none is required."""
         return None
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
@@ -218,18 +219,19 @@ class Judged(Metric[OptionsT]):
 
     @abstractmethod
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Any) -> Score:
-        """The score of one trial, with a reason. Never raises for what an agent, a judge or its server did.
+        """Return the score of one trial, with a reason. Never raises because of what an agent, a judge or its server
+        did.
 
         ``judge`` may be None only where `needs_judge` is false.
         """
 
 
 class Composite(Metric[OptionsT]):
-    """Base of metrics that are computed from the other criteria's scores of the same trial."""
+    """Base of metrics that are computed from other criteria's scores of the same trial."""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The criteria that the score is computed from; empty if a user's own metric does not say."""
+        """The criteria that the score is computed from; empty if the user's own metric does not state them."""
         return ()
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
@@ -237,11 +239,11 @@ class Composite(Metric[OptionsT]):
 
     @abstractmethod
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
-        """The score of one trial from its other scores, by criterion name. Never raises."""
+        """Return the score of one trial from its other scores, keyed by criterion. Never raises."""
 
 
 def unpaired(case: Case, performance: TrialOutput) -> Score | None:
-    """The error where turns and invocations cannot be laid side by side; they are never cut to the shorter."""
+    """Return the error if turns and invocations do not pair up one to one; neither is ever cut."""
     written, played = len(case.turns), len(performance.invocations)
     if written == played and written:
         return None
@@ -253,9 +255,9 @@ def unpaired(case: Case, performance: TrialOutput) -> Score | None:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Sum from left to right, divided by the count: the arithmetic of google-adk, to the last bit.
+    """Return the sum from left to right divided by the count: google-adk's arithmetic, to the last bit.
 
-    Not `sum`, which rounds differently from Python 3.12 on.
+    `sum` rounds differently since Python 3.12.
     """
     total = 0.0
     for value in values:

@@ -1,4 +1,4 @@
-"""The claims of answers, taken apart one by one and checked against references, tools' results and citations."""
+"""Metrics of the single claims in answers, checked against references, tool results and citations."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ class ClaimShare(Voted[JudgedOptions]):
 
     options_type = JudgedOptions
     sound: ClassVar[str]
-    """Claims without a fault, in words."""
+    """Words for claims without a fault."""
     after_calls: ClassVar[bool] = False
-    """Applies to conversations with tool calls only."""
+    """True if the metric applies only to conversations with tool calls."""
 
     @staticmethod
     def fault(claim: Any) -> str | None:
-        """Return the fault of a claim in words, empty if it has none; None: it does not count."""
+        """Return the claim's fault in words, empty if there is none; None if the claim does not count."""
         raise NotImplementedError
 
     def material(self, case: Case, performance: TrialOutput) -> Material | None:

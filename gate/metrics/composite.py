@@ -1,4 +1,4 @@
-"""The shipped weighted scores: which criteria count how much, and what each must reach."""
+"""The shipped weighted scores, with the weights and the minimums of their parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AgentScore(WeightedScore):
     minimums of its example.
     """
 
-    version = 2  # 2: a part below its minimum scores 0, not a share of the default threshold
+    version = 2  # 2: a part below its minimum makes the score 0, not a share of the default threshold
 
     options_type: ClassVar[type[WeightedOptions]] = AgentScoreOptions
     default_threshold = 0.80

@@ -1,5 +1,5 @@
-"""The metric of an agent that goes the same way twice. One trial cannot tell: gate/decision/consistency.py compares
-trials."""
+"""Scores whether an agent takes the same steps twice. It needs several trials: gate/decision/consistency.py compares
+them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from gate.security.limits import MAX_ID_CHARS, shorten
 
 
 class ForbiddenOptions(Options):
-    """The forbidden tools, for all cases, or by one case for itself."""
+    """The forbidden tools; for all cases, or in a case's options."""
 
     tools: Annotated[tuple[str, ...], MORE] = Field(default=())
     """Names of tools, or of categories, that must not be called."""
@@ -48,7 +48,7 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
 
     @classmethod
     def overlaid(cls, options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-        """A case may forbid more tools, never fewer: what is forbidden for all stays so."""
+        """Return the options for a case, which may forbid more tools but never fewer."""
         return {**options, **own, "tools": [*options.get("tools", ()), *own.get("tools", ())]}
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
@@ -73,7 +73,7 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
 
 
 def plain_name(name: str) -> str:
-    """A tool's name without what people write differently: case, separators, width."""
+    """Return a tool's name without differences of spelling: case, separators, character width."""
     return _known_name(name) if len(name) <= MAX_ID_CHARS else _plain(name)
 
 
@@ -82,4 +82,4 @@ def _plain(name: str) -> str:
 
 
 _known_name = lru_cache(_plain)
-"""Return a tool's name in its known form; each of an agent's names is met many times."""
+"""Return `_plain` of a name, cached because the same names recur."""

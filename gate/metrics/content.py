@@ -1,4 +1,4 @@
-"""Required and forbidden content of an answer, decided without a judge: words, patterns, JSON of a given shape."""
+"""Required and forbidden content of an answer, checked without a judge: words, patterns, JSON of a given shape."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TextOptions(Options):
 
 
 class RegexOptions(Options):
-    """The patterns to look for; given for all cases, or by one case for itself."""
+    """The patterns to look for; for all cases, or in a case's options."""
 
     patterns: Texts = ()
     """One regular expression or a list."""
@@ -71,7 +71,7 @@ class SchemaOptions(Options):
 
 
 class _Content(Metric[OptionsT]):
-    """Base of checks that hold or do not: 1 or 0, and the gate's default is that they hold."""
+    """Base of pass-or-fail checks: 1 or 0, with 1 as the default threshold."""
 
     scale = Scale.BINARY
     pass_threshold = 1.0
@@ -79,7 +79,7 @@ class _Content(Metric[OptionsT]):
 
 
 def _said(performance: TrialOutput) -> str:
-    """Everything the agent answered over all turns, thoughts left out."""
+    """Return everything that the agent answered over all turns, without thoughts."""
     return "\n".join(text_of(invocation.response, thoughts=False) for invocation in performance.invocations)
 
 
@@ -227,10 +227,10 @@ def _validated(value: Any, schema: Mapping[str, Any]) -> Score:
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
-    """The validator of a schema, which fetches nothing.
+    """Return the validator of a schema; it fetches nothing.
 
     Raises:
-        ValueError: no JSON Schema.
+        ValueError: not a JSON Schema.
     """
     from jsonschema.exceptions import SchemaError  # weight
     from jsonschema.validators import Draft202012Validator, extend, validator_for
@@ -248,13 +248,13 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 
 
 def _words(value: Any) -> set[str]:
-    """Every key in a schema."""
+    """Return every key in a schema."""
     if isinstance(value, Mapping):
         return {str(key) for key in value}.union(*map(_words, value.values()))
     return set().union(*map(_words, value)) if isinstance(value, list | tuple) else set()
 
 
-# The library matches patterns with the engine that nothing can stop; these three keywords of it are all that do.
+# The library matches patterns with `re`, which nothing can stop; only these three keywords do so.
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _: Mapping[str, Any]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Metrics of single fields of work: customer support, information retrieval, task automation."""
+"""Metrics of particular fields: customer support, information retrieval, task automation."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class RetrievalOptions(Options):
 
 
 class _Retrieval(Metric[RetrievalOptions]):
-    """Base: the ids found in the results of tools against those that should be found, each counted once."""
+    """Base: compares the ids in tool results with the relevant ids, each counted once."""
 
     reads_tools = True
     options_type = RetrievalOptions
@@ -164,7 +164,7 @@ class _Retrieval(Metric[RetrievalOptions]):
 
 
 def _ids(result: Any, fields: tuple[str, ...], depth: int = 0) -> Iterator[str]:
-    """The ids in a tool's result, in order; results in JSON text are read."""
+    """Return the ids in a tool's result, in order; a result that is JSON text is parsed."""
     if isinstance(result, str) and depth == 0:
         try:
             result = json.loads(result)

@@ -1,5 +1,5 @@
-"""The costs of a trial: money, time, tokens, calls. Lower is better, and an amount that the agent did not report is
-never 0."""
+"""The costs of a trial: money, time, tokens, calls. Lower is better; an amount that the agent did not report never
+counts as 0."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gate.security.limits import shorten
 from gate.system.prices import price
 
 MAX_FIGURE = 1e15
-"""More than any trial takes of anything, and small enough to be added up."""
+"""More than any trial can use of anything, and small enough to add up."""
 
 MAX_TOOLS = 50
-"""The most tools that the details of a score tell of."""
+"""The most tools in the details of a score."""
 
 Measure = Callable[[Invocation], float | None]
 
@@ -41,17 +41,17 @@ def _tool_calls(invocation: Invocation) -> float:
 
 
 def _measured(performance: TrialOutput, measure: Measure) -> tuple[float | None, ...]:
-    """Per turn, what was reported."""
+    """Return the reported figure of each turn."""
     return tuple(plausible(measure(invocation)) for invocation in performance.invocations)
 
 
 def plausible(value: float | None) -> float | None:
-    """The figure; None for one that cannot be meant: negative, NaN, or beyond anything that is counted here."""
+    """Return the figure; None if it is implausible: negative, NaN, or too large."""
     return value if value is not None and 0 <= value <= MAX_FIGURE else None
 
 
 def _sum_or_error(values: Sequence[float | None], what: str) -> Score:
-    """The total over the turns; one turn that was not reported makes the total unknown."""
+    """Return the total over the turns; an unreported turn makes the total unknown."""
     if not values:
         return Score(None, error="the trial has no turns")
     missing = [str(turn) for turn, value in enumerate(values, 1) if value is None]
@@ -76,7 +76,7 @@ class Cost(_LowerIsBetter):
     the trial's cost is unknown.
     """
 
-    version = 2  # 2: tokens are priced
+    version = 2  # 2: prices tokens
     scale = Scale.USD
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
@@ -99,7 +99,7 @@ class Cost(_LowerIsBetter):
 
 
 def _cost(usage: Usage) -> tuple[float | None, str]:
-    """Dollars of one turn, or why they are not known."""
+    """Return one turn's cost in US dollars, or the reason why it is unknown."""
     stated = plausible(usage.cost_usd)
     if stated is not None:
         return stated, ""
@@ -171,7 +171,7 @@ def _seconds(value: float) -> str:
 
 
 def _places(value: float, least: int) -> int:
-    """As many as a small value needs for not being told as nothing."""
+    """Return the number of decimal places, enough that a small value is not shown as 0."""
     return least if value <= 0 else min(12, max(least, 1 - math.floor(math.log10(value))))
 
 

@@ -28,7 +28,7 @@ INVALID = ("invalid", "false", "almost", "partially", "partially_valid", "partia
 
 
 def _label(value: Any) -> Any:
-    """google-adk's reading of a label; its case matters. What is neither stays and is refused."""
+    """Return a label as google-adk reads it, which is case-sensitive. Any other value stays and is refused."""
     text = str(value).lower() if isinstance(value, bool) else value
     return "valid" if text in VALID else "invalid" if text in INVALID else value
 
@@ -42,7 +42,7 @@ class Validity(Answer):
     @model_validator(mode="before")
     @classmethod
     def _negated(cls, data: Any) -> Any:
-        """Some models answer the opposite question."""
+        """Negate the answer if the model answered the opposite question, as some do."""
         if isinstance(data, dict) and "is_the_agent_response_valid" not in data:
             negated = data.get("is_the_agent_response_invalid")
             if negated is not None:

@@ -1,4 +1,4 @@
-"""Grades by named levels: what a judge answers, and the metric of one quality."""
+"""Grades by named levels: the judge's answer, and the metric of one quality."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gate.metrics.judged import JudgedOptions, Material, Voted, VoteMark, ration
 from gate.model import Case
 
 LEVELS: Mapping[str, float] = {"excellent": 1.0, "good": 0.8, "acceptable": 0.6, "poor": 0.3, "failed": 0.0}
-"""The named levels of every grade and rubric, and what they are worth."""
+"""The named levels of every grade and rubric, with their values."""
 Level = Literal["excellent", "good", "acceptable", "poor", "failed"]
 SCALE = """\
 Levels: excellent (nothing to improve), good (small lapses), acceptable (does its job with clear lapses),

@@ -1,4 +1,4 @@
-"""Checks of the agent's statements against its sources, sentence by sentence or claim by claim."""
+"""Checks the agent's statements against its sources, sentence by sentence or claim by claim."""
 
 from __future__ import annotations
 

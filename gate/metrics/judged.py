@@ -1,5 +1,5 @@
-"""The base of every metric that asks a model: its options, how a conversation is shown to the judge, and how turns
-become a score. The judge itself is handed in."""
+"""The base of every metric that asks a model: its options, how the judge sees a conversation, and how turns make a
+score. The caller passes the judge."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
 from gate.security.limits import shorten
 
 MAX_RESULT_CHARS = 20_000
-"""The most of one tool's arguments or result that a judge is shown."""
+"""The most characters of one tool's arguments or result that a judge sees."""
 MAX_RATIONALE = 300
-"""The most of a judge's own words that a reason repeats."""
+"""The most characters of a judge's rationale that a reason repeats."""
 
 
 class JudgedOptions(Options):
     """The options of every judged criterion."""
 
     judge_model_options: JudgeModelOptions = Field(default_factory=JudgeModelOptions)
-    """The model, votes and sampling of this criterion, laid over the run's judge."""
+    """The model, votes and sampling of this criterion, which override the run's judge."""
     min_kappa: float | None = Field(default=None, ge=-1, le=1)
-    """Let the criterion block only if the judge agrees with human labels at least so well (Cohen's κ)."""
+    """Lowest agreement between judge and human labels (Cohen's κ) at which the criterion may block."""
 
 
 class AdkJudgeOptions(JudgedOptions):
-    """ADK's criterion of a judged metric."""
+    """ADK's options of a judged metric."""
 
     include_intermediate_responses_in_final: bool = False
     """Judge what the agent said before its final response, too."""
@@ -45,10 +45,10 @@ Material = tuple[tuple[str, str], ...]
 
 
 class JudgedMetric(Judged[JudgedT]):
-    """Base of metrics that ask the judge of the run by a prompt."""
+    """Base of metrics that ask the run's judge with a prompt."""
 
     samples: ClassVar[int] = 3
-    """Votes if neither criterion nor configuration states them; ADK's default, 5, for ADK's names."""
+    """Votes if neither the criterion nor the configuration sets a number; 5, ADK's default, under ADK's names."""
 
     @property
     def min_kappa(self) -> float | None:
@@ -66,11 +66,11 @@ class JudgedMetric(Judged[JudgedT]):
         decides: Callable[[A], bool] = lambda answer: True,  # noqa: ARG005
         settled: Callable[[Sequence[A], int], bool] | None = None,
     ) -> Answers[A]:
-        """The votes on one question under this criterion's options; ``votes`` where their number is not the user's.
+        """Return the votes on one question under this criterion's options; ``votes`` overrides the user's number.
 
         Args:
-            decides: whether an answer says what was asked, and may be remembered.
-            settled: whether answers decide, whatever so many further votes would say; none of those is asked for.
+            decides: True if an answer answers the question and may be cached.
+            settled: True if answers decide, whatever that many further votes would say; no more are then requested.
         """
         if judge is None:
             return Answers(error="no judge was handed to this metric")
@@ -83,7 +83,7 @@ class JudgedMetric(Judged[JudgedT]):
 
 
 class VoteMark(Struct, frozen=True):
-    """The mark of one vote. ``value`` None: this vote found nothing to judge."""
+    """The value of one vote. ``value`` None: this vote found nothing to judge."""
 
     value: float | None
     reason: str = ""
@@ -101,7 +101,7 @@ class Voted(JudgedMetric[JudgedT]):
 
     @abstractmethod
     def mark(self, answer: Any) -> VoteMark:
-        """Return the mark of one vote. Raises `NotMeasurableError` if it does not answer what was asked."""
+        """Return the value of one vote. Raises `NotMeasurableError` if it does not answer the question."""
 
     def instructions(self, case: Case) -> str:
         return self.question
@@ -159,20 +159,20 @@ class Voted(JudgedMetric[JudgedT]):
         return majority_is_certain(passing, len(values) - passing, to_come)
 
     def combine(self, votes: Sequence[float]) -> float:
-        """One value for several votes: their mean, or for a binary one the majority; a tie is 0."""
+        """Return the value of several votes: their mean, or the majority if votes are yes or no; a tie is 0."""
         if self.scale is not Scale.BINARY:
             return mean(votes)
         return float(2 * sum(votes) > len(votes))
 
 
 def mean_by_name(votes: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """For each name the mean over the votes that have it, in the order of its first appearance."""
+    """Return for each name the mean over the votes that have it, in order of first appearance."""
     names = dict.fromkeys(name for vote in votes for name in vote)
     return {name: mean([vote[name] for vote in votes if name in vote]) for name in names}
 
 
 def reference(case: Case) -> Material:
-    """The author's expected responses, if any."""
+    """Return the author's expected responses, if any."""
     stated = [(n, text_of(turn.response)) for n, turn in enumerate(case.turns, 1) if turn.response is not None]
     if not stated:
         return ()
@@ -180,7 +180,7 @@ def reference(case: Case) -> Material:
 
 
 class TurnVerdict(Struct, frozen=True):
-    """The finding on one turn."""
+    """The verdict on one turn."""
 
     value: float | None
     reason: str = ""
@@ -192,12 +192,12 @@ NOT_APPLICABLE = TurnVerdict(None)
 
 
 def majority_is_certain(passing: float, failing: float, to_come: int) -> bool:
-    """True if so many further votes cannot turn the majority; a tie is a failure."""
+    """True if that many further votes cannot change the majority; a tie is a failure."""
     return passing > failing + to_come or failing >= passing + to_come
 
 
 def settled_by(passes: Callable[[A], bool]) -> Callable[[Sequence[A], int], bool]:
-    """Return whether answers settle a question of which the majority decides, whatever is to come."""
+    """Return a function that tells whether answers settle a majority question, whatever the remaining votes are."""
 
     def settled(answers: Sequence[A], to_come: int) -> bool:
         passing = sum(passes(answer) for answer in answers)
@@ -207,7 +207,8 @@ def settled_by(passes: Callable[[A], bool]) -> Callable[[Sequence[A], int], bool
 
 
 def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnVerdict:
-    """Return the majority of votes, each with its reason, on validity; a tie is invalid. There is at least one."""
+    """Return the majority of the votes on validity, each with its reason; a tie is invalid. There is at least one
+    vote."""
     count = sum(valid for valid, _ in votes)
     found = count > len(votes) - count
     why = next((reason for valid, reason in votes if valid == found), "")
@@ -216,9 +217,9 @@ def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnVerdict:
 
 
 def of_turns(verdicts: Sequence[TurnVerdict], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
-    """The mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
+    """Return the mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
 
-    Other than google-adk, a call that failed leaves the whole score not measured: an outage must not pass the rest.
+    Unlike in google-adk, a failed call leaves the whole score unmeasured: an outage must not let the other turns pass.
     """
     per_turn = tuple(verdict.value for verdict in verdicts)
     failed = next((verdict.failed for verdict in verdicts if verdict.failed), None)
@@ -245,7 +246,7 @@ def answer_text(invocation: Invocation, *, intermediate: bool = False) -> str:
 
 
 def conversation(invocations: Sequence[Invocation]) -> str:
-    """A conversation for a judge to read: turns, tool calls with arguments and results, answers."""
+    """Return a conversation for the judge to read: turns, tool calls with arguments and results, answers."""
     return "\n\n".join(f"Turn {number}\n{_turn(invocation)}" for number, invocation in enumerate(invocations, 1))
 
 
@@ -259,7 +260,7 @@ def _turn(invocation: Invocation) -> str:
 
 
 def steps(invocation: Invocation) -> str:
-    """The tool calls of a turn with what came back, in order."""
+    """Return the tool calls of a turn with their results, in order."""
     if not invocation.tool_calls:
         return "(no tool was called)"
     return "\n".join(_call(number, call) for number, call in enumerate(invocation.tool_calls, 1))
@@ -279,5 +280,5 @@ def _json(value: Any) -> str:
 
 
 def rationale(text: str) -> str:
-    """A judge's own words, on one line and bounded."""
+    """Return a judge's rationale on one line, shortened."""
     return shorten(" ".join(text.split()), MAX_RATIONALE)

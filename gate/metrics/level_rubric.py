@@ -26,7 +26,7 @@ class Dimension(Options):
     weight: float = Field(gt=0, le=1)
     """Its share of the score; the weights of all dimensions sum to 1."""
     description: str = ""
-    """The question of the dimension; left out, its name has to say it."""
+    """The question of the dimension. Default: its name."""
     method: Literal["level", "claims"] = "level"
     """``claims``: extract factual claims, verify each and weigh the major ones, instead of one level."""
     levels: Mapping[str, LevelValue | str] = Field(default_factory=dict)
@@ -75,12 +75,12 @@ class LevelRubricOptions(JudgedOptions):
         return self
 
     def value(self, dimension: str, level: str) -> float:
-        """Return the worth of a level in a dimension."""
+        """Return the value of a level in a dimension."""
         own = self.dimensions[dimension].levels.get(level)
         return own if isinstance(own, float) else self.levels[level]
 
     def described(self, name: str) -> str:
-        """A dimension as the judge reads it: what to look at, and what its levels mean and are worth here."""
+        """Return a dimension as the judge reads it: its question, and the meaning and value of its levels."""
         dimension = self.dimensions[name]
         lines = [f"- {name}: {dimension.description}"]
         for level in self.levels:
@@ -177,7 +177,7 @@ Dimensions:
 {listed}"""
 
     def mark(self, answer: Any) -> VoteMark:
-        """The weighted sum over the graded dimensions alone, for weights that sum to 1 among them."""
+        """Return the weighted sum over the graded dimensions only, with their weights scaled to sum to 1."""
         given = {one.dimension.strip(): one for one in answer.dimensions}
         graded = {name: one.weight for name, one in self.options.dimensions.items() if one.method == "level"}
         missing = [name for name in graded if name not in given or given[name].level not in self.options.levels]
@@ -221,5 +221,5 @@ class ResearchRubric(LevelRubric):
     """The shipped rubric for research agents: factual accuracy .30, completeness .25, tool efficiency .20, citation
     accuracy .15, source quality .10. Range 0–1, threshold 0.7; factual accuracy is judged claim by claim."""
 
-    version = 2  # 2: each dimension says what its levels mean
+    version = 2  # 2: each dimension describes its levels
     options_type = ResearchOptions

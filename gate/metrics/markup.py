@@ -1,8 +1,8 @@
-"""The addresses that the tags in a text lead to and load, read as a browser's tokenizer reads a tag.
+"""Finds the URLs that the tags in a text link to and load, reading tags as a browser's tokenizer does.
 
-Every ``<`` before a letter counts as the start of a tag, wherever it stands: in a comment, a script, an attribute.
-Which of them a browser takes for one depends on what stands before it and differs between browsers, sanitizers and
-versions of one library; from such a place on, how a tag is read does not. So nothing that any of them sees is missed.
+Every ``<`` before a letter counts as the start of a tag, even in a comment, a script or an attribute. Whether a browser
+sees a tag there depends on the text before it and differs between browsers, sanitizers and library versions, but all of
+them read a tag alike from its start. So no tag that any of them sees is missed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from html import unescape
 from msgspec import Struct
 
 MAX_WORK = 2_000_000
-"""Characters that are looked at in one text: tags inside of tags are read more than once."""
+"""The most characters to look at in one text: tags inside tags are read more than once."""
 _EACH = 20
 """The cost of an attribute in addition to its characters."""
 MAX_DEPTH = 4
-"""Documents inside of attributes."""
+"""The deepest nesting of documents inside attributes."""
 _START = re.compile(r"<([A-Za-z][^\t\n\f\r />]*+)")
 _ATTRIBUTE = re.compile(
     r"""[\t\n\f\r /]*+(?:(?P<end>>)|(?P<name>=?[^\t\n\f\r />=]*+)"""
@@ -29,11 +29,11 @@ _HARMLESS = re.compile(
     r"(?:alt|title|class|id|name|lang|dir|role|type|rel|target|value|label|placeholder|width|height|content"
     r"|aria-.*|xmlns(?::.*)?)"
 )
-"""Attributes that lead nowhere; what is not known may. The content of a ``meta`` is looked at apart."""
+"""Attributes that never hold a URL; an unknown one may. The content of a ``meta`` is handled separately."""
 _LISTS = ("srcset", "imagesrcset", "ping", "archive")
 _FOLLOWED = {"a": ("href", "xlink:href"), "area": ("href",), "form": ("action",), "button": ("formaction",)}
 _FOLLOWED |= {"input": ("formaction",), "blockquote": ("cite",), "q": ("cite",), "del": ("cite",), "ins": ("cite",)}
-"""The attributes that somebody has to click; everything else is loaded unasked."""
+"""The attributes that take a click to load; all others load by themselves."""
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})[ \t\n\f\r]?|([^\n\r\f0-9A-Fa-f]))")
 _CSS_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?")
@@ -61,7 +61,8 @@ class HtmlTag(Struct, frozen=True):
 
 
 def targets(text: str) -> Iterator[tuple[str, str]]:
-    """(``link`` or ``image``, URL) of everything that the tags in a text lead to or load. Raises `MarkupError`."""
+    """Yield (``link`` or ``image``, URL) for everything that the tags in a text link to or load. Raises
+    `MarkupError`."""
     yield from _targets(text, _WorkLimit(), MAX_DEPTH)
 
 
@@ -82,7 +83,7 @@ def _targets(text: str, work: _WorkLimit, depth: int) -> Iterator[tuple[str, str
 
 
 def _tags(text: str, work: _WorkLimit) -> Iterator[tuple[HtmlTag, int]]:
-    """Every tag that is closed, with the place behind it."""
+    """Yield every closed tag with the position after it."""
     last = text.rfind(">")
     for start in _START.finditer(text, 0, last + 1):
         found = _tag(text, start, work)
@@ -100,7 +101,7 @@ def _tag(text: str, start: re.Match[str], work: _WorkLimit) -> tuple[HtmlTag, in
         if found["end"]:
             return HtmlTag(start[1].lower(), tuple(attributes)), found.end()
         if found.end() == place or found.end() >= len(text) or text.startswith(('="', "='"), found.end()):
-            return None  # the text ends within it
+            return None  # the text ends inside the tag
         value = next((found[kind] for kind in ("double", "single", "bare") if found[kind] is not None), "")
         attributes.append((found["name"].lower(), value))
         place = found.end()

@@ -1,4 +1,4 @@
-"""When an actual tool call is the expected one, and how two trajectories align; knows no scores."""
+"""Decides whether an actual tool call matches an expected one, and aligns two trajectories; knows no scores."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gate.model import ToolCall
 from gate.security.limits import shorten
 
 MAX_SHOWN_ARGS = 4
-"""The number of arguments of a call, or differences between two calls, that a reason shows."""
+"""The most arguments of a call, or differences between two calls, that a reason shows."""
 MAX_SHOWN_CALLS = 8
-"""The number of calls of a trajectory that a reason shows."""
+"""The most calls of a trajectory that a reason shows."""
 
 Same = Callable[[ToolCall, ToolCall], bool]
-"""(expected, actual) → whether the actual call is the expected one."""
+"""(expected, actual) → True if the actual call matches."""
 
 
 class ArgsRule(Options):
@@ -51,10 +51,10 @@ class Matcher:
         self._by_tool = by_tool or {}
 
     def __call__(self, expected: ToolCall, actual: ToolCall) -> bool:
-        """True if the actual call is the expected one.
+        """True if the actual call matches the expected one.
 
         Raises:
-            NotMeasurableError: a category that is not defined, or an expected pattern that is not a regular expression.
+            NotMeasurableError: an undefined category, or an expected pattern that is not a regular expression.
         """
         if expected.category is None:
             if expected.name != actual.name:
@@ -73,7 +73,7 @@ class Matcher:
 
 
 def args_match(expected: Any, actual: Any, rule: ArgsRule) -> bool:
-    """True if arguments agree under a rule. None (absent) equals only None, unless the rule is subset or ignore."""
+    """True if arguments match under a rule. None (absent) equals only None, unless the rule is subset or ignore."""
     if rule.match == "ignore":
         return True
     if rule.match == "exact" and not rule.tolerance:
@@ -118,13 +118,14 @@ def all_equal(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Sa
 
 
 def equal_at_start(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> int:
-    """Return the number of calls that are the same at the beginning of both."""
+    """Return the number of equal calls at the beginning of both."""
     pairs = enumerate(zip(expected, actual, strict=False))
     return next((index for index, (wanted, call) in pairs if not same(wanted, call)), min(len(expected), len(actual)))
 
 
 def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> ToolCall | None:
-    """The first expected call that does not follow the ones before it; None if all come in order, others between."""
+    """Return the first expected call that does not follow the ones before it; None if all occur in order, possibly with
+    others between."""
     rest = iter(actual)
     for wanted in expected:
         if not any(same(wanted, call) for call in rest):
@@ -133,7 +134,7 @@ def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same
 
 
 def longest_common(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> int:
-    """The most expected calls that occur in order: the length of the longest common subsequence."""
+    """Return the largest number of expected calls that occur in order: the longest common subsequence."""
     begin = equal_at_start(expected, actual, same)
     expected, actual = expected[begin:], actual[begin:]
     end = equal_at_start(expected[::-1], actual[::-1], same)
@@ -148,10 +149,10 @@ def longest_common(expected: Sequence[ToolCall], actual: Sequence[ToolCall], sam
 
 
 def assign(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> dict[int, int]:
-    """As many expected calls as possible, each with an actual call of its own: index of expected → index of actual.
+    """Assign as many expected calls as possible to different actual calls: index of expected → index of actual.
 
     Maximum matching by augmenting paths (Kuhn 1955), so that a call named by category never takes the only call that
-    another expected one could have had. Between equal calls the earliest is taken.
+    another expected one could have had. Of equal calls, the earliest is taken.
     """
     if all_equal(expected, actual, same):
         return {index: index for index in range(len(expected))}
@@ -163,7 +164,7 @@ def assign(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same)
 
 
 def _augment(wanted: int, fits: Sequence[Sequence[int]], owner: dict[int, int]) -> None:
-    """Finds a call for one expected call, moving others that have another choice: breadth first, no recursion."""
+    """Find an actual call for one expected call, moving others that have a choice: breadth first, no recursion."""
     came_from: dict[int, int] = {}
     queue = [wanted]
     for current in queue:
@@ -178,7 +179,7 @@ def _augment(wanted: int, fits: Sequence[Sequence[int]], owner: dict[int, int]) 
 
 
 def _reassign(index: int, wanted: int, came_from: Mapping[int, int], owner: dict[int, int]) -> None:
-    """Hands the calls along the path that ends in the free one."""
+    """Hand over the calls along the path that ends at the free one."""
     by_owner = {current: taken for taken, current in owner.items()}
     while True:
         current = came_from[index]
@@ -197,7 +198,7 @@ _words.maxdict = _words.maxlist = _words.maxtuple = 4
 
 
 def call_words(call: ToolCall, *, args: bool = True) -> str:
-    """A call in one short line; its untrusted parts are bounded and quoted."""
+    """Return a call as one short line; its untrusted parts are shortened and quoted."""
     name = f"any {call.category} tool" if call.category is not None else call.name
     name = shorten(name if name.isprintable() else repr(name), 80)
     if not args or call.args is None:
@@ -215,8 +216,7 @@ def _key(key: Any) -> str:
 
 
 def nearest_words(wanted: ToolCall, actual: Sequence[ToolCall]) -> str:
-    """Return the differences of the nearest call of the same tool in its arguments; empty if there is none to
-    compare."""
+    """Return how the arguments of the nearest call of the same tool differ; empty if there is none to compare."""
     if wanted.args is None and wanted.category is None and not wanted.any_args:
         made = any(call.name == wanted.name and call.args is not None for call in actual)
         name = call_words(wanted, args=False)
@@ -247,7 +247,7 @@ def _argument_differences(expected: Mapping[str, Any], actual: Any) -> list[str]
 
 
 def trajectory_words(calls: Sequence[ToolCall], *, args: bool = True) -> str:
-    """A trajectory in one line."""
+    """Return a trajectory as one line."""
     if not calls:
         return "no call"
     shown = [call_words(call, args=args) for call in calls[:MAX_SHOWN_CALLS]]

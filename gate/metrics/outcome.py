@@ -1,5 +1,4 @@
-"""The success of trials: computed from the other scores when the suite is judged, or scored by the tool that ran
-them."""
+"""Success of trials: computed from the other scores when the suite is judged, or taken from the tool that ran them."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ class PassKOptions(Options):
     """The number of trials."""
 
     k: int = Field(default=3, ge=2, le=25)
-    """Number of trials of a case that must all pass."""
+    """Number of trials per case that must all pass."""
 
 
 class PassK(OverTrials[PassKOptions]):
@@ -43,7 +42,7 @@ class PassK(OverTrials[PassKOptions]):
 
 
 class RecordedOptions(Options):
-    """The scorer that is meant."""
+    """The scorer whose scores are used."""
 
     scorer: str = ""
     """The scorer's name in the tool that recorded the trials."""

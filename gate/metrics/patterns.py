@@ -1,8 +1,8 @@
-"""Regular expressions that authors write and untrusted text is matched against: no match can hold up the gate.
+"""Matches users' regular expressions against untrusted text, so that no match can hold up the gate.
 
-The standard library's engine backtracks, and nothing stops it: it looks at no signal within a match.
-Patterns without a repetition cannot take long and are matched here. All others are matched by a process of their own
-(`gate.guest.matcher`), which the kernel ends when a match has used `LIMIT_SECONDS` of processor time.
+The standard library's engine backtracks and cannot be stopped: it checks no signals during a match. Patterns without
+repetition cannot take long and are matched here. All others run in a separate process (`gate.guest.matcher`), which the
+kernel ends once a match has used `LIMIT_SECONDS` of processor time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import re
 from functools import lru_cache
 from pathlib import Path
-from re import _constants as code  # type: ignore[attr-defined]  # the parser has no public name
+from re import _constants as code  # type: ignore[attr-defined]  # the parser is not public
 from re import _parser as parser  # type: ignore[attr-defined]
 from threading import Lock
 from typing import Any
@@ -21,11 +21,11 @@ from gate.system.child import Dialogue, LostError, script_command
 from gate.system.wire import LineReader
 
 MAX_TEXT = 100_000
-"""Characters of a text that a pattern is run over; a pattern that looks at every pair of them still ends."""
+"""The longest text that a pattern is matched against; even a pattern that compares all pairs of characters ends."""
 LIMIT_SECONDS = 1.0
-"""Processor time that one match may take."""
+"""Processor time for one match."""
 _OPTIONAL = 3
-"""Optional parts of a pattern that is matched here: each may double the ways to match."""
+"""The most optional parts of a pattern that is matched here: each may double the ways to match."""
 _ANSWER_BYTES = 100
 _REPEATS = (code.MAX_REPEAT, code.MIN_REPEAT)
 
@@ -35,15 +35,15 @@ class PatternError(ValueError):
 
 
 class PatternTimeoutError(Exception):
-    """A match that took too long, or could not be made: whether there is one is not known."""
+    """A match that took too long or could not be tried: the result is unknown."""
 
 
 @lru_cache(maxsize=1_000)
 def compile_pattern(pattern: str, *, ignore_case: bool = False) -> re.Pattern[str]:
-    """A pattern that is valid and does not repeat a repetition, the common way to a match that never ends.
+    """Compile a valid pattern in which no repetition is repeated, the usual cause of endless matches.
 
     Raises:
-        PatternError: not a regular expression, or one like ``(a+)+``.
+        PatternError: not a regular expression, or one such as ``(a+)+``.
     """
     try:
         parsed = parser.parse(pattern)
@@ -56,17 +56,17 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False) -> re.Pattern[st
 
 
 def is_found(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
-    """True if the pattern matches somewhere in the text, of which the first `MAX_TEXT` characters count.
+    """True if the pattern matches anywhere in the first `MAX_TEXT` characters of the text.
 
     Raises:
-        PatternError: as `compile_pattern`.
-        PatternTimeoutError: it took longer than `LIMIT_SECONDS`.
+        PatternError: see `compile_pattern`.
+        PatternTimeoutError: the match took longer than `LIMIT_SECONDS`.
     """
     return _match("search", pattern, text, ignore_case=ignore_case)
 
 
 def is_whole(pattern: str, text: str) -> bool:
-    """True if the pattern matches the whole text. Raises as `is_found`."""
+    """True if the pattern matches the whole text. Raises the same as `is_found`."""
     return _match("whole", pattern, text, ignore_case=False)
 
 
@@ -85,14 +85,14 @@ def _match(mode: str, pattern: str, text: str, *, ignore_case: bool) -> bool:
 
 
 class _Matcher:
-    """The process that matches, started when it is first needed, and again after one that was ended."""
+    """The process that matches: started when first needed, and again after it was ended."""
 
     def __init__(self) -> None:
         self._dialogue: Dialogue[bytes] | None = None
         self._lock = Lock()
 
     def ask(self, mode: str, pattern: str, flags: int, text: str) -> bool:
-        """True if there is a match. Raises LostError if the process was ended over it."""
+        """True if there is a match. Raises LostError if the match ended the process."""
         request = json.dumps([mode, pattern, flags, text]).encode("ascii") + b"\n"
         with self._lock:
             try:
@@ -117,14 +117,13 @@ _MATCHER = _Matcher()
 
 @lru_cache(maxsize=1_000)
 def _is_quick(pattern: str) -> bool:
-    """True if matching visits each position only a few times: nothing is repeated, little is optional."""
+    """True if matching visits each position only a few times: nothing is repeated, and little is optional."""
     repeats = list(_repeats(parser.parse(pattern)))
     return len(repeats) <= _OPTIONAL and all(most <= 1 for most in repeats)
 
 
 def _repeats(parsed: Any) -> Any:
-    """Return the number of times that each repetition in a pattern may be made; one that refers to an earlier group
-    counts as many."""
+    """Yield the maximum count of each repetition in a pattern; a reference to a group counts as unbounded."""
     for operation, argument in parsed:
         if operation in (*_REPEATS, code.POSSESSIVE_REPEAT):
             yield argument[1]
@@ -135,12 +134,12 @@ def _repeats(parsed: Any) -> Any:
 
 
 def bounded(text: str) -> str:
-    """The part of a text that patterns are run over."""
+    """Return the part of a text that patterns are matched against."""
     return text[:MAX_TEXT]
 
 
 def _explodes(parsed: Any) -> bool:
-    """True if an unbounded repeat holds nothing but optional parts and other unbounded repeats."""
+    """True if an unbounded repetition holds only optional parts and other unbounded repetitions."""
     for operation, argument in parsed:
         if operation in _REPEATS:
             _, most, body = argument
@@ -152,13 +151,13 @@ def _explodes(parsed: Any) -> bool:
 
 
 def _only_repeats(body: Any) -> bool:
-    """True if the body has an unbounded repeat, and nothing beside it that every round must consume."""
+    """True if the body has an unbounded repetition and nothing else that every round must consume."""
     items = list(_flat(body))
     return any(_unbounded(*item) for item in items) and all(_unbounded(*item) or _optional(*item) for item in items)
 
 
 def _flat(body: Any) -> Any:
-    """The parts of a sequence, groups opened."""
+    """Yield the parts of a sequence, with the content of groups in place of the groups."""
     for operation, argument in body:
         if operation is code.SUBPATTERN:
             yield from _flat(argument[3])
@@ -175,7 +174,7 @@ def _optional(operation: Any, argument: Any) -> bool:
 
 
 def _bodies(operation: Any, argument: Any) -> list[Any]:
-    """The sequences inside one part of a parsed pattern."""
+    """Yield the sequences inside one part of a parsed pattern."""
     if operation in _REPEATS or operation is code.POSSESSIVE_REPEAT:
         return [argument[2]]
     if operation is code.SUBPATTERN:

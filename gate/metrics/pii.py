@@ -1,4 +1,4 @@
-"""Personal data in a text, found offline by shape and check digit; reported as counts only."""
+"""Finds personal data in a text, offline, by shape and check digit; reports counts only."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _SHAPES = {
 
 
 def find_personal(text: str) -> Iterator[PiiMatch]:
-    """Every e-mail address, card number (Luhn), IBAN (check digits), US social security and telephone number.
+    """Return every e-mail address, card number (Luhn), IBAN (check digits), US social security number and telephone
+    number.
 
-    Names, postal addresses, dates of birth and health data have no shape, and are not seen.
+    Names, postal addresses, dates of birth and health data have no fixed shape and are not found.
     """
     for kind, shape in _SHAPES.items():
         for match in shape.finditer(text):
@@ -43,13 +44,13 @@ def find_personal(text: str) -> Iterator[PiiMatch]:
 
 
 def not_said_in(findings: Iterable[PiiMatch], known: str) -> list[PiiMatch]:
-    """Return the findings that are not in ``known``: data that the user said first is not a disclosure."""
+    """Return the findings that are not in ``known``: repeating what the user said first is not a disclosure."""
     said = _plain(known)
     return [finding for finding in findings if _plain(finding.value) not in said]
 
 
 def tell(findings: Iterable[PiiMatch]) -> str:
-    """Kinds and counts, never the text."""
+    """Return kinds and counts, never the text."""
     counts = Counter(finding.kind for finding in findings)
     return ", ".join(f"{count} × {kind}" for kind, count in sorted(counts.items()))
 
@@ -63,14 +64,15 @@ def _always(_: str) -> bool:
 
 
 def luhn(number: str) -> bool:
-    """The check digit of ISO/IEC 7812-1; numbers of one repeated digit are not taken for cards."""
+    """True if the check digit of ISO/IEC 7812-1 is right; a single repeated digit is no card number."""
     digits = [int(char) for char in reversed(number) if char.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
 
 
 def iban(number: str) -> bool:
-    """The check digits of ISO 13616: the number moved by four, letters as 10–35, is 1 modulo 97."""
+    """True if the check digits of ISO 13616 are right: first four characters moved to the end, letters as 10–35, modulo
+    97 is 1."""
     plain = number.replace(" ", "")
     moved = plain[4:] + plain[:4]
     return 15 <= len(plain) <= 34 and int("".join(str(int(char, 36)) for char in moved)) % 97 == 1

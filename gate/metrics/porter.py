@@ -1,7 +1,7 @@
-"""The Porter stemmer with NLTK's extensions; knows English suffixes and nothing of tokens or scores.
+"""The Porter stemmer with NLTK's extensions; knows only English suffixes.
 
 Algorithm: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the deviations of
-``nltk.stem.PorterStemmer`` (NLTK 3.10), which ROUGE scores in the field depend on.
+``nltk.stem.PorterStemmer`` (NLTK 3.10), which published ROUGE scores depend on.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _STEP_3 = (
     ("ful", ""),
     ("ness", ""),
 )
-# Longer suffixes stand before those that they end in: only the first that fits is tried.
+# A suffix comes before the shorter ones that it ends in: only the first that fits is tried.
 _STEP_4 = (
     *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent"),
     *("ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize"),
@@ -66,7 +66,7 @@ _STEP_4 = (
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-case ASCII word. Time is linear in its length."""
+    """Return the stem of a lower-case ASCII word, in time linear in its length."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if len(word) <= 2:
@@ -81,7 +81,7 @@ def stem(word: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """The word as a string of ``c`` and ``v``: y is a vowel after a consonant; digits are consonants."""
+    """Return the word as a string of ``c`` and ``v``: y is a vowel after a consonant; digits are consonants."""
     marks = []
     mark = "v"
     for letter in word:
@@ -91,18 +91,19 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """Porter's m: how often a vowel is followed by a consonant."""
+    """Return Porter's m: the number of times a consonant follows a vowel."""
     return _shape(word).count("vc")
 
 
 def _ends_short(word: str) -> bool:
-    """Porter's *o: ends in consonant, vowel, consonant other than w, x, y. NLTK adds: is just vowel, consonant."""
+    """True for Porter's *o: the word ends in consonant, vowel, consonant other than w, x, y. NLTK adds words of just
+    vowel and consonant."""
     shape = _shape(word)
     return shape == "vc" or (shape.endswith("cvc") and word[-1] not in "wxy")
 
 
 def _replace_first(word: str, rules: Sequence[tuple[str, str]]) -> str:
-    """Applies the first rule whose suffix fits, if its stem has a measure above 0; no rule after it is tried."""
+    """Apply the first rule whose suffix fits, if its stem has a measure above 0; later rules are not tried."""
     for suffix, replacement in rules:
         if word.endswith(suffix):
             rest = word[: -len(suffix)]
@@ -134,7 +135,7 @@ def _without_past_and_gerund(word: str) -> str:
 
 
 def _restored(word: str) -> str:
-    """Return the word without -ed or -ing, with the e or the single consonant that English had before it."""
+    """Return the word without -ed or -ing, with its final e or single consonant restored."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
     if len(word) >= 2 and word[-1] == word[-2] and _shape(word)[-1] == "c":
@@ -145,7 +146,7 @@ def _restored(word: str) -> str:
 
 
 def _y_to_i(word: str) -> str:
-    """Step 1c, as NLTK has it: after a consonant that is not the first letter."""
+    """Step 1c, as in NLTK: after a consonant that is not the first letter."""
     if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c":
         return word[:-1] + "i"
     return word

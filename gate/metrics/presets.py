@@ -1,4 +1,4 @@
-"""Judged metrics that differ only in what they ask: one table, each line a class with a question of its own."""
+"""Judged metrics that differ only in their question: a table with one class per line."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ advice.""",
     ),
 }
 
-for _name, _preset in PRESETS.items():  # a process that scores is sent the metric, and finds its class by this name
+for _name, _preset in PRESETS.items():  # pickled for worker processes, which find its class by this name
     _preset.__module__ = __name__
     _preset.__name__ = _preset.__qualname__ = _name
 

@@ -1,4 +1,4 @@
-"""Qualities that a judge grades by named levels, over the whole conversation; one question each."""
+"""Qualities of the whole conversation, which a judge grades by named levels; one question each."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class ResponseQuality(JudgedMetric[CompletenessOptions]):
 
 
 MOST_POINTS = 25
-"""For each of the four counts of `OutputQuality`."""
+"""The most points for each of the four parts of `OutputQuality`."""
 
 
 class Quarters(Answer):

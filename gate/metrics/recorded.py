@@ -25,11 +25,11 @@ def score_lines(
     folder: str = "",
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """One answer line per input line, in order.
+    """Yield one answer line per input line, in order.
 
     In: ``{"id", "actual": [Invocation, …], "expected": [Invocation, …]}`` in google-adk's JSON, snake or camel case.
-    Out: ``{"id", "score", "per_turn": […], "error"}``, and ``reason`` if there is one. A line that cannot be read
-    has a null score and its error; blank lines are skipped.
+    Out: ``{"id", "score", "per_turn": […], "error"}``, with ``reason`` if there is one. An unreadable line gets a null
+    score and an error; blank lines are skipped.
 
     Raises:
         ConfigError: unknown metric or option, before any line is read.

@@ -10,7 +10,7 @@ from gate.model import Invocation, Turn, text_of
 
 
 class ResponseMatchOptions(Options):
-    """Options of how answers are read and compared; the defaults are google-adk's."""
+    """Options for reading and comparing answers; the defaults are google-adk's."""
 
     thoughts: Literal["include", "exclude"] = "include"
     """Include or exclude parts of the answer that the model marked as thoughts. google-adk includes them."""
@@ -49,6 +49,6 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
 
 
 def _percents(share: float) -> str:
-    """In whole percents; of some words neither none nor all."""
+    """Return a share in whole percent; 0% and 100% only if the share is exactly that."""
     whole = round(100 * share)
     return f"{min(99, max(1, whole)) if 0 < share < 1 else whole}%"

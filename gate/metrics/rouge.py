@@ -1,7 +1,7 @@
-"""ROUGE-1 F between two texts, in google-adk's dialect; knows text, and nothing of turns or cases.
+"""ROUGE-1 F between two texts, in google-adk's dialect; knows nothing of turns or cases.
 
-The tokens and the arithmetic are those of google-adk 2.13 with rouge_score 0.1.2, to the last bit. What google-adk does
-character by character is done here with translation tables, and every word is stemmed once.
+The tokens and the arithmetic are those of google-adk 2.13 with rouge_score 0.1.2, to the last bit. For speed, it uses
+translation tables where google-adk goes character by character, and stems each word once.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import NamedTuple
 from gate.metrics.porter import stem
 
 MAX_MARKS = 1_000
-"""The longest run of combining marks that is normalised: the time for it grows with the square of its length."""
+"""The longest run of combining marks to normalise: the time grows with the square of its length."""
 _CACHED_WORDS = 100_000
 _CACHED_LENGTH = 40
 
 _CJK = ((0x4E00, 0x9FFF), (0x3040, 0x309F), (0x30A0, 0x30FF), (0xAC00, 0xD7AF))
 """Ideographs, kana and Hangul: every character is a token."""
 _UNSPACED = ((0x0E00, 0x0E7F), (0x0E80, 0x0EFF), (0x1780, 0x17FF), (0x1000, 0x109F))
-"""Thai, Lao, Khmer and Myanmar: every character that is not a mark starts a token."""
+"""Thai, Lao, Khmer and Myanmar: every character except a mark starts a token."""
 
 
 class UnreadableTextError(ValueError):
-    """A text with so many combining marks in a row that it would take hours to normalise."""
+    """A text with so many combining marks in a row that normalising it would take hours."""
 
 
 def rouge_1(candidate: str, reference: str) -> tuple[float, float, float]:
-    """Precision, recall and F of the words in common, counted with repetition; 0–1, and 0 if a side has no words.
+    """Return precision, recall and F of the common words, counted with repetition; 0–1, and 0 if a side has no words.
 
     Source: C.-Y. Lin, "ROUGE: A Package for Automatic Evaluation of Summaries", 2004.
 
@@ -47,15 +47,15 @@ def rouge_1(candidate: str, reference: str) -> tuple[float, float, float]:
 
 
 class _WordCounts(NamedTuple):
-    """The words of a text with how often each is there, arranged for being compared with many others."""
+    """The words of a text with their counts, arranged for comparison with many others."""
 
     size: int
     words: frozenset[str]
     repeated: Mapping[str, int]
-    """The words that are there more than once."""
+    """The words that occur more than once."""
 
     def common(self, said: list[str]) -> int:
-        """Return the number of words that both have, each as often as both have it."""
+        """Return the number of common words; a word counts as often as it occurs in both."""
         shared = self.words.intersection(said)
         again = shared.intersection(self.repeated) if self.repeated else ()
         if not again:
@@ -66,7 +66,7 @@ class _WordCounts(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _bag(text: str) -> _WordCounts:
-    """Return the words of an expected answer, which the trials of its case share."""
+    """Return the words of an expected answer, cached because all trials of a case need them."""
     counts = Counter(tokens(text))
     repeated = {word: n for word, n in counts.items() if n > 1}
     return _WordCounts(counts.total(), frozenset(counts), repeated)
@@ -82,7 +82,7 @@ def rouge_1_sets(candidate: str, reference: str) -> tuple[float, float, float]:
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text, stemmed if they are ASCII and longer than three letters."""
+    """Return the words of a text; ASCII words longer than three letters are stemmed."""
     if text.isascii():
         words = text.translate(_ASCII).split()
     else:
@@ -112,7 +112,7 @@ _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in ra
 
 
 class _Spacing(dict[int, str]):
-    """Character → itself with the spaces that make `str.split` cut where google-adk cuts."""
+    """Character → itself with the spaces that make `str.split` cut where google-adk does."""
 
     def __missing__(self, code: int) -> str:
         self[code] = spaced = _spaced(code)

@@ -1,4 +1,5 @@
-"""Properties that a judge affirms or denies: google-adk's rubric metrics, and conversation metrics built of them."""
+"""Properties that a judge affirms or denies: google-adk's rubric metrics, and the conversation metrics built on
+them."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ class RubricVote(Answer):
 
     @property
     def value(self) -> float | None:
-        """google-adk's reading: contains "yes" → 1, else contains "no" → 0, else nothing."""
+        """google-adk's reading: 1 if it contains "yes", else 0 if it contains "no", else None."""
         text = self.verdict.lower()
         return 1.0 if "yes" in text else 0.0 if "no" in text else None
 
@@ -82,7 +83,7 @@ class RubricAnswer(Answer):
 
 
 class RubricMetric(JudgedMetric[JudgedT]):
-    """Base: a vote per rubric, ties denied; the score is the mean over all rubrics of all judged turns."""
+    """Base: one vote per rubric, a tie is no; the score is the mean over all rubrics of all judged turns."""
 
     samples = 5
     pass_threshold = 1.0
@@ -117,7 +118,7 @@ class RubricMetric(JudgedMetric[JudgedT]):
 
 
 class TurnVotes:
-    """The votes of one turn, counted."""
+    """The counted votes of one turn."""
 
     def __init__(self, rubrics: Sequence[Rubric], answers: Answers[RubricAnswer]) -> None:
         self.failed = answers.error
@@ -153,7 +154,7 @@ def _majority(votes: Sequence[RubricVote]) -> float | None:
 
 
 def score_of(turns: Sequence[TurnVotes], *, before: int = 0) -> Score:
-    """The mean over all (turn, rubric) verdicts; ``before`` turns came earlier and were not judged on their own."""
+    """Return the mean over all (turn, rubric) verdicts; the first ``before`` turns were not judged separately."""
     per_turn = (None,) * before + tuple(turn.value for turn in turns)
     failed = next((turn.failed for turn in turns if turn.failed is not None), None)
     if failed is not None:
@@ -187,14 +188,14 @@ def _reason(turns: Sequence[TurnVotes], before: int) -> str:
 
 
 class _AdkRubrics(RubricMetric[RubricOptions]):
-    """Rubrics of the criterion, and those of the case and the turn with the metric's type."""
+    """The criterion's rubrics, and those of the case and the turn that have the metric's type."""
 
     options_type = RubricOptions
 
     def rubrics_of_turn(self, *others: Sequence[Rubric]) -> list[Rubric]:
         """Return the rubrics for one turn; empty if neither the criterion nor the case states any.
 
-        Raises ValueError for an id that is given twice.
+        Raises ValueError for a duplicate id.
         """
         rubrics = [option.rubric() for option in self.options.rubrics]
         rubrics.extend(rubric for group in others for rubric in group if rubric.type == self.rubric_type)
@@ -206,7 +207,8 @@ class _AdkRubrics(RubricMetric[RubricOptions]):
 
     @property
     def none_stated(self) -> Score:
-        """Without a stated rubric the metric does not apply; typed rubrics of other cases do not change that."""
+        """The score if no rubric is stated: the metric does not apply. Typed rubrics of other cases do not change
+        that."""
         return Score(None, reason=f"neither the criterion nor the case states a rubric of type {self.rubric_type}")
 
 
@@ -228,7 +230,7 @@ class _PerTurnRubrics(_AdkRubrics):
         return score_of(await asyncio.gather(*(self._judge_turn(some, done, judge) for some, done in pairs)))
 
     async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge | None) -> TurnVotes:
-        """A turn without rubrics is skipped."""
+        """Judge one turn; a turn without rubrics is skipped."""
         return await self.judge_rubrics(rubrics, self.material(done), judge) if rubrics else TurnVotes((), Answers())
 
 

@@ -1,4 +1,4 @@
-"""google-adk's metric for simulated users: whether the one who talked to the agent kept to the scenario."""
+"""google-adk's metric for simulated users: the share of their turns that follow the scenario."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
 
 
 def _first(scenario: Scenario, turn: Invocation) -> TurnVerdict:
-    """The first turn is the scenario's own."""
+    """Return the verdict on the first turn, which must be the scenario's start."""
     if turn.user.strip() == scenario.start.strip():
         return TurnVerdict(1.0, "the starting prompt")
     return TurnVerdict(0.0, "not the starting prompt")

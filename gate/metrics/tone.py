@@ -1,4 +1,4 @@
-"""The tone of answers: friendly, professional or neutral, heard by a judge or counted offline by keywords."""
+"""The tone of answers (friendly, professional or neutral), judged by a model or counted offline by keywords."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ KEYWORDS: Mapping[HeardByWords, tuple[str, ...]] = {
     "friendly": tuple(" ".join(_FRIENDLY.split()).split(", ")),
     "professional": tuple(" ".join(_PROFESSIONAL.split()).split(", ")),
 }
-"""The documented lists; whole words, regardless of their case. Exclamation marks and smileys count as friendly.
+"""The documented lists; whole words, regardless of case. Exclamation marks and smileys count as friendly.
 
-Both begin with the words of ADK-TS: please, thank you, happy to help; regarding, furthermore, consequently.
+Both begin with ADK-TS's words: please, thank you, happy to help; regarding, furthermore, consequently.
 """
 HEARD = "keywords hear no irony, and English only"
 _MARKS = re.compile(r"!|[\U0001F600-\U0001F64F\u263A]|[:;]-?\)")
@@ -60,9 +60,9 @@ class HeardTone(Answer):
 
 
 def detect_tone(text: str, words: Mapping[HeardByWords, Sequence[str]] = KEYWORDS) -> Tone:
-    """The tone with the most keywords; neutral if none has more than the other, or none has any.
+    """Return the tone with the most keywords; neutral if there is a tie or there are none.
 
-    ``words`` stand in place of the shipped ones, tone by tone.
+    ``words`` replace the shipped ones, tone by tone.
     """
     counts = {tone: sum(_count(text, word) for word in found) for tone, found in {**KEYWORDS, **words}.items()}
     counts["friendly"] += len(_MARKS.findall(text))
@@ -80,7 +80,7 @@ class ToneMatch(Voted[ToneOptions]):
     With keywords, a turn has the tone with the most words; it is neutral if there is a tie or none.
     """
 
-    version = 2  # 2: "please" and "thank you" are friendly, "consequently" is professional
+    version = 2  # 2: "please" and "thank you" count as friendly, "consequently" as professional
 
     options_type = ToneOptions
     answer = HeardTone

@@ -14,23 +14,23 @@ from gate.metrics.matching import NAMES_ONLY, Matcher, assign, trajectory_words
 from gate.model import Case, Scale, Score, ToolCall
 
 Pairs = Sequence[tuple[Sequence[ToolCall], Sequence[ToolCall]]]
-"""Per turn that states what it expects: the expected calls and the actual ones."""
+"""The expected and the actual calls of each turn that states expectations."""
 
 
 def stated_turns(case: Case, performance: TrialOutput) -> Pairs:
-    """The turns that say which tools they expect, with what was called in them."""
+    """Return the expected and the actual calls of the turns that state which tools they expect."""
     pairs = zip(case.turns, performance.invocations, strict=True)
     return [(turn.tools, invocation.tool_calls) for turn, invocation in pairs if turn.tools is not None]
 
 
 def whole_conversation(case: Case, performance: TrialOutput) -> Pairs:
-    """All calls that any turn expects, with all that were made."""
+    """Return all calls that any turn expects, paired with all calls that were made."""
     expected = [call for turn in case.turns for call in turn.tools or ()]
     return [(expected, [call for turn in performance.invocations for call in turn.tool_calls])]
 
 
 class ToolOptions(Options):
-    """The place at which an expected tool has to be called."""
+    """The turns in which an expected tool may be called."""
 
     whole_conversation: bool = False
     """True if a tool expected in one turn may be called in another."""
@@ -67,7 +67,7 @@ class _ToolChoice(Metric[ToolOptions]):
 
     @abstractmethod
     def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
-        """The score, from the turns and the expected calls that were found in each."""
+        """Return the score, from the turns and the expected calls that were found in each."""
 
 
 class ToolAccuracy(_ToolChoice):
@@ -209,7 +209,7 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
         return Score(recovered / len(failed), reason=reason, details=details)
 
     def _failed(self, call: ToolCall, told: bool) -> bool:
-        """True if a call failed, or was answered incorrectly; ``told``: whether the agent reports results at all."""
+        """True if a call failed or got an incorrect response; ``told``: True if the agent reports results at all."""
         if is_tool_error(call):
             return True
         if self.options.empty_results and told and call.result in (None, "", [], {}):
@@ -228,7 +228,7 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
 
 
 def is_tool_error(call: ToolCall) -> bool:
-    """True if a call failed, by what the agent reports or by what the result states."""
+    """True if a call failed, according to the agent's report or to its result."""
     return call.error is not None or _says_error(call.result)
 
 

@@ -28,7 +28,7 @@ from gate.metrics.tools import whole_conversation
 from gate.model import ARGUMENTS, Case, Invocation, Score, ToolCall, Turn
 
 MOST_EXPLAINED = 200
-"""Calls, from the first that differs, among which the nearest is looked for."""
+"""The most calls, from the first difference on, to search for the nearest one."""
 
 
 class MatchType(IntEnum):
@@ -40,7 +40,7 @@ class MatchType(IntEnum):
 
 
 def _match_type(value: Any) -> Any:
-    """google-adk's spellings: any case, hyphen or space for the underscore, or the number."""
+    """Return a match type from google-adk's spellings: any case, hyphen or space for the underscore, or the number."""
     if not isinstance(value, str):
         return value
     name = value.strip().upper().replace("-", "_").replace(" ", "_")
@@ -56,7 +56,7 @@ MatchTypeOption = Annotated[
 
 
 class TrajectoryOptions(Options):
-    """Options of how trajectories are compared; the defaults are google-adk's."""
+    """Options for comparing trajectories; the defaults are google-adk's."""
 
     match_type: MatchTypeOption = MatchType.EXACT
     """``EXACT``: these calls and no others, in this order. ``IN_ORDER``: others may come between. ``ANY_ORDER``:
@@ -140,7 +140,7 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
             missing = first_missing(expected, actual, self._same)
             if missing is None:
                 return words
-        if self.options.match_type is not MatchType.ANY_ORDER:  # what stands before is the same
+        if self.options.match_type is not MatchType.ANY_ORDER:  # the calls before it are equal
             begin = equal_at_start(expected, actual, self._same)
             expected, actual = expected[begin:][:MOST_EXPLAINED], actual[begin:][:MOST_EXPLAINED]
         elif max(len(expected), len(actual)) > MOST_EXPLAINED:

@@ -1,4 +1,4 @@
-"""Resolves a URL as a browser does: by the WHATWG's URL standard, which ada implements, and not by RFC 3986."""
+"""Resolves a URL as a browser does: by the WHATWG URL standard, which ada implements, not by RFC 3986."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UrlTarget(Struct, frozen=True):
     """The target of a URL."""
 
     scheme: str = ""
-    """Lower case; empty for the scheme of the page that holds the URL."""
+    """Lower case; empty if it is that of the page with the URL."""
     host: str | None = None
     """As a browser looks it up, without the final dot; None if the URL has no host or an invalid one."""
     is_relative: bool = False
@@ -27,7 +27,7 @@ class UrlTarget(Struct, frozen=True):
 
 
 def place_of(url: str) -> UrlTarget:
-    """Return a browser's target if it is given this URL on a page of some site on the web."""
+    """Return where a browser goes if a page on the web has this URL."""
     url = url.strip(_EDGES).translate(_REMOVED)
     found = _SCHEME.match(url)
     if found is None:
@@ -39,12 +39,14 @@ def place_of(url: str) -> UrlTarget:
 
 @lru_cache(maxsize=1_000)
 def normal(host: str) -> str | None:
-    """A host as it is looked up: decoded, mapped by UTS 46, in ASCII, numbers as an address; None if it is invalid."""
+    """Return a host as a resolver gets it: decoded, mapped by UTS 46, in ASCII, numbers as an address; None if it is
+    invalid."""
     return None if _NOT_IN_A_HOST.search(host) else _host(f"https://{host}")
 
 
 def _host(url: str) -> str | None:
-    """The host of a web address. Empty labels, which the standard allows and no resolver does, make it invalid."""
+    """Return the host of a web address. Empty labels, which the standard allows and no resolver does, make it
+    invalid."""
     from ada_url import URL  # weight: a native library, used only if an answer holds a link
 
     try:
@@ -55,5 +57,5 @@ def _host(url: str) -> str | None:
 
 
 def _scalar_values(text: str) -> str:
-    """The text as a browser passes it to its URL parser: surrogates are paired, and lone ones become U+FFFD."""
+    """Return the text as a browser passes it to its URL parser: surrogates are paired, lone ones become U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""One score out of several criteria's."""
+"""One score made of several criteria's scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bound = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class WeightedOptions(Options):
-    """The weights; given for all cases, or by one case for itself."""
+    """The weights; for all cases, or in a case's options."""
 
     weights: Mapping[str, Weight] = Field(default_factory=dict)
     """Criterion → weight; weights sum to 1."""
@@ -29,7 +29,7 @@ class WeightedOptions(Options):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The criteria that the score looks at: with a weight, or with a minimum."""
+        """The criteria that the score uses: those with a weight or a minimum."""
         return tuple(dict.fromkeys([*self.effective_weights, *self.demanded]))
 
     @property
@@ -54,7 +54,7 @@ class WeightedOptions(Options):
 
     @property
     def demanded(self) -> Mapping[str, float]:
-        """The minimums that hold: the user's own, and of the shipped ones those of parts that have a weight."""
+        """The minimums that apply: the user's own, and the shipped ones of parts that have a weight."""
         own = "minimums" in self.model_fields_set
         return {name: least for name, least in self.minimums.items() if own or name in self.effective_weights}
 
@@ -96,7 +96,8 @@ class WeightedScore(Composite[WeightedOptions]):
         return self._demanding(_weighted(applying, weights), scores)
 
     def _demanding(self, score: Score, scores: Mapping[str, Score]) -> Score:
-        """The score itself if every minimum is reached; else 0, the least on any scale, and which parts fall short."""
+        """Return the score if every minimum is reached; else 0, the lowest on any scale, with the parts that fall
+        short."""
         short = []
         for name, least in self.options.demanded.items():
             part = scores.get(name)

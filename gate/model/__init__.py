@@ -1,7 +1,7 @@
-"""The nouns of the gate: what is said, measured and decided. Frozen values; no I/O, no clock, no environment.
+"""The values that the gate works with: conversations, measurements and decisions. Frozen; no I/O, clock or environment.
 
-Units everywhere: durations in seconds, money in US dollars, probabilities and shares in 0–1.
-A value that was not measured is None with an error beside it, never 0 and never NaN.
+Units everywhere: durations in seconds, money in US dollars, probabilities and shares in 0–1. A value that was not
+measured is None, with an error next to it; never 0 and never NaN.
 """
 
 from gate.model.conversation import (

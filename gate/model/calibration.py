@@ -1,4 +1,4 @@
-"""The labels of people about a judge, as counts that a correction is computed from; never the labels themselves."""
+"""People's labels for a judge's answers, as the counts behind a correction; never the labels themselves."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 MAX_LABELS = 1_000_000
-"""Nobody labels more by hand; it bounds what a file may claim."""
+"""An upper bound on counts in a file: nobody labels more by hand."""
 LabelCount = Annotated[int, Meta(ge=0, le=MAX_LABELS)]
 _Points = Annotated[float, Meta(ge=-100, le=100)]
-"""A difference of two scores on any bounded scale."""
+"""A difference between two scores on any bounded scale."""
 
 
 class GradedLabels(Struct, frozen=True, forbid_unknown_fields=True):
-    """Labels that are scores: how far people's lie from the judge's, on the metric's scale."""
+    """The differences between people's scores and the judge's, on the metric's scale."""
 
     labels: Annotated[int, Meta(ge=2, le=MAX_LABELS)]
     bias: _Points
@@ -22,20 +22,20 @@ class GradedLabels(Struct, frozen=True, forbid_unknown_fields=True):
     sd: Annotated[float, Meta(ge=0, le=100)]
     """Standard deviation (n − 1) of these differences."""
     correlation: Annotated[float, Meta(ge=-1, le=1)] | None = None
-    """Pearson's, of people's scores and the judge's; 0 where either are all alike. None: not kept, by an earlier
-    version."""
+    """Pearson's correlation of people's scores and the judge's; 0 if either are all equal. None: not stored, by an
+    earlier version."""
 
 
 class JudgeCalibration(Struct, frozen=True, forbid_unknown_fields=True):
-    """A judge's verdicts beside people's on the same answers, for one criterion as it measures now."""
+    """A judge's verdicts and people's on the same answers, for one criterion with its current options."""
 
     both_pass: LabelCount
     both_fail: LabelCount
     only_judge: LabelCount
-    """The judge passes what people fail: the costly kind."""
+    """Answers that the judge passes and people fail: the costly kind."""
     only_people: LabelCount
     graded: GradedLabels | None = None
-    """None: labels say pass or fail."""
+    """None if the labels are pass or fail."""
 
     @property
     def labels(self) -> int:
@@ -47,10 +47,10 @@ class JudgeCalibration(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def passed(self) -> int:
-        """Answers that people pass."""
+        """Return the number of answers that people pass."""
         return self.both_pass + self.only_people
 
     @property
     def failed(self) -> int:
-        """Answers that people fail."""
+        """Return the number of answers that people fail."""
         return self.both_fail + self.only_judge

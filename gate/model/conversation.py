@@ -8,11 +8,11 @@ from typing import Any
 from msgspec import Struct
 
 MAX_SECONDS = 1e15
-"""The longest duration that can be meant, in seconds."""
+"""The longest plausible duration, in seconds."""
 
 
 class ToolCall(Struct, frozen=True, gc=False):
-    """One tool that the agent called, or that the author of a case expects it to call."""
+    """A tool that the agent called, or that the author of a case expects it to call."""
 
     name: str
     args: Any = None
@@ -20,12 +20,12 @@ class ToolCall(Struct, frozen=True, gc=False):
     id: str | None = None
     result: Any = None
     error: str | None = None
-    """The error inside the tool, if the agent reports it."""
+    """The error inside the tool, if the agent reports one."""
     duration: float | None = None
     category: str | None = None
-    """Expected calls only: any tool of this category will do, and ``name`` is then empty."""
+    """Expected calls only: any tool of this category is accepted, and ``name`` is empty."""
     any_args: bool = False
-    """Expected calls only: the author named the tool and said nothing of its arguments."""
+    """Expected calls only: the author named the tool without its arguments."""
 
 
 class Part(Struct, frozen=True, gc=False):
@@ -37,44 +37,44 @@ class Part(Struct, frozen=True, gc=False):
 
 
 def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
-    """The text of the parts, joined by newlines; empty if there are none."""
+    """Return the text of the parts, joined by newlines; empty if there are none."""
     if len(parts) == 1 and (thoughts or not parts[0].thought):
-        return parts[0].text  # as nearly all are
+        return parts[0].text  # true of nearly all
     return "\n".join(part.text for part in parts if thoughts or not part.thought)
 
 
 class Usage(Struct, frozen=True, gc=False):
-    """Tokens, cost and calls of a turn or a trial. None means that the agent did not say."""
+    """Tokens, cost and calls of a turn or a trial. None means that the agent did not report it."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
     model_calls: int | None = None
     model: str | None = None
-    """The model as the answer names it, where it does; else the one that was asked for, where that is known."""
+    """The model named in the answer, else the one that was requested; None if neither is known."""
     system: str | None = None
-    """The provider's fingerprint of the system that answered (``system_fingerprint``), where the answer has one."""
+    """The provider's fingerprint of the system that answered (``system_fingerprint``), if the answer has one."""
 
     @property
     def tokens(self) -> int | None:
-        """Input plus output tokens; None where neither was reported."""
+        """Return input plus output tokens; None if neither was reported."""
         if self.input_tokens is None and self.output_tokens is None:
             return None
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
 
 RESPONSE, CALLS, ARGUMENTS, RESULTS = PARTS = ("response", "calls", "arguments", "results")
-"""The parts of a turn that a recording may leave out, such as a trace without content."""
+"""The parts of a turn that a source may not record, such as a trace without content."""
 SILENT = "-"
-"""The digest of an answer that says nothing."""
+"""The digest of an answer without text."""
 
 
 class ForeignScore(Struct, frozen=True, gc=False):
-    """A score that another tool gave a recorded trial."""
+    """A score that another tool gave to a recorded trial."""
 
     scorer: str
     value: float | None
-    """0–1; 1 is the whole credit. None: the scorer could not say."""
+    """From 0 to 1, where 1 is full credit. None: the scorer gave no value."""
     reason: str = ""
 
 
@@ -89,16 +89,16 @@ class Invocation(Struct, frozen=True, gc=False):
     """Natural-language responses before the final one."""
     usage: Usage | None = None
     duration: float | None = None
-    """Wall time of the request alone, in seconds."""
+    """Wall time of the request, in seconds."""
     digest: str = ""
-    """Tells what was said and called from anything else, where the whole of it is on disk and not here; `SILENT` of an
-    answer without text."""
+    """Identifies the texts and calls, whose full content is on disk and not here; `SILENT` for an answer without
+    text."""
     reports_calls: bool = False
-    """True if the answer would have told of tool calls: then none in ``tool_calls`` means that none was made."""
+    """True if the answer would have reported tool calls, so that empty ``tool_calls`` mean that none was made."""
     unseen: tuple[str, ...] = ()
     """Parts (of `PARTS`) that the source did not record; a metric that needs one cannot measure the trial."""
     foreign: tuple[ForeignScore, ...] = ()
-    """The scores of the tool that recorded the trial, in the last turn of a recorded trial."""
+    """The scores by the tool that recorded the trial, in the last turn of a recorded trial."""
 
     @property
     def text(self) -> str:
@@ -106,19 +106,20 @@ class Invocation(Struct, frozen=True, gc=False):
 
     @property
     def is_silent(self) -> bool:
-        """True if the user was given neither text nor a tool call, as far as the source records both."""
+        """True if the user received neither text nor a tool call, provided that the source records both."""
         if not self.user or self.tool_calls or self.digest or {RESPONSE, CALLS} & set(self.unseen):
             return False
         return not self.text.strip()
 
     @property
     def shows_calls(self) -> bool:
-        """True if this answer is evidence that the agent reports its calls: it has some, or says that it has none."""
+        """True if this answer shows that the agent reports its calls: it has some, or states that it has none."""
         return self.reports_calls or bool(self.tool_calls)
 
 
 def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
-    """Adds up usages field by field. A field is None where no part reports it, model or system where they differ."""
+    """Return the sum of usages, field by field. A field is None if no part reports it, model or system if they
+    differ."""
     if not parts:
         return None
 
@@ -145,15 +146,15 @@ class ToolTime(Struct, frozen=True):
     name: str
     calls: int
     timed: int = 0
-    """Calls of which the agent reported a duration."""
+    """Number of calls with a reported duration."""
     seconds: float = 0.0
-    """In the timed calls together."""
+    """Total seconds of the timed calls."""
     seconds_per_call: float | None = None
-    """The mean over the timed calls; None where none was timed."""
+    """The mean over the timed calls; None if there are none."""
 
 
 def tool_times(invocations: Iterable[Invocation]) -> list[ToolTime]:
-    """Calls and time of each tool, the one that took longest first. A duration that cannot be meant is none."""
+    """Return calls and time of each tool, slowest in total first. Implausible durations are ignored."""
     found: dict[str, list[float | None]] = {}
     for invocation in invocations:
         for call in invocation.tool_calls:
@@ -168,7 +169,7 @@ def tool_times(invocations: Iterable[Invocation]) -> list[ToolTime]:
 
 
 def total_duration(invocations: list[Invocation]) -> float | None:
-    """Seconds of all turns together; None where one of them is not known."""
+    """Return the total seconds of all turns; None if any is unknown."""
     durations = [invocation.duration for invocation in invocations]
     known = [duration for duration in durations if duration is not None]
     return sum(known) if known and len(known) == len(durations) else None

@@ -12,19 +12,19 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     """A metric with its threshold and options, as the user set them."""
 
     name: str
-    """The key under ``criteria``; unique."""
+    """The unique key under ``criteria``."""
     metric: str
     """The registered metric, or a dotted path."""
     scale: Scale
     direction: Direction = Direction.HIGHER
     threshold: float | None = None
-    """Least acceptable suite mean. None: judged against the baseline only."""
+    """Lowest acceptable mean of the suite. None: judged against the baseline only."""
     limit: float | None = None
-    """Per trial: the most a single trial may reach (``max``)."""
+    """The highest value that a single trial may reach (``max``)."""
     quantiles: tuple[tuple[float, float], ...] = ()
-    """Suite limits on quantiles: ((0.95, 3.0),) says that p95 may be at most 3."""
+    """Limits on quantiles of the suite: ((0.95, 3.0),) means that p95 may be at most 3."""
     margin: float | None = None
-    """The loss that is still called unchanged; relative for cost, latency, tokens and counts."""
+    """The loss still called unchanged; relative for cost, latency, tokens and counts."""
     pass_threshold: float | None = field(default=None, name="pass_mark")
     """The score from which a single trial passes; None: the criterion does not decide whether a trial passes."""
     blocking: bool = True
@@ -34,22 +34,21 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     ratchet: bool = True
     """True if a mean that was below the threshold at the baseline may stay there without blocking."""
     hard: bool = False
-    """One failing trial fails the gate (forbidden tools, safety)."""
+    """True if one failing trial fails the gate (forbidden tools, safety)."""
     fingerprint: str = ""
-    """Fingerprint of metric, options, version, judge; not of thresholds."""
+    """Fingerprint of metric, options, version and judge, without thresholds."""
     stands_for: str = ""
-    """The criterion that this one is the previous version of: compared with what baselines hold of it, held to nothing
-    else."""
+    """The criterion that this is the previous version of: it is only compared with the baseline's scores."""
     reads_tools: bool = False
-    """True if it looks at tool calls, and means nothing if the agent's answers do not report them."""
+    """True if it reads tool calls, and means nothing if the agent's answers do not report them."""
     absence: bool = False
-    """True if an answer that says nothing satisfies it."""
+    """True if an answer without text satisfies it."""
     lexical: bool = False
-    """True if it compares words with words, so that another wording lowers it."""
+    """True if it compares words with words, so that different wording lowers it."""
     parts: tuple[str, ...] = ()
     """The criteria that it is computed from."""
     k: int = 0
-    """The number of trials of a case that have to pass together, of ``pass_k``."""
+    """The number of trials of a case that must all pass, for ``pass_k``."""
     calibration: JudgeCalibration | None = None
-    """The agreement of the judge with people's labels; None if no calibration applies to judge, question and options as
-    they are."""
+    """The agreement of the judge with people's labels; None if no calibration matches the current judge, question and
+    options."""

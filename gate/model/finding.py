@@ -1,8 +1,8 @@
-"""Findings on a suite: each has a kind, a verdict and plain data. Reports make the words.
+"""Findings on a suite: each has a kind, a verdict and plain data. Reports put them into words.
 
-`KINDS` says which data and verdicts each kind has. In JSON a finding is
-``{"kind": "mean", "verdict": "below_threshold", "trials": 45, …}``.
-Changes are as a reader means them: candidate minus baseline, relative for money, time and counts.
+`KINDS` defines the data and verdicts of each kind. In JSON a finding is ``{"kind": "mean", "verdict":
+"below_threshold", "trials": 45, …}``. Changes have the sign that a reader expects: candidate minus baseline, relative
+for money, time and counts.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ KindName = Literal[
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was found of a suite or of a criterion."""
+    """A finding on a suite or on a criterion."""
 
     kind: KindName
     verdict: Verdict
-    """The verdict that a criterion or a suite has by it; PASS if it decides nothing."""
+    """The verdict that it gives to a criterion or a suite; PASS if it decides nothing."""
     data: Mapping[str, Any]
 
     @classmethod
     def of(cls, kind: KindName, verdict: Verdict | None = None, /, **data: Any) -> Finding:
-        """Return a finding of a kind, with one of the verdicts that the kind can have; the first by default.
+        """Return a finding of a kind, with one of the verdicts that the kind can have; by default the first.
 
         Raises:
             TypeError: the kind has other fields, or other verdicts.
@@ -60,10 +60,10 @@ class Finding(Struct, frozen=True):
 
     @classmethod
     def read(cls, plain: Any) -> Finding:
-        """Return a note of a record, from its JSON form.
+        """Return a finding from its JSON form in a record.
 
         Raises:
-            ValidationError: it is none.
+            ValidationError: it is not a finding.
         """
         if not isinstance(plain, Mapping) or plain.get("kind") not in NOTES:
             raise msgspec.ValidationError(f"not a note: {plain!r}")
@@ -78,25 +78,25 @@ class Finding(Struct, frozen=True):
         return self.data[name]
 
     def __hash__(self) -> int:
-        return hash(self.kind)  # a mapping has no hash; equal findings are of one kind
+        return hash(self.kind)  # a mapping has no hash; equal findings have the same kind
 
     def but(self, **data: Any) -> Finding:
-        """Return the finding with other data."""
+        """Return the finding with some data replaced."""
         return replace(Finding.of(self.kind, **{**self.data, **data}), verdict=self.verdict)
 
     @property
     def problem(self) -> KindName | None:
-        """The kind of what kept a suite from being measured; None for any other cause."""
+        """Return the kind of the problem that kept a suite from being measured; None for any other cause."""
         return self.kind if self.kind in PROBLEMS else None
 
     @property
     def settles(self) -> bool:
-        """True if it is final: no further trial can change it. A mean still moves with further epochs."""
+        """True if no further trial can change it. A mean still moves with further epochs."""
         return self.verdict in (BELOW, REGRESSED) and self.kind != "mean"
 
     @property
     def is_excused(self) -> bool:
-        """True if something misses its threshold or limit, and passes only because the baseline did as well."""
+        """True if a threshold or limit is missed, and this passes only because the baseline missed it as well."""
         if self.verdict is not Verdict.PASS:
             return False
         match self.kind:
@@ -113,7 +113,7 @@ class Finding(Struct, frozen=True):
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         found: dict[str, Any] = msgspec.to_builtins({"kind": self.kind, **self.data})
         return found
 
@@ -122,24 +122,24 @@ class Finding(Struct, frozen=True):
 
 
 class HeldMean(Struct, frozen=True):
-    """The mean over cases that is held against a threshold."""
+    """The mean over cases that is compared with a threshold."""
 
     value: float
     threshold: float
     cases: int
     case_id: str = ""
-    """The case whose own threshold it is; empty: the suite's."""
+    """The case that the threshold belongs to; empty: it is the suite's."""
     failed: int = 0
     """Trials in which the agent failed; each counts as ``failed_as``."""
     failed_as: float = 0.0
     before: float | None = None
-    """The baseline's mean, where it missed the threshold too."""
+    """The baseline's mean, if it missed the threshold too."""
     measured: float | None = None
-    """The plain mean of a calibrated judge's scores, if the others are corrected."""
+    """The plain mean of a calibrated judge's scores, if the other means are corrected."""
 
 
 class Change(Struct, frozen=True):
-    """The paired change with its 90 % interval; None where nothing bounds it."""
+    """The paired change with its 90 % interval; None for an unbounded end."""
 
     value: float
     low: float | None
@@ -178,12 +178,12 @@ class Wording(Struct, frozen=True):
 
     case_id: str
     before: str
-    """Empty if it is not known: stored baselines keep no texts."""
+    """Empty if unknown: stored baselines keep no texts."""
     now: str
     expected: str = ""
     """Empty if the case expects no text."""
     reason: str = ""
-    """The sentence of the criterion on it."""
+    """The criterion's sentence about it."""
 
 
 # --- the kinds ------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Field(Struct, frozen=True):
 
 
 class FindingKind(Struct, frozen=True):
-    """A kind of finding: its meaning, the verdicts that it can have, and its fields."""
+    """A kind of finding: its meaning, its possible verdicts, and its fields."""
 
     about: str
     verdicts: tuple[Verdict, ...]
@@ -238,8 +238,8 @@ BELOW = Verdict.BELOW_THRESHOLD
 REGRESSED = Verdict.REGRESSED
 
 WhyNotCompared = Literal["changed", "cases_gone", "removed", "without_others"]
-"""Its options, scorer or judge changed; none of its cases is compared; it is no longer measured; or, of the pass rate,
-it is compared without other criteria."""
+"""Its options, scorer or judge changed; none of its cases is compared; it is no longer measured; or, for the pass rate,
+it is compared without some criteria."""
 WhyOpen = Literal["", "suggests_drop", "drifted", "moved_before", "unbounded", "beyond_margin"]
 """One test suggests a drop; it does not show against the base's agent run now, or against its newest stored runs; too
 few trials bound it; the interval reaches beyond the margin."""
@@ -250,8 +250,8 @@ answers slowed beyond the latency margin."""
 OF_CRITERION: Mapping[KindName, FindingKind] = {
     # ``same``: the trials are the stored ones themselves, so nothing can be lost
     "nothing_held": kind("No threshold and no comparison judged it, so no tick stands beside it.", same=FLAG),
-    # ``why``: it has nothing to check in any case, in any selected one, or in any that is left; trials were measured,
-    # and no blocking criterion applies to them; or no trial was measured
+    # ``why``: no case, no selected case or no remaining case gives it anything to check; trials were measured, but no
+    # blocking criterion applies to them; or no trial was measured
     "no_value": kind(
         "No trial gave it a value.",
         UNMEASURED,
@@ -259,7 +259,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         NOT_COMPARED,
         why=Literal["applies_to_none", "unchecked", "no_trial"],
     ),
-    # ``reason``: the metric's own; empty if it gave none
+    # ``reason``: from the metric; empty if it gave none
     "hard_rule": kind(
         "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
     ),
@@ -273,7 +273,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     ),
     "scores_lost": kind("Too many scores ended in an error.", UNMEASURED, lost=int, of=int, most=float, error=str),
     # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over the
-    # threshold; ``lost``: trials that could not be measured, and would lift it if they were hits
+    # threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were hits
     "mean": kind(
         "The mean beside the suite's threshold.",
         PASS,
@@ -285,8 +285,8 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         base_cases=FLAG,
         lost=NUMBER,
     ),
-    # ``excused``: miss theirs as at the baseline; ``short``: are below theirs, but not beyond chance; ``missed``: the
-    # first that misses its own beyond chance, with its trials, and how many more do
+    # ``excused``: cases that miss their threshold as at the baseline; ``short``: below theirs, but not beyond chance;
+    # ``missed``: the first to miss its own beyond chance, with its trials; ``more``: how many others do
     "own_thresholds": kind(
         "The cases with a threshold of their own.",
         PASS,
@@ -298,12 +298,12 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         trials=NUMBER,
         more=NUMBER,
     ),
-    # ``case_id``: of the highest trial above the limit; empty if there is none; ``trials``: above it
+    # ``case_id``: of the highest trial above the limit, empty if there is none; ``trials``: number above the limit
     "trial_limit": kind(
         "The most that a single trial may reach.", PASS, BELOW, case_id=TEXT, value=FIGURE, limit=FIGURE, trials=NUMBER
     ),
-    # ``before``: the baseline's, if it was above the limit too and this one is beyond its margin; ``over``: trials
-    # above the limit
+    # ``before``: the baseline's, if it was also above the limit and this one is beyond its margin; ``over``: number of
+    # trials above the limit
     "quantile": kind(
         "A quantile beside its limit.",
         PASS,
@@ -317,7 +317,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         trials=NUMBER,
         too_few=FLAG,
     ),
-    # ``why``: why it is open; ``worst``, ``margin``: the end of the interval that is beyond the margin
+    # ``why``: the reason why it is open; ``worst``: the end of the interval that is beyond ``margin``
     "change": kind(
         "The change against the baseline: within its margin or not proven, open, or proven worse.",
         PASS,
@@ -334,7 +334,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     ),
     "not_tested": kind("The engine ended undecided, and nothing could be compared.", OPEN, stage=Stage),
     "agent_fails": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
-    # ``cases``: of the baseline, on which it measured the criterion; ``others``: the criteria that are left out
+    # ``cases``: of the baseline, in which it measured the criterion; ``others``: the criteria that are left out
     "not_compared": kind(
         "A criterion is not compared with the baseline.",
         NOT_COMPARED,
@@ -343,7 +343,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         cases=NUMBER,
         others=NO_NAMES,
     ),
-    # ``of``: cases in which it applied at the baseline
+    # ``of``: number of cases to which it applied at the baseline
     "checks_fell_away": kind(
         "It has nothing to check where it always had.", NOT_COMPARED, criterion=str, cases=NAMES, of=int
     ),
@@ -354,9 +354,9 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
     "no_cases": kind("There is nothing to judge, or every case is in quarantine.", ERROR, quarantined=FLAG),
     # ``compared``: false if there is no baseline; then every case fails
     "outage": kind("Most of what answered before fails alike.", ERROR, cases=int, of=int, compared=bool, error=str),
-    # ``failed``: trials before the confirmation; ``trials``: of the confirmation, of these cases; ``failed_again``,
-    # ``lost``: among them; ``other_failed``, ``other_trials``: of the base commit's agent (``at_base``) or of cases
-    # that had answered, 0 if nothing was run beside; ``now``, ``before``: seconds to answer
+    # ``failed``: trials before the confirmation; ``trials``: confirming trials of these cases, with ``failed_again``
+    # and ``lost`` among them; ``other_failed``, ``other_trials``: of the base commit's agent (``at_base``) or of cases
+    # that had answered, 0 if nothing else was run; ``now``, ``before``: seconds to answer
     "failures_not_confirmed": kind(
         "A block would rest on failures of the agent that were not confirmed.",
         ERROR,
@@ -372,7 +372,7 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         before=FIGURE,
     ),
     "unexplained_failures": kind("The agent fails in cases in which it never did at the baseline.", ERROR, cases=int),
-    # ``unscored``: answers of which a blocking score could not be computed
+    # ``unscored``: answers whose blocking score could not be computed
     "lost_decide": kind("Counted as failed, lost trials turn the verdict.", ERROR, trials=int, unscored=NUMBER),
     # ``copies``: repeats are copies of one answer, as with a cache; else the suite is too small
     "collapsed": kind(
@@ -386,12 +386,12 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
     "too_many_errors": kind(
         "Too many trials ended in infrastructure errors.", ERROR, share=float, most=float, error=str
     ),
-    # ``not_run``: the shard did not get to them
+    # ``not_run``: the shard did not reach them
     "cases_not_measured": kind(
         "These cases have no measured trial.", ERROR, cases=NAMES, of=int, error=TEXT, not_run=FLAG
     ),
-    # ``not_recorded``: it asked for what its recording does not hold, so what was lost is no sample of what would have
-    # been
+    # ``not_recorded``: it requested something that its recording lacks, so the lost trials are no random sample of its
+    # trials
     "case_lost": kind(
         "Too many trials of a case were lost.", ERROR, case_id=str, lost=int, trials=int, error=str, not_recorded=FLAG
     ),
@@ -402,8 +402,8 @@ GAPS: Mapping[KindName, FindingKind] = {
     "stated": kind("What a run's terms state in words of their own.", text=str),
     "not_compared": OF_CRITERION["not_compared"],
     "checks_fell_away": OF_CRITERION["checks_fell_away"],
-    # ``how``: removed, edited and missing now, or every one of the base's; ``of``: cases that passed there, of every
-    # one all; ``selected``: of those that the run selects; ``edited``: of every one
+    # ``how``: removed, edited and missing now, or all of the base's; ``of``: cases that passed there, or for "none" all
+    # cases; ``selected``: only those that the run selects; ``edited``: number of edited cases among all
     "cases_not_compared": kind(
         "Cases of the base that are gone, or were edited and miss now; or none of them is compared.",
         NOT_COMPARED,
@@ -432,7 +432,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
     "thresholds_hold": kind(
         "Nothing is compared; every threshold holds.", checked=int, cases=int, uncompared=Uncompared
     ),
-    # ``rate``: the bad end of the pass rate's interval, 0 to 1, None if it is not bounded, and the cases behind it
+    # ``rate_low``: the bad end of the pass rate's interval, 0 to 1, None if unbounded; ``rate_cases``: its cases
     "no_worse": kind(
         "It is no worse than the baseline.", cases=int, rate_cases=int, rate_low=float | None, uncompared=Uncompared
     ),
@@ -440,12 +440,12 @@ CAUSES: Mapping[KindName, FindingKind] = {
     "not_enough_evidence": kind("These criteria are open.", OPEN, criteria=NAMES, suspects=NAMES),
     "never_pass": OF_CRITERION["never_pass"],
     "agent_fails": OF_CRITERION["agent_fails"],
-    # ``moved``: the same cases with what proves it; ``of``: cases that are compared
+    # ``moved``: the same cases with their proof; ``of``: number of compared cases
     "cases_broke": kind("These cases broke.", REGRESSED, cases=NAMES, moved=NO_TALLIES, of=NUMBER),
-    # ``by_mean``: a lower mean proves it, else large drops of a few cases; ``perhaps_drift``: only stored trials do, so
-    # that a provider that changed looks the same; ``suspects``: of the pass rate, the strongest first; ``fell``: of the
-    # first other criterion that has no part among them; ``missed``: fail whatever the baseline did; ``drift_moot``: a
-    # base that can be run was not asked about a drift, since these fail anyway; ``wording``: of the case that fell most
+    # ``by_mean``: proven by a lower mean, else by large drops of a few cases; ``perhaps_drift``: proven against stored
+    # trials only, as a changed provider would be; ``suspects``: by pass rate, strongest first; ``fell``: for the
+    # first other criterion not covered by them; ``missed``: fail whatever the baseline did; ``drift_moot``: drift was
+    # not checked with the base's agent, since these fail anyway; ``wording``: of the case that fell most
     "suite_got_worse": kind(
         "The suite got worse, and no case can be named.",
         REGRESSED,
@@ -467,18 +467,18 @@ CAUSES: Mapping[KindName, FindingKind] = {
         named=bool,
         gained_named=bool,
     ),
-    # ``before``: than its newest runs; what its agent does now was not asked
+    # ``before``: worse than the baseline, not than its newest runs; its agent was not run now
     "baseline_moved": kind("Worse than the baseline, not than its agent run now.", OPEN, criteria=NAMES, before=FLAG),
     "criterion_decides": kind("A blocking criterion fails by itself, or has no value.", BELOW, ERROR, criterion=str),
     "nothing_passes": kind("There is no baseline, and no trial passes.", BELOW, trials=int),
-    # ``measurements``: how many ago; 1 is the one before
+    # ``measurements``: how many measurements ago; 1 is the previous one
     "not_shown_fixed": kind("The change was regressed and has not passed since.", REGRESSED, measurements=int),
-    # ``fell_short``: so they did when they were stored, which nobody accepted
+    # ``fell_short``: the trials fell short when they were stored, and nobody accepted that
     "same_agent": kind("The trials are those that are stored of this agent.", commit=str, fell_short=FLAG),
     "incomplete": kind(
         "Something that the base holds was not compared.", NOT_COMPARED, gaps=Nested(tuple(GAPS), many=True)
     ),
-    # ``copies``: repeats are copies of one answer; else they fail with the base commit's agent, too
+    # ``copies``: repeats are copies of one answer; else the cases fail with the base commit's agent too
     "cases_fail": kind(
         "What always passed now always fails, and nothing proves a loss.", OPEN, cases=NAMES, copies=FLAG
     ),
@@ -490,13 +490,13 @@ CHANGES: Mapping[KindName, FindingKind] = {
     "answered_by": kind(
         "Another model or system of the provider answers.", what=Literal["model", "system"], now=NAMES, before=NAMES
     ),
-    # ``without_rules``: the base has no configuration, so that its agent was held to the change's rules
+    # ``without_rules``: the base has no configuration, so its agent was judged by the change's rules
     "base_run_beside": kind("The base's agent took the place of a baseline.", commit=str, without_rules=FLAG),
-    # ``key``: of the configuration, by which it is started or reached
+    # ``key``: the configuration key by which the agent is started or reached
     "other_agent": kind("The change starts or reaches another agent than the base.", key=str, text=str),
-    # ``changes``: empty if the recordings are not there to say them
+    # ``changes``: empty if the recordings needed to list them are missing
     "tools_changed": kind("MCP servers describe their tools otherwise.", servers=NAMES, changes=NO_NAMES),
-    # ``before``: the ids at the baseline of those that were renamed, in the same order
+    # ``before``: for renamed cases, their ids at the baseline in the same order
     "cases_changed": kind(
         "Cases that only one side has, or that have another content or another id now.",
         how=Literal["new", "edited", "removed", "renamed"],
@@ -519,11 +519,11 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     ),
     # ``chance``: share of runs, 0 to 1
     "threshold_close": kind("An unchanged agent often misses a threshold that holds now.", criterion=str, chance=float),
-    # ``blind``: so few that the margin of the pass rate is most of it
+    # ``blind``: so few that the pass rate's margin covers most of it
     "few_cases": kind("Few cases are compared.", cases=int, blind=bool),
-    # ``cases``: with fewer stored trials than ``wanted``; ``least``: of the case that has fewest; ``typical``: of the
-    # middle one; ``blind``: a single case that breaks could not be proven; ``drop``: of the pass rate, 0 to 1, that a
-    # look finds four times in five; ``grows``: runs on the default branch store more
+    # ``cases``: number with fewer stored trials than ``wanted``; ``least``: trials of the case with the fewest;
+    # ``typical``: of the median case; ``blind``: one broken case cannot be proven; ``drop``: of the pass rate, 0 to 1,
+    # that a look finds four times in five; ``grows``: runs on the default branch store more
     "thin_baseline": kind(
         "Few trials are stored.",
         cases=int,
@@ -534,7 +534,7 @@ WARNINGS: Mapping[KindName, FindingKind] = {
         drop=MAYBE_FIGURE,
         grows=Field(bool, True),
     ),
-    # ``wording``: of a criterion of word overlap, the case that lost most
+    # ``wording``: for a word-overlap criterion, of the case that lost most
     "quiet_rise": kind(
         "What only warns got worse beyond its margin.", criterion=str, change=float, wording=Field(Wording | None, None)
     ),
@@ -542,7 +542,7 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     "trials_lost": kind("Trials ended in infrastructure errors and left no score.", lost=int, of=int),
     "failures_excused": kind("Failures of an agent that was down.", failed=int, of=int, error=str, at_base=FLAG),
     "base_gone": kind("The base's agent did not answer, and was asked no more.", trials=int, error=str),
-    # ``since``: Unix time of the first run after it; ``change``: in the metric's unit, of the pass rate 0 to 1
+    # ``since``: Unix time of the first run after the move; ``change``: in the metric's unit, for the pass rate 0 to 1
     "provider_moved": kind(
         "Stored runs of one agent score otherwise since then.",
         since=float,
@@ -554,29 +554,29 @@ WARNINGS: Mapping[KindName, FindingKind] = {
         runs=int,
         baseline_is_older=FLAG,
     ),
-    # ``compared``: commits whose record is compared all the same; ``told``: what is doubtful, each with why
+    # ``compared``: commits whose records are compared anyway; ``told``: doubtful records, each with the reason
     "unproven": kind("Nothing shows which job measured these.", compared=NO_NAMES, told=Field(PAIRS, ()), why=TEXT),
-    # ``verdicts``: as they are judged now, the newest first; ``fingerprinted``: the agent has another fingerprint now
+    # ``verdicts``: as judged now, newest first; ``fingerprinted``: the agent's fingerprint is different now
     "measured_before": kind(
         "The change was measured before.", verdicts=tuple[Verdict, ...], total=int, fingerprinted=bool
     ),
     "attempts_repeated": kind("Attempts were repeated after an infrastructure error.", attempts=int),
-    # ``cached``: they are five times faster, too
+    # ``cached``: they are also five times faster
     "repeats_alike": kind("Repeated trials give identical answers.", cached=bool),
-    # ``of``: cases asked more than once in a run; ``lost``: passed each time and now fail each time
+    # ``of``: cases asked more than once in a run; ``lost``: cases that always passed and now always fail
     "repeats_once": kind("Only repeats within a run are identical.", cases=int, of=int, lost=NO_NAMES),
     "calls_not_reported": kind("Only the baseline shows that tool calls are reported.", criteria=NAMES),
     "one_answer": kind("All answers are the same.", answers=int, cases=int, criteria=NAMES),
-    # ``were_checked``: at the baseline one applied to their answers
+    # ``were_checked``: a blocking criterion applied to their answers at the baseline
     "cases_unchecked": kind("No blocking criterion applies to these cases.", cases=NAMES, were_checked=FLAG),
-    # ``criteria``: empty if no trial passes, or if they miss under other rules alone
+    # ``criteria``: empty if no trial passes, or if they miss only under other rules
     "not_accepted": kind("Someone accepted what nobody can accept.", by=str, criteria=NAMES),
     "stated": GAPS["stated"],
 }
 """Findings that weaken a verdict without changing it."""
 
 NOTES: tuple[KindName, ...] = ("provider_moved", "unproven", "measured_before")
-"""Notes that records keep beside notes in words."""
+"""Kinds of notes that records keep as findings rather than as text."""
 
 KINDS: Mapping[KindName, FindingKind] = {**OF_CRITERION, **GAPS, **CAUSES, **CHANGES, **WARNINGS}
 """Every kind."""

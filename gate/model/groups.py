@@ -1,4 +1,4 @@
-"""Results of the cases that share a tag or a complexity, and the group that a loss is concentrated in."""
+"""Results of cases that share a tag or a complexity, and the group in which a loss is concentrated."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ class GroupKind(str, Enum):
 
 
 class Concentration(Struct, frozen=True):
-    """A group whose cases lost more than the others, and more than chance gives any group of this suite.
+    """A group whose cases lost more than the others, and more than any group of this suite would by chance.
 
-    Of several, each is named for the cases that are in none before it: of two nested groups the one that explains the
-    loss, not both. Names a group in at most 5 % of the runs in which losses have nothing to do with groups.
+    If there are several, each is named for cases that no earlier one contains: of two nested groups the one that
+    explains the loss, not both. A group is named in at most 5 % of the runs in which losses have nothing to do with
+    groups.
     """
 
     kind: GroupKind
     name: str
     criterion: str
-    """The criterion that has these losses; the pass rate, unless the verdict rests on another."""
+    """The criterion with these losses; the pass rate, unless the verdict rests on another."""
     cases: int
     """Paired cases of the group."""
     of: int
-    """The cases of the suite."""
+    """Number of cases in the suite."""
     before: float
     """The baseline's mean over the cases of the group."""
     now: float
     rest_before: float
-    """The mean over all others at the baseline."""
+    """The baseline's mean over all other cases."""
     rest_now: float
     lost: int
-    """Cases of the group that are worse than at the baseline, by however little."""
+    """Cases of the group that are worse than at the baseline, however slightly."""
     rest_lost: int
     p: float
-    """Adjusted for all groups."""
+    """The p-value, adjusted for all groups."""

@@ -1,4 +1,4 @@
-"""Several agents side by side: what each measured of the same cases, and how any two of them differ."""
+"""A comparison of several agents: each one's measurements on the same cases, and the differences between any two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gate.model.scale import Direction, Scale
 
 
 class LineupEntry(Struct, frozen=True):
-    """One agent, by a record of it."""
+    """One agent, represented by a record."""
 
     name: str
     source: str = ""
@@ -17,13 +17,13 @@ class LineupEntry(Struct, frozen=True):
     suite_id: str = ""
     commit: str | None = None
     trials: int = 0
-    """Measured trials of the cases that all have; of whole epochs."""
+    """Measured trials in whole epochs, of the cases that all entries have."""
     failed: int = 0
-    """The trials among them in which the agent failed instead of answering."""
+    """Those trials in which the agent failed instead of answering."""
     lost: int = 0
-    """Further trials that infrastructure errors took."""
+    """Further trials lost to infrastructure errors."""
     started: float = 0.0
-    """Unix time of the first trial; 0 where the record does not say."""
+    """Unix time of the first trial; 0 if the record does not tell."""
     ended: float = 0.0
     """Unix time at which the last trial began."""
 
@@ -32,10 +32,10 @@ class Difference(Struct, frozen=True):
     """One entry minus another, over the cases that both have."""
 
     one: int
-    """Place among the entries, from 0."""
+    """Index of the entry, from 0."""
     other: int
     estimate: Estimate
-    """With the interval that holds together with all others; level 0 where there is none."""
+    """With an interval that holds jointly with all others; level 0 if there is none."""
 
 
 class Measure(Struct, frozen=True):
@@ -45,15 +45,15 @@ class Measure(Struct, frozen=True):
     scale: Scale
     direction: Direction
     estimates: tuple[Estimate | None, ...]
-    """Each entry's own mean with its 95 % interval; None where it has no figures."""
+    """Each entry's own mean with its 95 % interval; None if it has no figures."""
     differences: tuple[Difference, ...] = ()
-    """The difference of each pair, the later entry minus the earlier one."""
+    """The difference for each pair, the later entry minus the earlier one."""
     apart: tuple[str, ...] = ()
-    """The reasons why entries are left out, by entry; empty for an entry that is not."""
+    """The reason why each entry is left out; empty for one that is not."""
 
     def gain(self, one: int, other: int) -> Estimate | None:
-        """Return the estimated lead of ``one`` over ``other``: positive is better in either direction. None
-        if unknown."""
+        """Return the estimated lead of ``one`` over ``other``: positive is better in either direction. None if
+        unknown."""
         for found in self.differences:
             if {found.one, found.other} == {one, other}:
                 same = (found.one == one) == (self.direction is Direction.HIGHER)
@@ -61,7 +61,7 @@ class Measure(Struct, frozen=True):
         return None
 
     def better(self, one: int, other: int) -> bool:
-        """True if ``one`` is shown to be better than ``other``: the interval leaves no room for no difference."""
+        """True if ``one`` is shown to be better than ``other``: the interval excludes no difference."""
         gain = self.gain(one, other)
         return gain is not None and gain.level > 0 and gain.low > 0
 
@@ -72,7 +72,7 @@ class Dominated(Struct, frozen=True):
     entry: int
     by: int
     proven: bool
-    """True if the intervals show it; else the means alone do."""
+    """True if the intervals show it, and not just the means."""
 
 
 class OrderedVote(Struct, frozen=True):
@@ -80,47 +80,48 @@ class OrderedVote(Struct, frozen=True):
 
     case_id: str
     first: int
-    """Place of the entry whose answer was shown first."""
+    """Index of the entry whose answer was shown first."""
     second: int
     preferred: int | None
-    """Place of the entry that it prefers; None: neither."""
+    """Index of the preferred entry; None: neither."""
     reason: str = ""
     error: str = ""
-    """The reason why there is no vote; ``preferred`` means nothing then."""
+    """The reason why there is no vote; then ``preferred`` means nothing."""
 
 
 class Preference(Struct, frozen=True):
-    """The share of cases in which the judge prefers one entry's answer to another's, each case seen in both orders."""
+    """The share of cases in which the judge prefers one entry's answer to another's, with each case shown in both
+    orders."""
 
     one: int
     other: int
     wins: int
-    """Cases in which both orders prefer ``one``."""
+    """Cases in which ``one`` is preferred in both orders."""
     losses: int
     ties: int
-    """Cases in which the orders disagree, or neither is preferred."""
+    """Cases in which the orders disagree, or neither answer is preferred."""
     first_twice: int
-    """Ties among them in which whatever stood first was preferred both times."""
+    """Ties in which the answer shown first was preferred both times."""
     second_twice: int
     unread: int
-    """Cases without a vote in each order."""
+    """Cases without votes in both orders."""
     rate: Estimate | None = None
-    """Share of wins, a tie counted as half; None without a case."""
+    """Share of wins, with a tie counted as half; None without cases."""
 
 
 class Lineup(Struct, frozen=True):
-    """The whole comparison. The first entry is the one that others are shown against; nothing of it is a verdict."""
+    """The whole comparison. The first entry is the one that the others are compared with; there is no verdict."""
 
     entries: tuple[LineupEntry, ...]
     measures: tuple[Measure, ...]
     cases: int
     """Cases that all entries have with the same content."""
     comparisons: int
-    """Differences whose intervals hold together."""
+    """Number of differences whose intervals hold jointly."""
     level: float = 0.95
-    """With what probability all of them do."""
+    """The probability with which all of them hold."""
     quality: str = ""
-    """The measure that quality is read from."""
+    """The measure used as quality."""
     cost: str = ""
     latency: str = ""
     dominated: tuple[Dominated, ...] = ()
@@ -128,7 +129,7 @@ class Lineup(Struct, frozen=True):
     votes: tuple[OrderedVote, ...] = ()
     judge_cost_usd: float | None = None
     notes: tuple[str, ...] = ()
-    """Notes on the figures: entries and criteria that could not be compared, and the reason."""
+    """Notes on the figures, for instance why entries or criteria could not be compared."""
 
     def measure(self, name: str) -> Measure | None:
         return next((one for one in self.measures if one.name == name), None)

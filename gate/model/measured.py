@@ -1,4 +1,4 @@
-"""A trial in numbers: what a history needs of it, without a word of what was said."""
+"""A trial in numbers, as a history needs it, without any texts."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from gate.model.trial import ENDS, End, ErrorKind, Score, Side
 
 
 class MeasuredTurn(Struct, frozen=True, gc=False):
-    """One turn of it."""
+    """One turn of a trial."""
 
     usage: Usage | None = None
 
 
 class MeasuredTrial(Struct, frozen=True, gc=False):
-    """One execution of a case. It is kept as it stands in a record: a history reads a hundred thousand of them."""
+    """One execution of a case, kept in the form of its record: a history reads a hundred thousand of them."""
 
     case_id: str
     number: int
     tag: str | None = None
-    """None: `FULL`."""
+    """None means `FULL`."""
     side: Side = Side.CANDIDATE
     scores: Mapping[str, float | Score | None] = {}
-    """By criterion name. A number, or None where the metric does not apply, says as much as a `Score` of that value."""
+    """By criterion name. A number is short for a `Score` of that value, None for one that does not apply."""
     error: tuple[ErrorKind, str] | None = None
     duration: float | None = None
     turns: Sequence[MeasuredTurn] = ()
@@ -36,13 +36,13 @@ class MeasuredTrial(Struct, frozen=True, gc=False):
 
     @property
     def usage(self) -> Usage | None:
-        """Usage summed over the turns; None where no turn reported any."""
+        """Return the usage summed over the turns; None if no turn reported any."""
         if len(self.turns) == 1:
             return self.turns[0].usage
         return total_usage(tuple([turn.usage for turn in self.turns if turn.usage is not None]))
 
 
 def values_of(name: str, trials: Iterable[MeasuredTrial]) -> list[float | None]:
-    """The value that each trial has of a criterion; None where it has none."""
+    """Return each trial's value of a criterion; None if it has none."""
     scores = [trial.scores.get(name) for trial in trials]
     return [one if type(one) is float else one.value if isinstance(one, Score) else one for one in scores]

@@ -1,4 +1,4 @@
-"""The scales of scores with all that is known of each, and the direction in which more is better."""
+"""The scales of scores with their properties, and the direction in which more is better."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MetricKind = Literal["binary", "bounded", "positive"]
 
 
 class Scale(str, Enum):
-    """The values that a metric takes; decides how it is shown, compared and bounded."""
+    """The values of a metric, which decide how it is shown, compared and bounded."""
 
     BINARY = "binary"
     """0 or 1."""
     UNIT = "unit"
     """0 to 1."""
     SHARE = "share"
-    """0 to 1, shown in percent."""
+    """0 to 1, shown as a percentage."""
     LIKERT = "likert"
     """1 to 5."""
     PERCENT = "percent"
@@ -32,12 +32,12 @@ class Scale(str, Enum):
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the most that a score can be; the latter infinite if nothing bounds it."""
+        """Return the lowest and highest possible score; the latter is infinite if unbounded."""
         return _TRAITS[self].ends
 
     @property
     def is_bounded(self) -> bool:
-        """True if there is a most that a score can be."""
+        """True if there is a highest possible score."""
         return math.isfinite(_TRAITS[self].ends[1])
 
     @property
@@ -47,7 +47,7 @@ class Scale(str, Enum):
 
     @property
     def is_in_percent(self) -> bool:
-        """True if scores are shown in percent, and changes in points."""
+        """True if scores are shown as percentages, and changes in points."""
         return self in (Scale.BINARY, Scale.SHARE)
 
     @property
@@ -61,16 +61,17 @@ class Scale(str, Enum):
 
     @property
     def default_margin(self) -> float:
-        """The loss still called unchanged where a criterion gives none.
+        """Return the loss still called unchanged if a criterion sets no margin.
 
-        Of a bounded scale a tenth: recorded agents' scores move by .18 to .26 of it from trial to trial, which thirty
-        cases bound within .10 and not within .05 (`benchmarks/margins.py`, docs/dev/decisions/0004-decision-rule.md).
+        For a bounded scale it is a tenth: scores of recorded agents move by .18 to .26 of the scale from trial to
+        trial, which thirty cases bound within .10 but not within .05 (`benchmarks/margins.py`,
+        docs/dev/decisions/0004-decision-rule.md).
         """
         return _TRAITS[self].margin
 
     @property
     def step(self) -> float | None:
-        """The unit of a proposed threshold; None: none is proposed."""
+        """Return the unit of a proposed threshold; None if none is proposed."""
         return _TRAITS[self].step
 
 

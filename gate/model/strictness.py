@@ -1,7 +1,7 @@
-"""The direction in which an option tightens: stated beside the option as ``Annotated`` metadata, and read by the base
-policy alone.
+"""The direction in which an option gets stricter: stated next to the option as ``Annotated`` metadata, and read only by
+the base policy.
 
-An option without such a statement is not ordered: any change of it may be loosening.
+An option without such a statement is not ordered: any change of it may loosen the gate.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Tightens(Struct, frozen=True):
     steps: tuple[Any, ...] = ()
     """Values from the loosest to the strictest."""
     unset: float | None = None
-    """The value that stands for None; None: without a value nothing is demanded."""
+    """The value that None means; None: without a value nothing is demanded."""
 
     def allows(self, before: Any, now: Any) -> bool:
-        """True if a change from one value to another holds at once, because it cannot loosen anything."""
+        """True if a change from one value to another takes effect at once, because it cannot loosen anything."""
         match self.way:
             case "up" | "down":
                 return self._is_beyond(self._value(before), self._value(now))
@@ -38,7 +38,7 @@ class Tightens(Struct, frozen=True):
                 return False
 
     def strictest(self, before: Any, now: Any) -> Any:
-        """Return the value that holds: the later one if it loosens nothing; of sets what both demand together."""
+        """Return the value in force: the later one if it loosens nothing; for sets, what both demand together."""
         if self.allows(before, now):
             return now
         if self.way == "more":
@@ -58,7 +58,7 @@ class Tightens(Struct, frozen=True):
     def _is_later(self, before: Any, now: Any) -> bool:
         if now not in self.steps:
             return False
-        if before not in self.steps:  # unset, and what that means is known where it is used
+        if before not in self.steps:  # unset, and only its place of use knows what that means
             return bool(now == self.steps[-1])
         return self.steps.index(now) > self.steps.index(before)
 
@@ -74,17 +74,17 @@ MORE = Tightens("more")
 FEWER = Tightens("fewer")
 """A set that gains no member is at least as strict."""
 FREE = Tightens("free")
-"""Says nothing about how strict the gate is: the change's own value holds."""
+"""Independent of how strict the gate is: the change's own value counts."""
 NEVER = Tightens("never")
 """Not ordered: every change may loosen."""
 
 
 def steps(*values: Any) -> Tightens:
-    """Values from the loosest to the strictest."""
+    """Return a `Tightens` with values from the loosest to the strictest."""
     return Tightens("steps", values)
 
 
 def strictness_of(model: type[BaseModel], option: str) -> Tightens:
-    """Return the direction that an option of a model states; `NEVER` if it states none."""
+    """Return the direction stated for an option of a model; `NEVER` if none is stated."""
     stated = (item for item in model.model_fields[option].metadata if isinstance(item, Tightens))
     return next(stated, NEVER)

@@ -1,4 +1,4 @@
-"""Cases with their turns, expectations and rubrics, and the suite that holds them."""
+"""Cases with their turns, expectations and rubrics, and the suite that contains them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gate.model.conversation import Invocation, Part, ToolCall
 
 
 class Complexity(str, Enum):
-    """The difficulty of a case as its author sees it; medium by default."""
+    """The difficulty of a case in its author's view; medium by default."""
 
     SIMPLE = "simple"
     MEDIUM = "medium"
@@ -33,12 +33,12 @@ class Turn(Struct, frozen=True, gc=False):
 
     user: str
     tools: tuple[ToolCall, ...] | None = None
-    """Expected calls in order; empty means that none is expected, None that nothing is stated."""
+    """Expected calls in order; empty means that no call is expected, None that nothing is stated."""
     response: tuple[Part, ...] | None = None
-    """The expected response; None where nothing is stated."""
+    """The expected response; None if nothing is stated."""
     rubrics: tuple[Rubric, ...] = ()
     attached: tuple[Mapping[str, Any], ...] = ()
-    """The user's parts beside the text, as google-genai has them, ``{"inline_data": {…}}``."""
+    """The user's parts in addition to the text, in google-genai's form, ``{"inline_data": {…}}``."""
 
 
 class Behavior(Struct, frozen=True):
@@ -48,7 +48,7 @@ class Behavior(Struct, frozen=True):
     description: str = ""
     instructions: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
-    """The signs by which a judge finds that a simulated user does not behave so."""
+    """Signs for a judge that a simulated user violates this behavior."""
 
 
 class Persona(Struct, frozen=True):
@@ -60,17 +60,17 @@ class Persona(Struct, frozen=True):
 
 
 class Scenario(Struct, frozen=True):
-    """A conversation that a simulated user holds: what it says first, and what it wants."""
+    """A conversation led by a simulated user: its first message and its goals."""
 
     start: str
     plan: str
     persona: Persona | None = None
     max_turns: int | None = None
-    """The most turns of this conversation, the first one included; None: what the configuration says."""
+    """The most turns in this conversation, including the first; None: the configuration's number."""
 
 
 class Location(Struct, frozen=True, gc=False):
-    """A place where something was written: a path relative to the working directory, and a line from 1."""
+    """A place in a file: a path relative to the working directory, and a line from 1."""
 
     path: str
     line: int | None = None
@@ -90,29 +90,30 @@ class Case(Struct, frozen=True, gc=False):
     state: Mapping[str, Any] = field(default_factory=dict)
     """Initial session state, handed to the agent."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Per criterion: options of this case alone, laid over the criterion's (``contains``, ``forbidden_tools`` …)."""
+    """Options for this case alone, by criterion, which override the criterion's (``contains``, ``forbidden_tools``
+    …)."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    """Per criterion: this case's own threshold."""
+    """This case's own thresholds, by criterion."""
     rubrics: tuple[Rubric, ...] = ()
     app: Mapping[str, str] = field(default_factory=dict)
-    """ADK's session input: ``app_name`` and ``user_id``, where given."""
+    """ADK's session input: ``app_name`` and ``user_id``, if given."""
     location: Location | None = None
     content: Any = None
-    """The content that the case's fingerprint is taken of; None means the fields above."""
+    """The content behind the case's fingerprint; None means the fields above."""
     cluster: str = ""
-    """The group of cases that share a fixture, so that their trials of one epoch depend on one another."""
+    """The group of cases that share a fixture, so that their trials in one epoch depend on one another."""
     scenario: Scenario | None = None
     """The scenario of a case with a simulated user; ``turns`` then holds only the first turn."""
 
     def as_held(self, said: Sequence[Invocation]) -> Case:
-        """The case with the turns that a simulated user took, which state nothing; any other case is what it is."""
+        """Return the case with the turns of a simulated user, without expectations; any other case is unchanged."""
         if self.scenario is None or len(said) < 2:
             return self
         return structs.replace(self, turns=(self.turns[0], *(Turn(turn.user) for turn in said[1:])))
 
 
 class RecordedTrial(Struct, frozen=True, gc=False):
-    """One execution that was recorded outside the gate, as read from a file beside its case."""
+    """An execution recorded outside the gate, as read from a file next to its case."""
 
     case_id: str
     number: int
@@ -123,10 +124,10 @@ class RecordedTrial(Struct, frozen=True, gc=False):
 
 
 class Suite(Struct, frozen=True):
-    """The cases that are run together, judged together and compared together."""
+    """The cases that are run, judged and compared together."""
 
     id: str
-    """Names the suite in baselines and comments; text, never a file name."""
+    """The suite's name in baselines and comments; text, never a file name."""
     cases: tuple[Case, ...]
     criteria: Mapping[str, Any] | None = None
     """Raw criteria of a ``test_config.json`` beside the files, if there is one."""
@@ -135,6 +136,6 @@ class Suite(Struct, frozen=True):
     source: str = ""
     """Its place, for messages."""
     brought: Mapping[str, Any] | None = None
-    """Raw criteria that the files of cases bring themselves; a configuration's refine them."""
+    """Raw criteria from the files of cases themselves; those in a configuration refine them."""
     notes: tuple[str, ...] = ()
     """Notes on how the suite was read."""

@@ -14,8 +14,8 @@ from gate.model.conversation import Invocation, Usage, total_usage
 class Score(Struct, frozen=True, gc=False):
     """The score of a metric in one trial.
 
-    ``value`` None with ``error`` set: could not be measured, which fails closed.
-    ``value`` None without: the metric does not apply to this case (the author stated nothing to compare with).
+    ``value`` is None with ``error`` set: it could not be measured, which fails closed. ``value`` is None without
+    ``error``: the metric does not apply to this case (the author stated nothing to compare with).
     """
 
     value: float | None
@@ -27,12 +27,12 @@ class Score(Struct, frozen=True, gc=False):
 
     @property
     def unmeasured(self) -> bool:
-        """True if the value could not be computed, and the error says why."""
+        """True if the value could not be computed; the error is the reason."""
         return self.value is None and bool(self.error)
 
     @property
     def does_not_apply(self) -> bool:
-        """True if the metric has nothing to say of this case."""
+        """True if the metric does not apply to the case."""
         return self.value is None and not self.error
 
     @property
@@ -46,35 +46,36 @@ class Score(Struct, frozen=True, gc=False):
 
 
 class ErrorKind(str, Enum):
-    """The reason why a trial brought no answer; `ENDS` says whose fault it is."""
+    """The reason why a trial has no answer; `ENDS` tells whose fault that is."""
 
     TIMEOUT = "timeout"
     CRASH = "crash"
-    """The agent's process ended, its code raised, its server answered 5xx or dropped the connection, or it said so."""
+    """The agent's process ended, its code raised, its server answered 5xx or dropped the connection, or it reported
+    so."""
     PROTOCOL = "protocol"
     """An answer that cannot be read: garbage, too large, closed early, wrong shape."""
     UNREACHABLE = "unreachable"
-    """A refused connection, an unknown host, or a status that says try later (429, 503)."""
+    """A refused connection, an unknown host, or a status that means "try later" (429, 503)."""
     LIMIT = "limit"
     """The agent passed on a provider's refusal: rate limit, overloaded, quota."""
     HOST = "host"
     """This machine could not run it: no disk, no memory, no process."""
     MISSING = "missing"
-    """The recording that is replayed does not hold it."""
+    """The recording that is replayed does not contain it."""
     SIMULATOR = "simulator"
-    """The model that plays the user could not be asked, or said nothing."""
+    """The model that plays the user could not be reached, or said nothing."""
     CANCELLED = "cancelled"
 
 
 class End(str, Enum):
-    """The three ends of a trial, which are never mixed."""
+    """The three possible ends of a trial, which are never mixed."""
 
     ANSWERED = "answered"
     """There is an answer, and it is scored."""
     FAILED = "failed"
     """The agent failed: a failed trial of its case, counted and compared like any other outcome."""
     UNMEASURED = "unmeasured"
-    """Infrastructure failed: run again within bounds, then unmeasured. Neither a failure nor a pass."""
+    """Infrastructure failed: run again within limits, then unmeasured. Neither a failure nor a pass."""
 
 
 ENDS: Mapping[ErrorKind, End] = {
@@ -88,15 +89,15 @@ ENDS: Mapping[ErrorKind, End] = {
     ErrorKind.SIMULATOR: End.UNMEASURED,
     ErrorKind.CANCELLED: End.UNMEASURED,
 }
-"""The one table that says whether an error is the agent's or the infrastructure's. Records hold the kind alone, so old
-ones are read by it too."""
+"""The only table that assigns an error to the agent or the infrastructure. Records hold just the kind, so it applies to
+old ones too."""
 
 
 class TrialError(Struct, frozen=True, gc=False):
     kind: ErrorKind
     message: str
     excused: bool = False
-    """True if a failure of the agent is taken for infrastructure in one decision; never stored."""
+    """True if one decision treats a failure of the agent as infrastructure; never stored."""
 
     @property
     def end(self) -> End:
@@ -104,7 +105,7 @@ class TrialError(Struct, frozen=True, gc=False):
 
 
 class Side(str, Enum):
-    """The side whose agent a trial was run with."""
+    """The side whose agent ran a trial."""
 
     CANDIDATE = "candidate"
     BASELINE = "baseline"
@@ -115,42 +116,42 @@ FULL = "full"
 CONFIRM = "confirm"
 """Tag of a round that reruns suspicious cases."""
 STORED = "stored"
-"""Tag of an epoch that is run in any case, to be stored for later changes: it counts like any other once it is
-whole."""
+"""Tag of an epoch that is always run, to be stored for later changes: once complete, it counts like any other."""
 BASE = "base"
-"""Tag of an epoch of the base commit's agent where no baseline is stored: what the other trials of its record are
-compared with, and no part of what is judged in it."""
+"""Tag of an epoch of the base commit's agent if no baseline is stored: the record's other trials are compared with it,
+and it is not judged itself."""
 PROBE = "probe"
-"""Tag of a round that asks, a while later, whether the agent still fails: failing cases between such as answered."""
+"""Tag of a round that checks, a while later, if the agent still fails: failing cases, and between them answered
+ones."""
 
 REPEAT = "repeat"
-"""Tag of a round that asks a few steady cases again, to see whether repeated trials are draws of their own."""
+"""Tag of a round that repeats a few steady cases, to see if repeated trials are independent."""
 
 
 class Replay(Struct, frozen=True, gc=False):
-    """The share of a trial's outside world that an earlier trial's recording answered.
+    """The share of a trial's outside world that was answered from an earlier trial's recording.
 
-    The gate's proxy says so, never the agent.
+    The gate's proxy reports it, never the agent.
     """
 
     source: str
-    """The recorded trial that it was coupled with, the ``recording`` of a trial of the same case; empty where none."""
+    """The ``recording`` of the trial of the same case that it was coupled with; empty if there is none."""
     replayed: int
     """Calls answered from the recording."""
     live: int
     """Calls that went to the real model or tool."""
     difference: str = ""
-    """The first difference, in words: bounded and redacted."""
+    """The first difference, in words: limited in length and redacted."""
     recording: str = ""
-    """By what name later trials replay this one, ``<run id>:<trial number>:<digest>`` as it was numbered when it was
-    run; empty where nothing of it was recorded. It stays when stored records are united and trials numbered anew. The
-    digest is that of what it was answered: a recording that somebody else wrote has another one."""
+    """The name by which later trials replay this one, ``<run id>:<trial number>:<digest>``, with the number from its
+    run; empty if nothing was recorded. It stays when stored records are united and trials renumbered. The digest is
+    that of its answers, so that a recording written by somebody else has a different one."""
     saved_usd: float | None = None
-    """The cost of the replayed calls when they were recorded, as far as it is known."""
+    """The known part of the cost of the replayed calls when they were recorded."""
     tools: tuple[str, ...] = ()
-    """The lists of tools that MCP servers offered: ``<server> <digest>`` each."""
+    """The lists of tools that MCP servers offered, each as ``<server> <digest>``."""
     tools_changed: tuple[str, ...] = ()
-    """The differences of those lists from the recording's, tool by tool, in words: bounded and redacted."""
+    """The differences of those lists from the recording's, tool by tool, in words: limited in length and redacted."""
 
     @property
     def whole(self) -> bool:
@@ -159,12 +160,13 @@ class Replay(Struct, frozen=True, gc=False):
 
     @property
     def same(self) -> bool:
-        """True if the model was asked the same things: every call was answered, and none was left out."""
+        """True if the model got the same requests: every call was answered from the recording, and none was left
+        out."""
         return self.whole and not self.difference
 
     @property
     def coupled(self) -> bool:
-        """True if the trial shares a part of what is random with its source."""
+        """True if the trial shares some of its randomness with its source."""
         return bool(self.source) and self.replayed > 0
 
 
@@ -173,34 +175,34 @@ class Trial(Struct, frozen=True, gc=False):
 
     case_id: str
     number: int
-    """From 1, counted per case and side."""
+    """Counted from 1, per case and side."""
     round: int = 1
-    """The round of the schedule that asked for it, from 1."""
+    """The round of the schedule that requested it, from 1."""
     tag: str = FULL
     side: Side = Side.CANDIDATE
     invocations: tuple[Invocation, ...] = ()
     scores: Mapping[str, Score] = field(default_factory=dict)
-    """By criterion name. Where ``error`` is set, only what hard criteria found in the turns before it."""
+    """By criterion name. If ``error`` is set, only the results of hard criteria on the turns before it."""
     error: TrialError | None = None
     duration: float | None = None
-    """Seconds spent inside requests to the agent, all turns."""
+    """Seconds spent in requests to the agent, over all turns."""
     attempts: int = 1
-    """Number of attempts; each one but the last ended in an infrastructure error."""
+    """Number of attempts; all but the last ended in an infrastructure error."""
     started: float | None = None
     """Unix time."""
     again: bool = False
     """True if it replaced an unmeasured trial of its round."""
     answer: str = ""
-    """A short digest of the whole answer, responses and tool calls of all turns; empty where none is known."""
+    """A short digest of the whole answer, responses and tool calls of all turns; empty if unknown."""
     process: str = ""
-    """The name of the agent's process that answered, one of those that answer many trials; empty where the gate starts
-    none. What a process has cached ends with it."""
+    """The name of the agent process that answered, if processes answer several trials; empty if the gate starts none. A
+    process's caches end with it."""
     run: str = ""
-    """The run of a trial out of a stored record; never stored, since the header says so."""
+    """The run of a trial from a stored record; never stored, since the header states it."""
     log: str = ""
-    """The end of the agent's output beside its answers, tracebacks and the body of an HTTP error included."""
+    """The end of the agent's output other than its answers, including tracebacks and the body of an HTTP error."""
     replay: Replay | None = None
-    """None: nothing was recorded or replayed."""
+    """None if nothing was recorded or replayed."""
 
     @property
     def end(self) -> End:
@@ -217,7 +219,7 @@ class Trial(Struct, frozen=True, gc=False):
 
     @property
     def excused(self) -> bool:
-        """True if the agent failed in it and that does not count, since it was down."""
+        """True if the agent failed in it, but that does not count because the agent was down."""
         return self.error is not None and self.error.excused
 
     @property
@@ -232,7 +234,7 @@ class Trial(Struct, frozen=True, gc=False):
 
     @property
     def saved_usd(self) -> float | None:
-        """The cost that the replay saved; None if it is not known."""
+        """Return the cost saved by the replay; None if unknown."""
         if self.replay is None or not self.replay.coupled:
             return None
         if self.replay.saved_usd is None and self.replay.whole and self.usage is not None:
@@ -241,5 +243,5 @@ class Trial(Struct, frozen=True, gc=False):
 
     @property
     def usage(self) -> Usage | None:
-        """Usage summed over the turns; None where no turn reported any."""
+        """Return the usage summed over the turns; None if no turn reported any."""
         return total_usage(tuple(i.usage for i in self.invocations if i.usage is not None))

@@ -14,11 +14,11 @@ class Verdict(str, Enum):
     INCONCLUSIVE = "inconclusive"
     """Only noise is left: a margin's bound does not hold when sampling ends."""
     NOT_MEASURED = "not_measured"
-    """Criteria only: one that blocks makes the suite an error."""
+    """Criteria only: if the criterion blocks, the suite is an error."""
     ERROR = "error"
     """The suite could not be measured."""
     NOT_COMPARED = "not_compared"
-    """Something that the base holds was not compared."""
+    """Some part of the base was not compared."""
     BELOW_THRESHOLD = "below_threshold"
     REGRESSED = "regressed"
 
@@ -33,9 +33,9 @@ SEVERITY = (
     Verdict.BELOW_THRESHOLD,
     Verdict.REGRESSED,
 )
-"""From best to worst; the verdict of several suites is the worst of them, as their exit code is."""
+"""From best to worst; the verdict of several suites is the worst of theirs, and so is the exit code."""
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:
-    """Return the worst verdict; PASS for none, so callers must refuse empty lists."""
+    """Return the worst verdict; PASS for an empty list, so callers must refuse those."""
     return max(verdicts, key=SEVERITY.index, default=Verdict.PASS)

@@ -1,11 +1,11 @@
-"""Tells others of a change of status, once, and exports scores: webhooks, chats and OTLP, by HTTP.
+"""Sends each change of status once, and exports scores: to webhooks, chats and OTLP endpoints, over HTTP.
 
-A target is told when the status is another than the one it was told last; a worse one at once, a better one once the
-cool-down is over. That nothing can be said (`insufficient_data`) is told at once where it is a fault, and once it has
-lasted where there are only few traces: a quiet night is no alarm. What a target was told is kept in the state, so a
-restart repeats nothing and a failed attempt is made up for. An attempt that may have arrived (no answer came) is
-repeated: each message carries an id by which a receiver can tell. Addresses come from the environment alone and are
-never shown; redirects are not followed.
+A target gets a message when the status differs from the last one that it was sent: a worse status at once, a better one
+after the cool-down. `insufficient_data` is sent at once if it is a fault; if there are merely few traces, only once it
+has lasted, because a quiet night is no alarm. The state stores the last message to each target, so a restart repeats
+nothing and a failed attempt is retried. An attempt that may have arrived (no answer came) is repeated: each message
+carries an id by which a receiver recognizes it. Addresses come only from the environment and are never shown; redirects
+are not followed.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from gate.security.limits import shorten
 from gate.system.http import Client, HttpError, check_url
 
 ANSWER_SECONDS = 10.0
-"""Seconds for a target to answer."""
+"""Seconds in which a target has to answer."""
 MAX_ANSWER_BYTES = 65_536
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 300.0
-"""Seconds until a failed attempt is repeated: doubled each time, up to the second."""
+"""Pauses before a failed attempt is repeated, in seconds: the first is doubled each time, up to the longest."""
 LONGEST_RETRY_AFTER = 3600.0
 EXPORT_BATCH = 500
 MAX_TEXT_CHARS = 2_000
 
 
 class Target(Struct, frozen=True):
-    """The target of alerts."""
+    """A target of alerts."""
 
     name: str
-    """As errors and the state name it: the form, and the variable that holds its address."""
+    """Its name in errors and in the state: the form, and the variable that holds its address."""
     form: str
     url: str
     token: str = ""
-    """Sent as a bearer token, where the target wants one."""
+    """Sent as a bearer token if the target needs one."""
 
     def __repr__(self) -> str:
-        return f"Target({self.name!r})"  # and no address
+        return f"Target({self.name!r})"  # never the address
 
 
 class Alert(Struct, frozen=True):
-    """A change that a target is told of."""
+    """A change of status to be sent to a target."""
 
     id: str
     before: Status
@@ -64,7 +64,7 @@ class Alert(Struct, frozen=True):
 
 
 def target_of(form: str, variable: str, token: str, environment: Mapping[str, str]) -> Target:
-    """The target that a variable names. Raises `ConfigError`, which shows neither address nor token."""
+    """Return the target at the address in a variable. Raises `ConfigError`, which shows neither address nor token."""
     where = f"monitor.alerts.{form}"
     url = environment.get(variable, "").strip()
     if not url:
@@ -121,7 +121,7 @@ def _teams(alert: Alert) -> Any:
 
 
 FORMS: Mapping[str, Callable[[Alert], Any]] = {"webhook": _webhook, "slack": _slack, "teams": _teams}
-"""The forms, by the key under ``monitor.alerts``. One function and one line make a form."""
+"""The forms, by their key under ``monitor.alerts``. A new form needs one function and one line here."""
 
 
 def _details(alert: Alert) -> list[str]:
@@ -130,14 +130,14 @@ def _details(alert: Alert) -> list[str]:
 
 
 def _slack_text(text: str) -> str:
-    """Text that Slack shows as it is: no mention, no link, no markup of its own."""
+    """Return text that Slack shows literally: without mentions, links and markup."""
     for sign, safe in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(sign, safe)
     return text.replace("*", "∗").replace("`", "'").replace("\n", " ")
 
 
 def _plain(text: str) -> str:
-    """Text without the Markdown that an adaptive card reads."""
+    """Return text without the Markdown that an adaptive card interprets."""
     return "".join(f"\\{sign}" if sign in "\\*_[]()#`~" else sign for sign in shorten(text, 500).replace("\n", " "))
 
 
@@ -159,7 +159,7 @@ class Alerts:
         return bool(self._exports)
 
     async def tell(self, state: MonitorState, report: MonitorReport, now: float, client: Client) -> list[str]:
-        """Tells every target that is to be told, and exports what waits; returns what failed, in words."""
+        """Send the status to every target that is due, and export waiting scores; return the problems."""
         known = state.deliveries()
         work = [self._tell(state, t, known.get(t.name), report, now, client) for t in self._targets]
         work += [self._export(state, t, known.get(t.name), now, client) for t in self._exports]
@@ -206,10 +206,10 @@ class Alerts:
 
 
 def is_due(known: Delivery, status: Status, now: float, cool_down: float, *, lasted: bool = True) -> bool:
-    """True if a target is to be told of a status now.
+    """True if a target is due to receive a status now.
 
-    A target that was told nothing knows a healthy agent. ``lasted``: whether `INSUFFICIENT_DATA` is more than a quiet
-    night.
+    A target that was sent nothing yet assumes a healthy agent. ``lasted``: whether `INSUFFICIENT_DATA` is more than a
+    quiet night.
     """
     if status is known.told or now < known.next_at:
         return False
@@ -219,14 +219,14 @@ def is_due(known: Delivery, status: Status, now: float, cool_down: float, *, las
 
 
 def failed(known: Delivery, problem: str, wait: float | None, now: float) -> Delivery:
-    """Return the note on a failed attempt."""
+    """Return the delivery after a failed attempt."""
     pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(known.attempts, 10))
     pause = max(pause, min(wait or 0.0, LONGEST_RETRY_AFTER))
     return Delivery(known.told, known.at, known.attempts + 1, now + pause, problem)
 
 
 async def send(client: Client, target: Target, headers: Mapping[str, str], body: Any) -> tuple[str, float | None]:
-    """One attempt: what went wrong, in words without the address, and how long the server asks to wait."""
+    """Try once; return the problem, without the address, and the seconds that the server asks to wait."""
     sent = {"Content-Type": "application/json", **headers}
     if target.token:
         sent["Authorization"] = f"Bearer {target.token}"
@@ -255,7 +255,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def evaluation_events(observations: Sequence[Observation], suite: str) -> dict[str, Any]:
-    """Scores as OTLP log records: the event ``gen_ai.evaluation.result`` of the GenAI conventions, in JSON."""
+    """Return scores as OTLP log records in JSON: the event ``gen_ai.evaluation.result`` of the GenAI conventions."""
     records = [record for one in observations for record in _records(one)]
     resource = {"attributes": [_attribute("service.name", "agent-gate"), _attribute("gate.suite", suite)]}
     scope = {"scope": {"name": "agent-gate.monitor"}, "logRecords": records}

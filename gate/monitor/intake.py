@@ -1,8 +1,8 @@
-"""Lines → conversations of the sample: rows at once, traces when all their spans seem to be there.
+"""Assembles lines into the conversations of the sample: rows at once, traces when all their spans seem to be there.
 
-Spans of a trace come in any order, over several lines and files. They wait, bounded in number and size, until the time
-that the files tell of has moved on by `idle` seconds beyond the trace's last span. What waits is nowhere else stored: a
-restart reads its lines again, so a file is settled only up to the first line of the oldest trace that waits.
+The spans of a trace come in any order, over several lines and files. They wait, bounded in number and size, until the
+time in the files is `idle` seconds past the trace's last span. Waiting spans are stored nowhere else: a restart reads
+their lines again, so a file is settled only up to the first line of the oldest waiting trace.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gate.suites.base import is_answered
 from gate.suites.messages import FieldPaths, ignored_in, value_at
 
 MOST_BYTES = 128 * 2**20
-"""Most bytes of the lines whose spans wait, about; beyond it the oldest trace is scored as it is."""
+"""Approximate limit on the bytes of lines with waiting spans; beyond it the oldest trace is scored incomplete."""
 MOST_PIECES = 20_000
-"""Most pieces of one trace; further ones are left out, and counted as late."""
+"""Most pieces of one trace; further ones are dropped and counted as late."""
 AHEAD_SECONDS = 86_400.0
-"""A span that ends later than this after now says nothing of the time."""
+"""Spans that end more than this after now are ignored when the time is estimated."""
 NO_ANSWER = "the row holds no answer"
-"""The reason why the agent failed in a row that ends with a question: a row holds all that was said."""
+"""The reason why the agent failed in a row that ends with a question: a row holds the whole conversation."""
 _DECODER = Decoder()
 
 
@@ -48,17 +48,17 @@ class TraceFormat(Protocol):
     """A reader of the formats of traces."""
 
     def pieces(self, value: Any) -> Sequence[TracePiece]:
-        """The spans and log records in a line's value; empty if it holds none."""
+        """Return the spans and log records in a line's value; empty if it holds none."""
 
     def last(self, pieces: Sequence[Any], until: float) -> float | None:
-        """When the last of some pieces ended, in Unix time, but for those after ``until``; None if none says when."""
+        """Return the Unix time at which the last piece ended, up to ``until``; None if no piece has a time."""
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
-        """Return the conversation in the pieces of a trace; None if they tell nothing of an agent."""
+        """Return the conversation in the pieces of a trace; None if they show no agent."""
 
     @property
     def unread(self) -> Mapping[str, int]:
-        """The kinds of keys in traces that were not read, and how often."""
+        """The number of times that each kind of key in traces was not read."""
 
 
 class _Waiting(Struct):
@@ -66,18 +66,18 @@ class _Waiting(Struct):
 
     source: str
     start: int
-    """The beginning of its first line, in the file that it came in first."""
+    """The offset of its first line in the file where it appeared first."""
     pieces: list[TracePiece] = field(default_factory=list)
     size: int = 0
     last: float = 0.0
     arrived: float = 0.0
     """When its last span was read."""
     others: dict[str, int] = field(default_factory=dict)
-    """The beginnings of its first lines in further files."""
+    """The offsets of its first lines in further files."""
 
 
 class Intake:
-    """Takes lines, and hands out the conversations that are complete."""
+    """Takes lines, and yields complete conversations."""
 
     def __init__(
         self,
@@ -95,30 +95,30 @@ class Intake:
         self._size = 0
         self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
         self._unread: Counter[str] = Counter()
-        """Of rows."""
+        """For rows."""
         self.problem = ""
         """The problem of the last line that could not be read."""
 
     def take_counts(self) -> Counts:
-        """Return the counts since this was last asked."""
+        """Return the counts since the last call."""
         counts = Counts(lines=self.lines, bad=self.bad, lost=self.lost, cut=self.cut, empty=self.empty, late=self.late)
         self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
         return counts
 
     @property
     def unread(self) -> Mapping[str, int]:
-        """The kinds of keys that were not read and are not ignored on purpose, and how often."""
+        """The number of times that each kind of key was not read, except keys that are ignored on purpose."""
         return self._unread if self._traces is None else {**self._traces.unread, **self._unread}
 
     @property
     def waiting(self) -> int:
-        """Traces whose spans may still be coming."""
+        """The number of traces whose spans may still be coming."""
         return len(self._waiting)
 
     def add(self, source: str, line: Line, *, counted: bool) -> list[WatchedTrace]:
-        """The conversations that this line completes.
+        """Return the conversations that this line completes.
 
-        ``counted``: an earlier process read the line before it was ended, and counted it.
+        ``counted``: the line was already counted by an earlier process.
         """
         data = line.data
         if data is not None and not data.strip():
@@ -153,26 +153,26 @@ class Intake:
         return [row]
 
     def ready(self, at: float) -> Iterator[WatchedTrace]:
-        """Conversations of which no span came for so long that none is expected."""
+        """Yield the conversations whose last span ended at least `idle` seconds before ``at``."""
         done = [trace for trace, waiting in self._waiting.items() if waiting.last + self._idle <= at]
         return self._released(done)
 
     def ready_ahead(self, now: float) -> Iterator[WatchedTrace]:
-        """Conversations whose clock is ahead, of which none is expected by the newest time that such a clock tells."""
+        """Yield the conversations with a clock ahead of ours that are complete by the newest of such clocks."""
         ahead = {trace: waiting.last for trace, waiting in self._waiting.items() if waiting.last > now + self._idle}
         newest = max(ahead.values(), default=0.0)
         return self._released([trace for trace, last in ahead.items() if last + self._idle <= newest])
 
     def ahead(self, now: float) -> int:
-        """Traces that wait, and that no look will take to be complete until now is then: their clock is ahead."""
+        """Return the number of waiting traces that end too far in the future to be complete at ``now``."""
         return sum(waiting.last > now + self._idle for waiting in self._waiting.values())
 
     def arrived_before(self, at: float) -> Iterator[WatchedTrace]:
-        """Conversations of which no span was read since then."""
+        """Yield the conversations of which no span was read after ``at``."""
         return self._released([trace for trace, waiting in self._waiting.items() if waiting.arrived <= at])
 
     def settled(self, source: str, offset: int) -> int:
-        """Return the place at which a restart has to begin to read a file that was read up to ``offset``."""
+        """Return the offset from which a restart must read a file that was read up to ``offset``."""
         starts = [
             waiting.start if waiting.source == source else waiting.others.get(source, offset)
             for waiting in self._waiting.values()
@@ -208,7 +208,7 @@ class Intake:
         *,
         counted: bool,
     ) -> None:
-        """``size``: bytes of each piece."""
+        """Add pieces to their trace. ``size``: bytes of each piece."""
         assert self._traces is not None
         waiting = self._waiting.get(trace)
         if waiting is None:
@@ -242,7 +242,7 @@ class Intake:
     # --- rows -------------------------------------------------------------------------------------
 
     def _row(self, value: Any) -> WatchedTrace | None:
-        """The conversation of a row of messages; None if it is not of the sample. Raises `FormatError`."""
+        """Return the conversation in a row of messages; None if it is not in the sample. Raises `FormatError`."""
         if not isinstance(value, Mapping):
             raise FormatError("neither a trace nor a row of messages")
         fields = self._fields
@@ -270,10 +270,10 @@ class Intake:
 
 
 def _is_answered(said: Sequence[Any]) -> bool:
-    """True if the agent said or called anything after the last words of the user, in messages that can be read."""
+    """True if the agent said or called anything after the user's last message, as far as it can be read."""
     return is_answered([messages.to_invocation(messages.after_last_question(said))])
 
 
 def _may_hold_traces(value: Any) -> bool:
-    """True if it is worth asking: a row of messages with an id is none."""
+    """True if the value is worth parsing for traces; a row of messages is not."""
     return isinstance(value, list) or (isinstance(value, dict) and "messages" not in value)

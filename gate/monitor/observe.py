@@ -1,4 +1,4 @@
-"""Conversations → observations: the criteria of CI applied to what has no expectations, redacted before it is kept."""
+"""Scores conversations by the criteria of CI that need no expectations, and redacts them before they are stored."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 MAX_WHY_CHARS = 300
 MAX_KEPT_BYTES = 200_000
-"""Most bytes of a conversation that is kept whole."""
+"""Size limit of a conversation that is stored whole."""
 MOST_TURNS = 200
-"""Turns of a conversation that are scored; a longer one is scored by its first, and counted as scored incomplete."""
+"""Turns of a conversation that are scored; of a longer one the first are scored, and it counts as incomplete."""
 _WITHOUT_TEXT = (Scale.SECONDS, Scale.USD, Scale.COUNT)
 NOT_CAPTURED = "the trace does not hold it: content capture is off"
 
@@ -68,14 +68,14 @@ PROBE = WatchedTrace(
 
 
 class Skipped(Struct, frozen=True):
-    """A criterion that production cannot be judged by."""
+    """A criterion that cannot be applied in production."""
 
     name: str
     why: str
 
 
 class Scoring(Struct, frozen=True):
-    """The criteria that apply in production, and those that do not."""
+    """The criteria that apply in production, and those that are skipped."""
 
     scorers: tuple[Scorer, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -86,18 +86,18 @@ class Scoring(Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of everything that decides a score or whether a trace passes."""
+        """Return the fingerprint of everything that affects a score or the outcome of a trace."""
         parts = [(c.name, c.fingerprint, c.threshold, c.limit, c.pass_threshold, c.blocking) for c in self.criteria]
         return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def scoring_for(scorers: Sequence[Scorer]) -> Scoring:
-    """Leaves out what cannot be scored: what compares trials, or needs a reference, a case's options or the agent."""
+    """Return the scoring without criteria that compare trials, or need a reference, case options or the agent."""
     kept: list[Scorer] = []
     skipped = []
     for scorer in scorers:
         if scorer.criterion.stands_for:
-            continue  # of a baseline's older version: nothing here is compared by it
+            continue  # it measures an older version for a baseline, and no baseline is compared here
         why = _why_skipped(scorer)
         if why:
             skipped.append(Skipped(scorer.criterion.name, why))
@@ -125,7 +125,7 @@ def _why_skipped(scorer: Scorer) -> str:
 
 
 def _says_nothing(scorer: Scorer) -> bool:
-    """True if it does not apply to an answer that nothing is expected of."""
+    """True if the criterion does not apply to an answer without expectations."""
     case, trial = _trial(PROBE)
     score = score_recorded([scorer], case, trial).scores.get(scorer.criterion.name)
     return score is not None and score.does_not_apply
@@ -138,7 +138,7 @@ class Observer:
         self.scoring, self._redactor, self._judge = scoring, redactor, judge
 
     async def observe(self, conversations: Sequence[WatchedTrace]) -> list[Observation]:
-        """In their order. Never raises for what an agent or a judge did."""
+        """Score conversations, in their order. Never raises because of an agent or a judge."""
         if self._judge is None:
             return [self.observe_now(conversation) for conversation in conversations]
         return [*await asyncio.gather(*map(self._observed, conversations))]
@@ -150,7 +150,7 @@ class Observer:
         return self._observation(conversation, case, await score_trial(self.scoring.scorers, case, trial, self._judge))
 
     def observe_now(self, conversation: WatchedTrace) -> Observation:
-        """One conversation, where no criterion asks a judge."""
+        """Score one conversation if no criterion needs a judge."""
         if conversation.unmeasured:
             return self._unmeasured(conversation)
         case, trial = _trial(conversation)
@@ -182,7 +182,7 @@ class Observer:
         )
 
     def _shown(self, text: str, most: int) -> str:
-        """Redacted before it is cut, so that no half of a secret stays; on one line."""
+        """Return text in one line, redacted before it is cut, so that no half of a secret remains."""
         near = text[: 20 * most]
         return cut(" ".join(self._redactor.redact(near).split()), most)
 
@@ -200,14 +200,13 @@ def _trial(conversation: WatchedTrace) -> tuple[Case, Trial]:
 
 
 def _as_captured(turn: Invocation, missing: frozenset[str]) -> Invocation:
-    """Return the turn with its text or its calls as unseen, if it looks silent only because they were not captured."""
+    """Return the turn with uncaptured text or calls marked as unseen, if that makes it look silent."""
     lost = tuple([part for name, part in (("output", RESPONSE), ("calls", CALLS)) if name in missing])
     return replace(turn, unseen=(*turn.unseen, *lost)) if lost and turn.is_silent else turn
 
 
 def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Sequence[Scorer]) -> Trial:
-    """Return the conversation with the scores of uncaptured parts as not measured: missing text must not look like a
-    silent agent."""
+    """Return the trial with scores of uncaptured parts as not measured: missing text is not a silent agent."""
     missing = conversation.not_captured
     if not missing:
         return trial
@@ -218,13 +217,13 @@ def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Seque
 
 
 def _was_done(scorer: Scorer, trial: Trial) -> bool:
-    """True if something forbidden was seen, which it stays, whatever else was not captured."""
+    """True if something forbidden was seen: that counts even if other parts were not captured."""
     value = trial.scores[scorer.criterion.name].value
     return scorer.metric.absence and value is not None and value < 1.0
 
 
 def _needs(scorer: Scorer, missing: frozenset[str]) -> bool:
-    """True if a criterion looks at something that is missing."""
+    """True if a criterion reads a part that is missing."""
     if scorer.needs_calls and "calls" in missing:
         return True
     if scorer.needs_judge and "input" in missing:
@@ -243,7 +242,7 @@ def _average(criteria: Sequence[Criterion], values: dict[str, float]) -> float |
 
 
 def _why(trial: Trial, case: Case, criteria: Sequence[Criterion]) -> str:
-    """The first blocking criterion that failed, or could not be measured, with its reason."""
+    """Return the first blocking criterion that failed or was not measured, with its reason."""
     if trial.error is not None:
         return f"the agent failed: {trial.error.message}"
     blocking = [criterion for criterion in criteria if criterion.blocking]

@@ -1,7 +1,7 @@
-"""Makes a case of a trace that did not pass, and adds it to a suite's file: below what is there, which stays as it is.
+"""Makes a case from a trace that did not pass, and appends it to a file of the suite without changing the rest.
 
-The case says what was asked and where it comes from. What should have happened nobody knows but its author: the file
-says where to write that, and what the agent did instead.
+The case holds the question and its origin. Only its author knows what should have happened: the file says where to
+write that, and shows what the agent did instead.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ MOST_CALLS = 10
 MAX_COMMENT_CHARS = 300
 MAX_SLUG_CHARS = 40
 MAX_OWN_CHARS = 20
-"""Most characters of a trace's id in its case's."""
+"""Most characters of a trace's id in the id of its case."""
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _HINT = "`gate promote TRACE --show` prints the case, to be added by hand"
 
 
 class Promoted(Struct, frozen=True):
-    """A case that a trace became."""
+    """A case made from a trace."""
 
     id: str
     text: str
-    """The text as it stands in the file, indented by nothing."""
+    """The text of the case in the file, without indentation."""
     value: Mapping[str, Any]
-    """The content that the text reads as."""
+    """The content of the text."""
     masked: int = 0
-    """Values in it that were masked, and that somebody has to replace."""
+    """Number of masked values that somebody has to replace."""
 
 
 def case_of(found: Observation, known: Iterable[str]) -> Promoted:
-    """The case of a trace whose conversation was kept; ``known`` are the ids that are taken.
+    """Return the case for a trace whose conversation was stored; ``known`` are the ids already used.
 
     Raises:
-        ConfigError: the conversation was not kept, or asks nothing.
+        ConfigError: the conversation was not stored, or has no question.
     """
     turns = _turns(found)
     asked = [turn.user for turn in turns]
@@ -72,7 +72,7 @@ def case_of(found: Observation, known: Iterable[str]) -> Promoted:
 
 
 def promoted_before(found: Observation, cases: Iterable[Case]) -> Case | None:
-    """The case that a trace became, or one that asks the very same."""
+    """Return the case already made from a trace, or one with the same questions."""
     asked = [turn.user for turn in unpack_invocations(found.kept)] if found.kept else None
     for case in cases:
         if case.metadata.get("trace") == found.trace or [turn.user for turn in case.turns] == asked:
@@ -81,10 +81,10 @@ def promoted_before(found: Observation, cases: Iterable[Case]) -> Case | None:
 
 
 def added(text: str, case: Promoted, where: str) -> str:
-    """A suite file's text with one more case, below the others.
+    """Return the text of a suite's file with one more case at the end.
 
     Raises:
-        ConfigError: the file is written in a way that a case cannot be added to without rewriting it.
+        ConfigError: the file's layout does not allow another case without rewriting it.
     """
     if not text.strip():
         return f"{text}cases:\n{_indented(case.text, 2)}"
@@ -104,7 +104,7 @@ def added(text: str, case: Promoted, where: str) -> str:
 
 
 def _place(text: str) -> tuple[int, int] | None:
-    """Return the place of a further case, and its column; None if the cases are no list in block style."""
+    """Return the position and the column for another case; None if the cases are not a list in block style."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
@@ -165,7 +165,7 @@ def _unique(identifier: str, known: Iterable[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A double-quoted scalar of YAML, readable in any language."""
+    """Return text as a double-quoted YAML scalar, readable in any language."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 

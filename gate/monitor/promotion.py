@@ -1,4 +1,4 @@
-"""Finds a trace, makes a case of it, and adds it to a file of the suite: `gate promote`."""
+"""Finds a trace, makes a case from it, and adds it to a file of the suite: `gate promote`."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def promote_trace(
     why: str | None,
     show: bool,
 ) -> str:
-    """Return what was done, in words; or the case, if nothing is to be written.
+    """Return a message about what was done, or the case itself if nothing is written.
 
     Raises:
-        ConfigError: no such trace, or a file that no case can be added to.
+        ConfigError: there is no such trace, or the file does not allow another case.
     """
     own = config.file.monitor.state
     path = state or (config.root / own if own else config.output / "monitor.sqlite")
@@ -79,7 +79,7 @@ def promote_trace(
 
 
 def _named(found: Observation, redactor: Redactor) -> Observation:
-    """The trace under a name that may stand in a repository: an id may be somebody's address, or hold a token."""
+    """Return the trace under an id that is safe in a repository: an id may be an address or hold a token."""
     if redactor.redact(found.trace) == found.trace:
         return found
     return replace(found, trace=sha256(found.trace.encode("utf-8", "surrogatepass")).hexdigest()[:32])
@@ -106,7 +106,7 @@ def _default_target(config: Config) -> Path:
 
 
 def _check_target(config: Config, path: Path) -> None:
-    """A case in a file that the suite does not read would protect nothing."""
+    """Raise `ConfigError` if the suite does not read the file: a case in it would protect nothing."""
     if path.suffix not in (".yaml", ".yml"):
         raise ConfigError("cases are added to YAML files", where=str(path), hint="name one with --to")
     absolute = path.resolve()
@@ -118,7 +118,7 @@ def _check_target(config: Config, path: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keeps two of us from adding to a folder at once."""
+    """Keep two processes from adding cases to a folder at the same time."""
     files.make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -1,6 +1,6 @@
-"""Requests of OpenTelemetry exporters, kept on disk before they are answered: a file that the monitor reads.
+"""Stores requests of OpenTelemetry exporters on disk before they are answered, in a file that the monitor reads.
 
-So what was received outlives the process like everything else that is read. Only what may concern the sample is kept.
+So received data outlives the process, as every other source does. Only data that may belong to the sample is stored.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from gate.traces.otlp import from_protobuf
 from gate.traces.receiver import Receiver
 
 ENOUGH_BYTES = 16 * 2**20
-"""Size of the file from which it is emptied once all of it is settled."""
+"""File size from which the file is emptied once all of it is settled."""
 SUFFIX = ".received.jsonl"
-"""The suffix of the file's name, behind that of the state."""
+"""The suffix added to the name of the state for this file."""
 _TOKEN = re.compile(r"[\w-]{16,128}", re.ASCII)
 _ENCODER = Encoder()
 
 
 class Inbox:
-    """The file that received requests are appended to, one a line."""
+    """The file to which received requests are appended, one per line."""
 
     def __init__(self, path: Path, rate: float) -> None:
         self.path, self._rate = path, rate
         self._file: FileIO | None = None
         self.refused = 0
-        """Requests that were no OTLP, since this was opened."""
+        """Requests since it was opened that were not valid OTLP."""
 
     def __enter__(self) -> Inbox:
         self._file = files.open_to_append(self.path)
         if size := self.path.stat().st_size:
             self._file.seek(size - 1)
             if self._file.read(1) != b"\n":
-                self._file.write(b"\n")  # a process was killed while it wrote: that request was never answered
+                self._file.write(b"\n")  # a process was killed while writing: that request was never answered
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -49,9 +49,9 @@ class Inbox:
             self._file.close()
 
     def receiver(self, port: int) -> Receiver:
-        """Return the listener on loopback, for ``async with``, at the address that `endpoint_file` then holds.
+        """Return a listener on loopback, for ``async with``; `endpoint_file` then holds its address.
 
-        Every user of the machine may connect there: only who can read that file knows the address.
+        Every user of the machine may connect to it, but only those who can read that file know the address.
         """
         token = self._token()
         found = Receiver(port, self.take, token=token)
@@ -62,11 +62,11 @@ class Inbox:
 
     @property
     def endpoint_file(self) -> Path:
-        """The file that holds what exporters send to."""
+        """The file that holds the address for exporters."""
         return self.path.with_name(f"{self.path.name.removesuffix(SUFFIX)}.endpoint")
 
     def _token(self) -> str:
-        """The token of the address that exporters were told before; else a new one."""
+        """Return the token of the address that exporters already know, or a new one."""
         with suppress(OSError, UnicodeDecodeError):
             found = self.endpoint_file.read_text(encoding="ascii").strip().rpartition("/")[2]
             if _TOKEN.fullmatch(found):
@@ -74,10 +74,10 @@ class Inbox:
         return token_hex(16)
 
     def take(self, body: bytes, signal: str, kind: str) -> None:
-        """Keeps a request. Raises `OSError` if the disk is full, so that it is not answered and comes again."""
+        """Store a request. Raises `OSError` if the disk is full, so that the exporter sends it again."""
         assert self._file is not None, "used inside `with`"
         if kind.endswith("json"):
-            line = body.replace(b"\n", b" ").replace(b"\r", b" ")  # line breaks in JSON are between values alone
+            line = body.replace(b"\n", b" ").replace(b"\r", b" ")  # line breaks in JSON only occur between values
         else:
             try:
                 line = _ENCODER.encode(from_protobuf(body, logs=signal == "logs")) if body else b""
@@ -88,7 +88,7 @@ class Inbox:
             self._file.write(line + b"\n")
 
     def empty(self, settled: int) -> None:
-        """Empties the file if it is large, and everything in it is ``settled``."""
+        """Empty the file if it is large and everything in it is ``settled``."""
         assert self._file is not None, "used inside `with`"
         if settled >= ENOUGH_BYTES and settled == self.path.stat().st_size:
             self._file.truncate(0)

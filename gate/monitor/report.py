@@ -1,4 +1,4 @@
-"""A monitor's report: the window's figures in one struct, as JSON, as text and for Prometheus."""
+"""A monitor's report: the figures of the window, as JSON, as text and for Prometheus."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FORMAT = 1
 """1: the keys of `MonitorReport`."""
 SHOWN_FAILURES = 5
 STALE_SECONDS = 86_400.0
-"""Age of the newest trace from which every report says that nothing new came."""
+"""Seconds since the newest trace from which reports say that nothing new came."""
 SILENT_AFTER = 20
-"""Answered traces to which a criterion never applied, after which the report says so."""
+"""Answered traces to which a criterion never applied, from which the report says so."""
 
 
 class Average(Struct, frozen=True):
-    """A mean with its 95 % interval; without one for fewer than two values."""
+    """A mean with its 95 % interval; fewer than two values have no interval."""
 
     mean: float
     n: int
@@ -38,10 +38,10 @@ class Average(Struct, frozen=True):
 
 
 class Expected(Struct, frozen=True):
-    """The figures that CI measured by the same criteria."""
+    """The figures that CI measured with the same criteria."""
 
     criteria: Mapping[str, Average]
-    """By criterion; only where it is scored alike."""
+    """By criterion; only criteria that are scored the same way."""
     pass_rate: Average | None = None
     note: str = ""
 
@@ -51,9 +51,9 @@ class CriterionAverage(Struct, frozen=True):
 
     name: str
     window: Average | None
-    """None: it was never measured here."""
+    """None if it was never measured here."""
     baseline: Average | None = None
-    """The mean of the trials that CI stored; None if there are none, or they were scored otherwise."""
+    """The mean of the trials that CI stored; None if there are none, or they were scored differently."""
     note: str = ""
     scale: Scale = Scale.UNIT
 
@@ -74,15 +74,15 @@ class TraceSample(Struct, frozen=True):
     trace: str
     at: float
     passed: bool | None
-    """None: that could not be measured."""
+    """None if that could not be measured."""
     score: float | None
-    """Mean of its scores on bounded scales, 0–1, 1 the best; None: it has none."""
+    """Mean of its scores on bounded scales, from 0 to 1 (best); None if there are none."""
     scores: Mapping[str, float]
     """By criterion."""
 
 
 class MonitorReport(Struct, frozen=True):
-    """Everything that a monitor says at one moment."""
+    """All figures of a monitor at one moment."""
 
     status: Status
     why: str
@@ -92,43 +92,43 @@ class MonitorReport(Struct, frozen=True):
     sample_count: int
     """Traces in the window."""
     pass_rate: PassShare
-    """With the interval that decides: exact, and as wide as `Limits.alpha` asks."""
+    """Has the interval that decides: exact, at the level that `Limits.alpha` requires."""
     unmeasured: int
     """Traces of the window without an outcome."""
     average_score: Average | None
-    """The mean of the traces' means over their scores on bounded scales, 0–1, 1 the best."""
+    """Mean over the traces of each trace's mean score on bounded scales, from 0 to 1 (best)."""
     criteria: tuple[CriterionAverage, ...]
     skipped: tuple[Skipped, ...]
     failures: tuple[Failure, ...]
     counts: Counts
     notes: tuple[str, ...] = ()
     evidence: PassShare | None = None
-    """The part of the window that decided, at the level of the decision."""
+    """The part of the window that decided, with the interval at the level of the decision."""
     baseline_pass_rate: Average | None = None
-    """The pass rate of the trials that CI stored, which are of other conversations: to be compared with care."""
+    """The pass rate of the trials that CI stored. Their conversations are different, so compare with care."""
     version: int = FORMAT
     blind: bool = False
-    """True if there are traces, or were, of which nothing can be said: the judge is down, or nothing new comes."""
+    """True if there are or were traces but none can be measured: the judge is down, or nothing new comes."""
     newest: float | None = None
-    """When the newest trace of the window ended, Unix time; None: there is none."""
+    """Unix time at which the newest trace of the window ended; None if there is none."""
     without_agent: int = 0
-    """Traces of the window that ended in an error before any agent; they are unmeasured."""
+    """Traces of the window that ended in an error before any agent; they are not measured."""
     samples: tuple[TraceSample, ...] = ()
-    """Every trace of the window, the oldest first."""
+    """All traces of the window, the oldest first."""
 
     @property
     def is_stale(self) -> bool:
-        """True if nothing new came for so long that the status tells of the past."""
+        """True if nothing new came for so long that the status describes the past."""
         return self.newest is not None and self.at - self.newest > STALE_SECONDS
 
 
 def averages(values: Mapping[str, Sequence[float]], criteria: Iterable[Criterion]) -> dict[str, Average]:
-    """The average of each criterion that has values."""
+    """Return the average of each criterion that has values."""
     return {c.name: average(values[c.name], c.scale) for c in criteria if values.get(c.name)}
 
 
 def average(values: Sequence[float], scale: Scale = Scale.UNIT) -> Average:
-    """The mean of values with its 95 % interval: Wilson's of shares, else Student's, within the scale."""
+    """Return the mean of values with its 95 % interval: Wilson's for shares, else Student's, within the scale."""
     centre, n = mean(values), len(values)
     if set(values) <= {0.0, 1.0} and scale.is_zero_to_one:
         low, high = wilson(sum(values), n)
@@ -151,7 +151,7 @@ def make_report(
     expected: Expected | None = None,
     notes: Sequence[str] = (),
 ) -> MonitorReport:
-    """The report on a window, the oldest trace first. ``expected``: what CI measured."""
+    """Return the report on a window, the oldest trace first. ``expected``: the figures of CI."""
     failed = [one for one in window if one.passed is False][-SHOWN_FAILURES:]
     overall = [one.average for one in window if one.average is not None]
     return MonitorReport(
@@ -210,7 +210,7 @@ def _why_unmeasured(window: Sequence[Observation]) -> list[str]:
 
 
 def to_json(report: MonitorReport) -> str:
-    """The report for programs."""
+    """Return the report for programs."""
     value: dict[str, Any] = to_builtins(report)
     value["pass_rate"] = _share_json(report.pass_rate)
     value["evidence"] = None if report.evidence is None else _share_json(report.evidence)
@@ -232,11 +232,11 @@ def _share_json(share: PassShare) -> dict[str, Any]:
 
 
 def _time(at: float, separator: str = "T") -> str:
-    """In UTC; for people without saying so."""
+    """Return a time in UTC; text for people has no time zone."""
     try:
         found = datetime.fromtimestamp(at, UTC).isoformat(separator, timespec="seconds")
         return found if separator == "T" else found.removesuffix("+00:00")
-    except (OverflowError, ValueError, OSError):  # a trace may say anything
+    except (OverflowError, ValueError, OSError):  # a trace may hold any number
         return "unknown"
 
 
@@ -244,7 +244,7 @@ def _time(at: float, separator: str = "T") -> str:
 
 
 def headline(report: MonitorReport) -> str:
-    """One line: the status and the figures that it rests on."""
+    """Return one line with the status and the figures behind it."""
     share, shown = report.pass_rate, "nothing measured"
     if share.rate is not None:
         shown = f"pass rate {interval(Estimate(share.rate, share.low, share.high, share.measured), Scale.BINARY)}"
@@ -260,7 +260,7 @@ def headline(report: MonitorReport) -> str:
 
 
 def to_text(report: MonitorReport, limits: Limits, width: int | None = None) -> str:
-    """The report for people, fit for a terminal."""
+    """Return the report for people, for a terminal."""
     counts = report.counts
     warning, critical = (figure(limit, Scale.BINARY) for limit in (limits.warning, limits.critical))
     lines = [
@@ -324,7 +324,7 @@ def _shown(found: Average | None, scale: Scale) -> str:
 
 
 def _difference(value: float, scale: Scale) -> str:
-    """In points for rates, else in the scale's own unit."""
+    """Return a difference in points for rates, else in the scale's unit."""
     return figure(value, scale, signed=True) if scale.is_relative else change(value, scale)
 
 
@@ -332,7 +332,7 @@ def _difference(value: float, scale: Scale) -> str:
 
 
 def to_prometheus(report: MonitorReport, suite: str) -> str:
-    """The report in Prometheus' text format, as node_exporter's textfile collector reads it."""
+    """Return the report in Prometheus' text format, for node_exporter's textfile collector."""
     label = f'suite="{_label(suite)}"'
     counts = report.counts
     found: list[tuple[str, str, str, list[tuple[str, float]]]] = [

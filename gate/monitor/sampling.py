@@ -1,4 +1,4 @@
-"""Samples traces: a share of them, decided by the trace's id alone, so that every reader picks the same."""
+"""Samples a share of the traces by their ids alone, so that every reader picks the same ones."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from hashlib import blake2b
 from gate.traces.values import hex_id
 
 TRACE_IDS = re.compile(rb'"trace_?[iI][dD]"\s*:\s*"((?:[^"\\]|\\.){1,200})"')
-"""The key of a trace's id in a line of OTLP JSON. Inside an attribute's text the quotes are escaped, so that none is
-found."""
+"""The key of a trace's id in a line of OTLP JSON; never matches in an attribute's text, where quotes are escaped."""
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|_spans|Logs|_logs)"\s*:\s*\[\s*\{')
-"""The beginning of a request of OTLP. In any other line a trace's id may be one that a row of messages only
-mentions."""
+"""The beginning of an OTLP request. In any other line an id may merely be mentioned in a message."""
 
 
 def trace_key(identifier: str) -> str:
-    """An id as everybody spells it: 16 bytes in hexadecimal or base64 become lower-case hexadecimal."""
+    """Return an id in one spelling: 16 bytes in hexadecimal or base64 become lower-case hexadecimal."""
     return hex_id(identifier, 16) or identifier
 
 
 def is_sampled(key: str, rate: float) -> bool:
-    """True if a trace belongs to the sample; by its id, so again and elsewhere the answer is the same.
+    """True if a trace belongs to the sample; it depends on the id alone, so the answer is the same everywhere.
 
     Args:
-        key: as `trace_key` gives it.
+        key: as returned by `trace_key`.
         rate: 0 to 1. A smaller sample is part of a larger one.
     """
     if rate >= 1.0:
@@ -34,10 +32,10 @@ def is_sampled(key: str, rate: float) -> bool:
 
 
 def concerns_sample(line: bytes, rate: float) -> bool:
-    """True if a line may hold something of the sample; decided without parsing it, where it is one of OTLP.
+    """True if a line may hold data of the sample; a line of OTLP is not parsed to decide this.
 
-    True where no id is found, and where it is not sure whose an id is: a row's own is under a name that only its reader
-    knows.
+    True if no id is found, or if it is unclear what an id belongs to: only the reader of rows knows under which key a
+    row has its id.
     """
     if rate >= 1.0 or _OTLP.match(line) is None:
         return True
@@ -54,6 +52,6 @@ def concerns_sample(line: bytes, rate: float) -> bool:
 
 
 def sampled_in(line: bytes, rate: float) -> int:
-    """Return the number of traces of the sample that a line names, whatever else is wrong with it."""
+    """Return the number of sampled traces that a line names, even if the line is otherwise invalid."""
     found = {trace_key(match[1].decode("utf-8", "replace")) for match in TRACE_IDS.finditer(line)}
     return sum(is_sampled(one, rate) for one in found)

@@ -1,4 +1,4 @@
-"""Puts a configuration's criteria, targets and state together for `gate monitor`, and chooses its exit code."""
+"""Combines a configuration's criteria, targets and state for `gate monitor`, and chooses its exit code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LOOK_SECONDS = 0.2
 
 
 class Setup(Struct, frozen=True):
-    """A monitor as it is configured."""
+    """A configured monitor."""
 
     config: Config
     plan: Plan
@@ -57,16 +57,16 @@ class Setup(Struct, frozen=True):
 
 
 def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, Any], *, looking: bool = False) -> Setup:
-    """The monitor that a configuration and a command line describe.
+    """Return the monitor for a configuration and a command line.
 
     Args:
         config: with the command line's overrides.
-        environment: for addresses, and for what to redact.
+        environment: for addresses and values to redact.
         given: the command's options.
-        looking: whether nothing is read, so that neither traces nor addresses are needed.
+        looking: whether only the state is shown, so that neither traces nor addresses are needed.
 
     Raises:
-        ConfigError: no traces, no criterion that production can be judged by, or an address that is not set.
+        ConfigError: there are no traces, no criterion applies in production, or an address is not set.
     """
     section = config.file.monitor
     plan = _plan_of(config, environment)
@@ -119,7 +119,7 @@ def _options(
 
 
 def redactor_of_production(environment: Mapping[str, str], *more: str) -> Redactor:
-    """Masks secrets and what is personal: what people wrote to an agent in production was not written for a suite."""
+    """Return a redactor of secrets and personal data: people in production did not write for a test suite."""
     secrets = [value for name, value in environment.items() if SECRET_NAME.search(name)]
     return Redactor([*secrets, *more], personal=True)
 
@@ -169,8 +169,7 @@ def _alerts(config: Config, suite: str, environment: Mapping[str, str]) -> tuple
 def expected_of(
     config: Config, plan: Plan, scoring: Scoring, against: str | None, environment: Mapping[str, str]
 ) -> Expected | None:
-    """Return the expectation that CI measured by the same criteria: in the newest stored baseline, or in a record's
-    file."""
+    """Return CI's figures for the same criteria, from the newest stored baseline or from a record's file."""
     if against is None or against == "none":
         return None
     if against != "baseline":
@@ -202,7 +201,7 @@ def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expe
 
 
 def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[tuple[str, float]]:
-    """Return the stored trials that hold the criteria by which production is judged, with their cases."""
+    """Return the case and the outcome of each stored trial that can be judged by the criteria of production."""
     found = []
     for trial in record.trials:
         case = plan.cases.get(trial.case_id)
@@ -218,15 +217,16 @@ def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list
 
 
 def check_other(setup: Setup, other: Path) -> None:
-    """Raises `ConfigError` if what a window is to be compared with is the monitor's own state."""
+    """Raise `ConfigError` if the window would be compared with the monitor's own state."""
     if other.resolve() == setup.state_path.resolve():
         raise ConfigError("it is this monitor's own state", where=str(other), hint="give the other version's state")
 
 
 def compared_with(setup: Setup, other: Path) -> Versus:
-    """Return the comparison of this window with that of another monitor's state, or with a record.
+    """Return the comparison of this window with another monitor's state or with a record.
 
-    What is missing, damaged or neither is `NOT_MEASURED`: the status that the window itself has still counts.
+    If the other is missing, damaged or neither of these, the verdict is `NOT_MEASURED`, and the status of this window
+    still counts.
     """
     try:
         return _compared(setup, other)
@@ -261,7 +261,7 @@ def _outcomes_in(setup: Setup, path: Path, criteria: str) -> dict[str, bool | No
 
 
 def _record_arm(record: Record, setup: Setup, name: str) -> Arm:
-    """The cases of a record, each with its share of trials that hold the criteria that production is judged by."""
+    """Return the cases of a record, each with the share of its trials that hold the criteria of production."""
     if record.header.suite_id != setup.plan.suite.id:
         problem = f"it is of another suite, {record.header.suite_id!r}, and not of {setup.plan.suite.id!r}"
         return Arm(name, (), "case", problem)
@@ -279,7 +279,7 @@ def _record_arm(record: Record, setup: Setup, name: str) -> Arm:
 
 
 def _own_verdict(record: Record, name: str) -> str:
-    """Return the verdict of a record that did not pass by its own rules, for the line on what is compared."""
+    """Return a note for the comparison if the record did not pass by its own rules; else empty."""
     verdict = judge_record(record, (), own_terms(record)).verdict
     return "" if verdict is Verdict.PASS else f"; {name} itself is {verdict.value}"
 
@@ -309,7 +309,7 @@ async def watch(setup: Setup, state: MonitorState, environment: Mapping[str, str
 
 
 def wait_for_state(path: Path, *, patience: float | None) -> MonitorState | None:
-    """The state, once no other monitor writes it; None if that takes longer than ``patience``."""
+    """Return the state once no other monitor writes it; None if that takes longer than ``patience`` seconds."""
     until = None if patience is None else monotonic() + patience
     while True:
         state = open_state(path)
@@ -319,7 +319,7 @@ def wait_for_state(path: Path, *, patience: float | None) -> MonitorState | None
 
 
 def stored_report(setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
-    """Return the status by what another process stored."""
+    """Return the report on the stored traces, reading nothing new."""
     state = open_state(setup.state_path, to_write=False)
     assert state is not None, "only a state that is to be written may be taken"
     with state:
@@ -327,7 +327,7 @@ def stored_report(setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
 
 
 def text_of(report: MonitorReport, limits: Limits, *, quiet: bool, width: int | None = None) -> str:
-    """The report as it is printed."""
+    """Return the report as printed text."""
     return headline(report) if quiet else to_text(report, limits, width)
 
 
@@ -339,13 +339,13 @@ def exit_code(
     lost: str = "",
     versus: ExitCode = ExitCode.PASS,
 ) -> ExitCode:
-    """The exit code of a look at production; ``lost``: why what was new could not be measured; ``versus``: what the
-    comparison with another window or a record came to."""
+    """Return the exit code of a report; ``lost``: the reason why new traces could not be measured; ``versus``: the exit
+    code of the comparison with another window or a record."""
     return min(versus, _of_status(report, fail_on, problems, lost), key=EXIT_PRECEDENCE.index)
 
 
 def code_of(found: Versus, config: Config) -> ExitCode:
-    """The exit code of a comparison, as of a run with this verdict."""
+    """Return the exit code of a comparison, as for a run with this verdict."""
     if found.verdict is Verdict.INCONCLUSIVE:
         return ExitCode.FAILED if config.file.gate.on_inconclusive == "block" else ExitCode.PASS
     return {Verdict.PASS: ExitCode.PASS, Verdict.REGRESSED: ExitCode.FAILED}.get(found.verdict, ExitCode.NOT_MEASURED)

@@ -1,8 +1,9 @@
-"""Files that grow: what was appended since the last look, line by line, across rotation, truncation and restarts.
+"""Reads growing files: the lines appended since the last look, across rotation, truncation and restarts.
 
-Knows positions and lines, not what they mean. A file is known by its device and inode, so that a renamed one goes on
-where it stood; and by what stands before the place that was read to, so that one that was written over, cut and grown
-again, or put under the same number begins anew. In doubt it does: whoever takes the lines knows traces by their ids.
+Knows positions and lines, not their meaning. A file is identified by device and inode, so reading a renamed file
+continues where it stopped; and by the bytes before that position, so a file that was overwritten, cut and refilled, or
+created with the same inode is read from the start. So is a file in doubt: the caller recognizes repeated traces by
+their ids.
 """
 
 from __future__ import annotations
@@ -20,36 +21,36 @@ from msgspec.json import Decoder
 from gate.security.limits import MAX_LINE_BYTES
 
 CHUNK = 1 << 20
-"""Bytes read at once."""
+"""Bytes read in one go."""
 MARK_BYTES = 16_384
-"""So much of a file, before the place that was read to, tells it from another with the same inode."""
+"""Bytes before the read position that identify a file among those with the same inode."""
 MOST_FILES = 10_000
-"""Files of one folder that are looked at; the rest are counted."""
+"""Most files of one folder that are read; the rest are counted."""
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".log")
 _PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
 _DECODER = Decoder()
 
 
 class Position(Struct, frozen=True):
-    """The place up to which a file was read."""
+    """The position up to which a file was read."""
 
     identity: str
     """Device and inode."""
     path: str
     offset: int = 0
-    """Everything before it was read, and counted."""
+    """Everything before it was read and counted."""
     safe: int = 0
-    """The offset up to which everything is final: a restart reads from here, and counts from `offset`."""
+    """Everything before it is final: a restart reads from here, and counts from `offset`."""
     read: int = 0
     """The offset up to which everything was read, including an incomplete line."""
     mark: bytes = b""
-    """Digest of the `MARK_BYTES` before ``read``, or of as many as there are."""
+    """Digest of the `MARK_BYTES` before ``read``, or of fewer if there are fewer."""
     changed: int = 0
-    """When the file was last changed, in ns, if it ended there then; else 0."""
+    """When the file was last changed, in ns, if ``read`` is its end; else 0."""
 
 
 class Line(Struct, frozen=True):
-    """A whole line, and where it begins and ends. ``data`` None: it was too long to be read."""
+    """A whole line with its first and last offset. ``data`` is None if it was too long."""
 
     data: bytes | None
     start: int
@@ -57,28 +58,28 @@ class Line(Struct, frozen=True):
 
 
 class GrowingFile:
-    """One file, read from where it was left."""
+    """One file, read from the stored position."""
 
     def __init__(self, path: Path, position: Position) -> None:
         self.path, self.identity = path, position.identity
         self.counted = position.offset
-        """Lines that end before it were counted by an earlier process."""
+        """An earlier process counted the lines that end before it."""
         self.offset = position.safe
         self._marked, self._mark, self._changed = position.read, position.mark, position.changed
         self._rest = b""
-        """The beginning of a line whose end was not written yet; it ends at the read position."""
+        """The beginning of an incomplete line; it ends at the read position."""
         self._skipping = False
         self._truncated = 0
         self.clock = 0.0
-        """The time that its newest lines tell of."""
+        """The newest time found in its lines."""
 
     @property
     def read_to(self) -> int:
-        """The first byte that was not read; the line before it may still lack its end."""
+        """The offset of the first unread byte; the line before it may be incomplete."""
         return self.offset + len(self._rest)
 
     def is_done(self) -> bool:
-        """True if everything that is there was read, but for a line that is still being written."""
+        """True if everything was read, except a line that is still being written."""
         try:
             found = self.path.stat()
         except OSError:
@@ -86,17 +87,17 @@ class GrowingFile:
         return found.st_size == self.read_to and (found.st_mtime_ns == self._changed or not found.st_size)
 
     def position(self, safe: int) -> Position:
-        """Return the position in the file; ``safe`` is where a restart has to begin."""
+        """Return the position; ``safe`` is the offset where a restart must begin."""
         counted = max(self.offset, self.counted)
         safe = min(safe, self.offset)
         return Position(self.identity, str(self.path), counted, safe, self._marked, self._mark, self._changed)
 
     def read(self) -> list[Line]:
-        """The next lines, of at most about `CHUNK` bytes. Raises `OSError`."""
+        """Return the next lines, about `CHUNK` bytes at most. Raises `OSError`."""
         with self.path.open("rb") as file:
             found = os.fstat(file.fileno())
             if identity_of(found) != self.identity:
-                return []  # it was rotated a moment ago: the next look finds both
+                return []  # it was just rotated: the next look finds both files
             if self._marked and self._is_another(file, found):
                 self._begin_anew()
             file.seek(self.read_to)
@@ -107,7 +108,7 @@ class GrowingFile:
             return lines
 
     def last_line(self) -> Line | None:
-        """The last line of a file that does not end with a line break, where it is a whole JSON value all the same."""
+        """Return the last line if it lacks a line break but is a complete JSON value."""
         rest = self._rest.strip()
         if self._skipping or not (rest.startswith((b"{", b"[")) and rest.endswith((b"}", b"]"))):
             return None
@@ -120,7 +121,7 @@ class GrowingFile:
         return Line(rest, start, end)
 
     def take_truncated(self) -> int:
-        """Return the number of fresh beginnings since this was last asked."""
+        """Return how often the file started over since the last call."""
         found, self._truncated = self._truncated, 0
         return found
 
@@ -130,7 +131,7 @@ class GrowingFile:
         self._rest, self._skipping = b"", False
 
     def _is_another(self, file: BinaryIO, found: os.stat_result) -> bool:
-        """True unless all that was read is still there, and nothing but what was appended is new."""
+        """True if the file is not the one that was read before with nothing but new data appended."""
         was_changed_within = found.st_size == self._marked and found.st_mtime_ns != self._changed
         return found.st_size < self._marked or was_changed_within or _before(file, self._marked) != self._mark
 
@@ -152,7 +153,7 @@ class GrowingFile:
 
 
 class Files:
-    """The files and folders that are watched, with what the state remembers of each."""
+    """The watched files and folders, with the stored position of each file."""
 
     def __init__(self, places: Iterable[Path], known: Iterable[Position]) -> None:
         self._places = tuple(places)
@@ -160,12 +161,12 @@ class Files:
         self.open: dict[str, GrowingFile] = {}
         self._broken: set[str] = set()
         self.not_read = 0
-        """Files that were left out: compressed, too many, or not to be opened."""
+        """Files that were left out: compressed, too many, or impossible to open."""
 
     def look(self, *, again: bool = False) -> None:
-        """Finds new and renamed files, and forgets those that are gone.
+        """Find new and renamed files, and forget those that are gone.
 
-        ``again``: a moment after the last look, so that what could not be read then is not tried once more.
+        ``again``: this look follows shortly after the last; do not retry files that could not be read then.
         """
         if not again:
             self._broken.clear()
@@ -181,11 +182,11 @@ class Files:
             del self.open[identity]
 
     def remember(self, positions: Iterable[Position]) -> None:
-        """Remember the positions in files, for one that is renamed out of sight and comes back."""
+        """Remember positions, for a file that is renamed out of the watched folder and comes back."""
         self._known.update((position.identity, position) for position in positions)
 
     def forget(self, file: GrowingFile) -> None:
-        """Lets go of a file that cannot be read."""
+        """Stop reading a file that cannot be read."""
         self.open.pop(file.identity, None)
         self._broken.add(file.identity)
         self.not_read += 1
@@ -214,7 +215,7 @@ class Files:
         return found
 
     def _with_rotated(self, path: Path) -> list[Path]:
-        """The file, and what it was renamed to when it was rotated, as long as there is more to read in it."""
+        """Return the file and its rotated predecessors that still have unread lines."""
         beside = [
             other
             for other in path.parent.glob(f"{_escaped(path.name)}[.-]*")
@@ -224,7 +225,7 @@ class Files:
 
 
 def identity_of(found: os.stat_result) -> str:
-    """Return the identity of a file among all that are there at the same time."""
+    """Return the identity of a file among all files that exist at the same time."""
     return f"{found.st_dev}:{found.st_ino}"
 
 
@@ -240,7 +241,7 @@ def _escaped(name: str) -> str:
 
 
 def _before(file: BinaryIO, place: int) -> bytes:
-    """The digest of what stands before a place of a file."""
+    """Return the digest of the bytes before an offset."""
     start = max(0, place - MARK_BYTES)
     file.seek(start)
     return blake2b(file.read(place - start), digest_size=16).digest()

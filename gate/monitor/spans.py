@@ -1,4 +1,4 @@
-"""Traces of OpenTelemetry as the monitor takes them: pieces of a line, and what a trace's pieces tell."""
+"""Reads OpenTelemetry traces for the monitor: the pieces in a line, and the conversation in a trace's pieces."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ from gate.suites.traces import IGNORED, unseen_in
 from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, failure_of
 
 PARTS = {"input": "user", "output": "response", "calls": "calls"}
-"""The need of a score → the part of a turn that provides it."""
+"""For each part that a score may need, the part of a turn that provides it."""
 MOST_SERVICES = 1_000
-"""Services that are remembered as an agent's."""
+"""Most services that are remembered as those of agents."""
 
 
 class TelemetryTraces:
-    """The formats of traces that the gate reads."""
+    """Reader of the trace formats that the gate knows."""
 
     def __init__(self) -> None:
         self._reader = TraceReader(IGNORED)
         self._services: set[str] = set()
-        """The services that were seen in traces of agents."""
+        """The services seen in traces of agents."""
 
     @property
     def unread(self) -> Mapping[str, int]:
-        """The kinds of keys that were not read and are not ignored on purpose, and how often."""
+        """The number of times that each kind of key was not read, except keys that are ignored on purpose."""
         return self._reader.unread
 
     def pieces(self, value: Any) -> Sequence[Piece]:
-        """The spans and log records in a line's value; empty if it holds none."""
+        """Return the spans and log records in a line's value; empty if it holds none."""
         return self._reader.value(value)
 
     def last(self, pieces: Sequence[Any], until: float = math.inf) -> float | None:
-        """When the last of some pieces ended, in Unix time, but for those after ``until``; None if none says when."""
+        """Return the Unix time at which the last piece ended, up to ``until``; None if no piece has a time."""
         most = until * 1e9
         ends = [at for one in pieces if 0 < (at := one.end if type(one) is Span else one.time) <= most]
         return max(ends) / 1e9 if ends else None
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
-        """Return the conversation in the pieces of a trace; None if they tell nothing of an agent.
+        """Return the conversation in the pieces of a trace; None if they show no agent.
 
-        A trace without one that ended in an error does, unless agents were seen, and in none of its services.
+        A trace without an agent that ended in an error is returned as unmeasured, unless agents were seen before and
+        all of them in other services.
         """
         found = conversation_of(pieces, trace)
         services = {str(piece.resource.get("service.name", "")) for piece in pieces}

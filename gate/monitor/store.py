@@ -1,8 +1,8 @@
-"""The state of a monitor on disk: what was read, what was found, which status stands and who was told. SQLite.
+"""The state of a monitor in SQLite: positions in files, scored traces, the status, and deliveries to targets.
 
-A trace is stored once by its id, in one transaction with how far its file was read: whatever ends a monitor, nothing is
-lost and nothing counts twice. One monitor at a time reads and writes, by a lock that the system takes back from a
-process that ends; anybody may look.
+A trace is stored once by its id, in one transaction with the position in its file: however a monitor ends, nothing is
+lost and nothing counts twice. One monitor at a time reads and writes, under a lock that the system releases when the
+process ends; anybody may look.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ CREATE TABLE IF NOT EXISTS targets (name TEXT PRIMARY KEY, told TEXT NOT NULL, a
 """
 _NEWEST_FIRST = "ORDER BY look DESC, min(at, seen) DESC, at DESC, trace DESC"
 _OLDEST_FIRST = "ORDER BY look, min(at, seen), at, trace"
-"""As they arrived: no clock decides which are the newest. Those of one look are in the order in which they ended,
-whatever the order in which files are read. No trace ended after it was read: one that says so has a clock that is
-ahead, and counts as of its reading."""
+"""As they arrived: no clock decides which are the newest. Traces of one look are ordered by their end, regardless of
+the order of files. A trace cannot end after it was read: if it claims so, its clock is ahead, and the time of reading
+counts."""
 KEEP_TRACES = 1_000_000
-"""Traces that are remembered, the newest: one that is read again after that many newer ones counts again."""
+"""Newest traces that are remembered; one that is read again after that many newer ones counts again."""
 KEEP_CONVERSATIONS = 2_000
-"""Conversations that did not pass and are kept whole, the newest."""
+"""Newest failed conversations that are stored whole."""
 PRUNE_EVERY = 1_000
 BUSY_SECONDS = 10.0
 _OUR_TABLES = frozenset(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", TABLES))
 _DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
-"""The errors of SQLite for a file that is no database, is broken, or lacks a table or column of ours."""
+"""SQLite's errors for a file that is no database, is damaged, or lacks one of our tables or columns."""
 _ENCODER = Encoder()
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -67,7 +67,7 @@ _COLUMNS = "trace, min(at, seen), passed, average, scores, applied, why, query, 
 
 
 def _said_kindly(method: Callable[P, T]) -> Callable[P, T]:
-    """A method of `MonitorState` that says of its file in one line what SQLite or a decoder cannot read or write."""
+    """Wrap a method of `MonitorState` so that errors of SQLite or a decoder become one line about the file."""
 
     @wraps(method)
     def inner(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -92,15 +92,15 @@ class StatusChange(Struct, frozen=True):
 
 
 class Delivery(Struct, frozen=True):
-    """The last message to a target of alerts, and the outcome of its last attempts."""
+    """The last message to a target of alerts, and the result of the last attempts."""
 
     told: Status
     at: float = 0.0
-    """When it was told, in Unix time."""
+    """Unix time of the last message."""
     attempts: int = 0
-    """Failed ones in a row."""
+    """Failed attempts in a row."""
     next_at: float = 0.0
-    """Not to be tried again before."""
+    """Unix time before which no attempt is made."""
     error: str = ""
 
 
@@ -136,12 +136,11 @@ class MonitorState:
         criteria: str,
         export: bool = False,
     ) -> int:
-        """Stores a batch, at once or not at all; returns how many of its traces were new.
+        """Store a batch in one transaction; return how many of its traces were new.
 
-        ``look``: the number of the look in which they were read (`next_look`), and ``now`` when it began; so those of
-        one look whose clock is ahead keep their order. ``criteria`` names what they were scored by: a window holds
-        traces of one set of criteria only.
-        ``export``: whether their scores wait to be exported.
+        ``look``: the number of the look that read them (`next_look`); ``now``: its beginning. Traces of one look whose
+        clocks are ahead keep their order. ``criteria``: the fingerprint of the criteria; a window holds traces of one
+        set of criteria. ``export``: whether their scores wait to be exported.
         """
         with self._transaction():
             new = sum(self._insert(one, now, look, criteria, exported=not export) for one in observations)
@@ -183,9 +182,9 @@ class MonitorState:
 
     @_said_kindly
     def change(self, after: Status, why: str, now: float, *, blind: bool = False) -> StatusChange | None:
-        """Notes the status; the change where it is another than before.
+        """Store the status; return the change if it differs from the one before.
 
-        ``blind``: nothing can be said at the moment, so what stood before stands again afterwards.
+        ``blind``: nothing can be measured at the moment, so the status from before is restored afterwards.
         """
         before = self.status
         if not blind and self.standing is not after:
@@ -202,13 +201,13 @@ class MonitorState:
 
     @_said_kindly
     def delivered(self, target: str, delivery: Delivery) -> None:
-        """Notes what a target was told."""
+        """Store the last delivery to a target."""
         row = (target, delivery.told.value, delivery.at, delivery.attempts, delivery.next_at, delivery.error)
         self._db.execute("INSERT OR REPLACE INTO targets VALUES (?, ?, ?, ?, ?, ?)", row)
 
     @_said_kindly
     def exported(self, up_to: int) -> None:
-        """Notes that the scores of the traces up to this number were exported."""
+        """Store that the scores of the traces up to this number were exported."""
         self._db.execute("UPDATE traces SET exported = 1 WHERE exported = 0 AND number <= ?", (up_to,))
 
     def _set(self, name: str, value: Any) -> None:
@@ -236,7 +235,7 @@ class MonitorState:
 
     @property
     def standing(self) -> Status:
-        """The status that the traces showed when something could last be said of them."""
+        """The status when traces could last be measured."""
         return self._fact("standing", Status) or self.status
 
     @_said_kindly
@@ -250,10 +249,8 @@ class MonitorState:
 
     @_said_kindly
     def window(self, most: int, criteria: str, since: float) -> list[Observation]:
-        """Return the newest traces scored by these criteria since ``since``, the oldest first.
-
-        Conversations are left out.
-        """
+        """Return the newest traces since ``since`` with these criteria, the oldest first, without their
+        conversations."""
         columns = _COLUMNS.replace("kept", "NULL")
         rows = self._db.execute(
             f"SELECT {columns} FROM traces WHERE criteria = ? AND seen >= ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
@@ -263,7 +260,7 @@ class MonitorState:
 
     @_said_kindly
     def last_seen(self, criteria: str) -> float | None:
-        """When the newest trace that these criteria measured was read, Unix time; None if there is none."""
+        """Return the Unix time at which the newest trace measured by these criteria was read; None if there is none."""
         row = self._db.execute(
             f"SELECT seen FROM traces WHERE criteria = ? AND passed IS NOT NULL {_NEWEST_FIRST} LIMIT 1",  # noqa: S608
             (criteria,),
@@ -272,13 +269,13 @@ class MonitorState:
 
     @_said_kindly
     def next_look(self) -> int:
-        """A number greater than that of every look in which a stored trace was read."""
+        """Return a number greater than that of every look that read a stored trace."""
         (found,) = self._db.execute("SELECT max(look) FROM traces").fetchone()
         return convert(found or 0, int) + 1
 
     @_said_kindly
     def outcomes(self, most: int, criteria: str, since: float) -> dict[str, bool | None]:
-        """True if the traces of `window` passed, by their ids, the oldest first."""
+        """Return the outcome of each trace of `window` by its id, the oldest first; None if it was not measured."""
         rows = self._db.execute(
             f"SELECT trace, passed FROM traces WHERE criteria = ? AND seen >= ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (criteria, since, most),
@@ -287,7 +284,7 @@ class MonitorState:
 
     @_said_kindly
     def failures(self, most: int) -> list[Observation]:
-        """The newest traces that did not pass, the newest first."""
+        """Return the newest traces that did not pass, the newest first."""
         rows = self._db.execute(
             f"SELECT {_COLUMNS} FROM traces WHERE passed = 0 {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (most,),
@@ -296,13 +293,13 @@ class MonitorState:
 
     @_said_kindly
     def trace(self, trace: str) -> Observation | None:
-        """Return the entry of a trace, by its id."""
+        """Return a stored trace by its id; None if there is none."""
         row = self._db.execute(f"SELECT {_COLUMNS} FROM traces WHERE trace = ?", (trace,)).fetchone()  # noqa: S608
         return None if row is None else _observation(row)
 
     @_said_kindly
     def like(self, beginning: str, most: int) -> list[str]:
-        """Ids of traces that begin so."""
+        """Return ids of traces that begin with this text."""
         end = beginning + "\U0010ffff"
         rows = self._db.execute(
             "SELECT trace FROM traces WHERE trace >= ? AND trace < ? LIMIT ?", (beginning, end, most)
@@ -311,7 +308,7 @@ class MonitorState:
 
     @_said_kindly
     def to_export(self, most: int) -> list[tuple[int, Observation]]:
-        """Traces whose scores wait to be exported, the oldest first, with their numbers."""
+        """Return traces whose scores wait to be exported, with their numbers, the oldest first."""
         rows = self._db.execute(
             f"SELECT number, {_COLUMNS} FROM traces WHERE exported = 0 ORDER BY number LIMIT ?",  # noqa: S608
             (most,),
@@ -327,7 +324,7 @@ class MonitorState:
 
     @_said_kindly
     def deliveries(self) -> Mapping[str, Delivery]:
-        """By target."""
+        """Return the last delivery to each target."""
         rows = self._db.execute("SELECT name, told, at, attempts, next_at, error FROM targets")
         return {name: _struct(Delivery, row) for name, *row in rows}
 
@@ -338,7 +335,7 @@ class MonitorState:
 
 
 def _struct(kind: type[S], row: Sequence[Any]) -> S:
-    """A row as what its columns are meant to be: SQLite puts anything into any column. Raises `MsgspecError`."""
+    """Return a row as a struct, with types checked: SQLite accepts any value in any column. Raises `MsgspecError`."""
     return convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind)
 
 
@@ -365,14 +362,13 @@ def is_state(path: Path) -> bool:
 
 
 def open_state(path: Path, *, to_write: bool = True) -> MonitorState | None:
-    """The state in a file, which is made where it is missing.
+    """Return the state in a file, which is created if missing; None if another monitor is writing it.
 
-    None if it is to be written and another monitor does so. ``to_write`` False: to look at it, without its lock, and
-    without a change to the file.
+    With ``to_write`` False, open it without its lock and without changing the file.
 
     Raises:
-        ConfigError: the file is no state of a monitor, of a newer version, or cannot be opened.
-        MeasureError: it is to be looked at, and is not there.
+        ConfigError: the file is no state of a monitor, is from a newer version, or cannot be opened.
+        MeasureError: the file is only read, and does not exist.
     """
     lock = None
     try:
@@ -401,7 +397,7 @@ def _nothing_yet(path: Path) -> MeasureError:
 
 
 def _unusable(path: Path, what: str, error: Exception) -> GateError:
-    """The one line that is said of a state that cannot be used. A full disk is no reason to lose it."""
+    """Return the error for a state that cannot be used. A full disk is no reason to delete it."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     damaged = isinstance(error, MsgspecError) or code & 0xFF in _DAMAGED
     mend = "move it away" if damaged else "make room and its folder writable"
@@ -426,7 +422,7 @@ def _to_write(path: Path) -> sqlite3.Connection:
 
 
 def _to_read(path: Path) -> sqlite3.Connection:
-    """Without making anything: what is only named to be looked at may be anybody's."""
+    """Open a database without creating anything: a path that is only read may be anyone's file."""
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         _check(db, path, may_be_new=False)
@@ -437,10 +433,10 @@ def _to_read(path: Path) -> sqlite3.Connection:
 
 
 def _check(db: sqlite3.Connection, path: Path, *, may_be_new: bool) -> None:
-    """Raises `ConfigError` for a database that is another program's, a newer version's, or of which a part is missing.
+    """Raise `ConfigError` for a database of another program or a newer version, or one that lacks a table.
 
-    A process that is making a state, or was killed as it did so, leaves some of its tables, and no version:
-    `MeasureError`, unless it ``may_be_new``.
+    A process that is creating a state, or was killed while doing so, leaves some tables and no version: `MeasureError`,
+    unless it ``may_be_new``.
     """
     (version,) = db.execute("PRAGMA user_version").fetchone()
     found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
@@ -459,7 +455,7 @@ def _check(db: sqlite3.Connection, path: Path, *, may_be_new: bool) -> None:
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:
-    """Switches the journal; while another process does so, SQLite says "locked" at once instead of waiting."""
+    """Switch to write-ahead logging; while another process does so, SQLite fails with "locked" instead of waiting."""
     for pause in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 0.0):
         try:
             db.execute("PRAGMA journal_mode=WAL")

@@ -1,8 +1,8 @@
-"""Compares one window of production with another, or with a release's record: a canary with what is stable.
+"""Compares one window of production with another, or with a release's record: a canary with the stable version.
 
-The two are not paired, so their difference has the interval of two independent shares: the squares of the distances of
-each one's own bounds are added (Newcombe 1998; Zou and Donner 2008 for means of cases). Two windows have to differ by
-Fisher's exact test besides. Numbers in, a verdict out.
+The two are not paired, so their difference has the interval of two independent shares: the squared distances of their
+bounds are added (Newcombe 1998; Zou and Donner 2008 for means of cases). Two windows must also differ by Fisher's exact
+test.
 """
 
 from __future__ import annotations
@@ -17,28 +17,27 @@ from gate.reports.formatting import count, figure, figures
 from gate.statistics.intervals import fisher_less, mean, mean_interval, wilson
 
 MOST_SHARED = 0.1
-"""Share of a window's traces that may be in the other one, too: more, and one version is compared with itself."""
+"""Share of a window's traces that the other may also hold; with more, a version is compared with itself."""
 LEVEL = 0.90
-"""The level of the interval by which nothing beyond the margin is lost, as in a run."""
+"""The level of the interval that must exclude a loss beyond the margin, as in a run."""
 
 
 class Arm(Struct, frozen=True):
-    """One of the two that are compared."""
+    """One side of a comparison."""
 
     name: str
     values: tuple[float, ...]
-    """The value of each that is independent of the others, 0–1: whether a trace passed, or a case's share of passed
-    trials."""
+    """The value of each independent unit, 0–1: the outcome of a trace, or a case's share of passed trials."""
     unit: str = "trace"
     problem: str = ""
-    """The reason why nothing can be said of it; empty if something can."""
+    """The reason why this side cannot be measured; empty if it can."""
 
     @property
     def rate(self) -> float:
         return mean(self.values)
 
     def bounds(self, level: float) -> tuple[float, float]:
-        """The interval of the pass rate."""
+        """Return the interval of the pass rate."""
         if set(self.values) <= {0.0, 1.0}:
             return wilson(sum(self.values), len(self.values), level)
         low, high = mean_interval(self.values, level)
@@ -46,16 +45,16 @@ class Arm(Struct, frozen=True):
 
 
 class Versus(Struct, frozen=True):
-    """The result of the comparison."""
+    """The result of a comparison."""
 
     verdict: Verdict
-    """`PASS`, `REGRESSED`, `INCONCLUSIVE`, or `NOT_MEASURED` where either says too little."""
+    """`PASS`, `REGRESSED`, `INCONCLUSIVE`, or `NOT_MEASURED` if either side has too little data."""
     text: str
     """A line for people."""
 
 
 def difference(new: Arm, old: Arm, level: float) -> tuple[float, float]:
-    """The interval of the new pass rate minus the old."""
+    """Return the interval of the new pass rate minus the old."""
     (low, high), (old_low, old_high) = new.bounds(level), old.bounds(level)
     change = new.rate - old.rate
     return (
@@ -65,12 +64,12 @@ def difference(new: Arm, old: Arm, level: float) -> tuple[float, float]:
 
 
 def compare_arms(new: Arm, old: Arm, *, alpha: float, margin: float, least: int) -> Versus:
-    """The verdict on the new one.
+    """Return the verdict on the new side.
 
     Args:
-        alpha: bound on the probability that one that is as good is called worse, in one look.
-        margin: the loss of the pass rate that is still called unchanged, 0–1.
-        least: traces or cases that each of them needs.
+        alpha: bound on the probability that a side that is equally good is called worse, in one look.
+        margin: the loss of the pass rate that still counts as unchanged, 0–1.
+        least: traces or cases that each side needs.
     """
     for arm in (new, old):
         if arm.problem or len(arm.values) < least:
@@ -90,7 +89,7 @@ def compare_arms(new: Arm, old: Arm, *, alpha: float, margin: float, least: int)
 
 
 def _is_shown(new: Arm, old: Arm, alpha: float) -> bool:
-    """True if single outcomes differ by Fisher's exact test, too: the interval alone misses alpha in small windows."""
+    """True if single outcomes also differ by Fisher's exact test: in small windows the interval alone exceeds alpha."""
     if not {*new.values, *old.values} <= {0.0, 1.0}:
         return True
     passed = int(sum(new.values)), len(new.values), int(sum(old.values)), len(old.values)
@@ -102,9 +101,10 @@ def _points(value: float) -> str:
 
 
 def of_traces(name: str, outcomes: Sequence[bool | None], max_unmeasured: float, shared: int = 0) -> Arm:
-    """A window's outcomes; None where a trace could not be measured.
+    """Return a window's outcomes as one side; None stands for a trace that was not measured.
 
-    ``shared``: how many of them the other window has, too. Both are told: a small window may be wholly in a large one.
+    ``shared``: how many of them the other window also holds. It is reported for both: a large window may hold a small
+    one.
     """
     known = tuple(float(one) for one in outcomes if one is not None)
     lost = len(outcomes) - len(known)
@@ -115,7 +115,7 @@ def of_traces(name: str, outcomes: Sequence[bool | None], max_unmeasured: float,
 
 
 def of_cases(name: str, outcomes: Iterable[tuple[str, float]]) -> Arm:
-    """A record's outcomes, each with its case: the trials of one case are no independent ones."""
+    """Return a record's outcomes, grouped by case: trials of one case are not independent."""
     found: dict[str, list[float]] = {}
     for case_id, outcome in outcomes:
         found.setdefault(case_id, []).append(outcome)

@@ -1,7 +1,7 @@
-"""The monitor itself: reads what is new, scores the sample, stores it, and says how things stand.
+"""The monitor itself: reads new data, scores the sample, stores it, and reports the status.
 
-Files are read in the order of the times that they tell of, a piece of each at a time, so that the spans of a trace that
-lie in several meet, and memory stays flat however much there is to catch up with.
+Files are read in the order of the times in them, one piece at a time, so that the spans of a trace that is spread over
+several files arrive together, and memory stays flat however large the backlog is.
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ from gate.suites.messages import FieldPaths
 from gate.system.http import Client
 
 BATCH = 256
-"""Conversations that are scored and stored at once."""
+"""Conversations that are scored and stored together."""
 PUBLISH_SECONDS = 5.0
-"""Pause between two publications of figures while there is much to catch up with."""
+"""Seconds between two publications of figures during a large backlog."""
 LOOK_SECONDS = 600.0
-"""Time for which lines that are read in one go count as read at once; or half of `monitor.silence`."""
+"""Seconds within which lines count as read at the same time; at most half of `monitor.silence`."""
 LEAST_LOST = 3
-"""Number of unreadable or possibly incomplete traces from which a check may count as lost."""
+"""Unreadable or possibly incomplete traces from which a check may count as lost."""
 ATTEMPTS = 3
-"""Attempts at telling a target, in one `once`."""
+"""Attempts to reach a target in one `once`."""
 _END = re.compile(rb'"(?:endTimeUnixNano|end_time_unix_nano)"\s*:\s*"?(\d{16,20})')
 
 Say = Callable[[MonitorReport], None]
 
 
 class WatchOptions(Struct, frozen=True):
-    """The options of a watch: sources, and targets of the figures."""
+    """The options of a watch: its sources and the destinations of its figures."""
 
     places: tuple[Path, ...]
     suite: str
     fields: FieldPaths = FieldPaths()
     section: MonitorSection = MonitorSection()
-    """Its sample, times and silence."""
+    """The section of the configuration, with the sample, times and silence."""
     limits: Limits = Limits()
     json: Path | None = None
-    """The file of the report for programs."""
+    """The file for the JSON report."""
     prometheus: Path | None = None
     expected: Expected | None = None
     inbox: Inbox | None = None
-    """The inbox of requests."""
+    """The inbox of received requests."""
 
 
 class Watch:
-    """One running monitor with its state."""
+    """A running monitor with its state."""
 
     def __init__(
         self, options: WatchOptions, state: MonitorState, observer: Observer, alerts: Alerts, traces: TraceFormat | None
@@ -77,13 +77,13 @@ class Watch:
         self._look = 0
         self._before = state.standing
         self._stored: dict[str, Position] = {}
-        """The positions in the files when they were last stored."""
+        """The positions in the files as last stored."""
         self._bad = self._lost = self._scored = self._ahead = 0
         self.problems: list[str] = []
-        """The figures that could not be published at the last attempt."""
+        """The problems of the last attempt to publish."""
 
     async def once(self, client: Client) -> MonitorReport:
-        """Reads everything that is there, publishes, and ends; what is not complete is left to the next time."""
+        """Read everything available, publish, and end; incomplete traces are left to the next call."""
         await self._catch_up(client)
         for file in self._files.open.values():
             if (line := file.last_line()) is not None:
@@ -101,7 +101,7 @@ class Watch:
         return report
 
     async def forever(self, client: Client, say: Say) -> None:
-        """Watch until it is cancelled. ``say`` is told at the beginning and of each change of status."""
+        """Watch until cancelled. ``say`` is called at the beginning and at each change of status."""
         told = None
         while True:
             await self._catch_up(client)
@@ -127,8 +127,7 @@ class Watch:
 
     @property
     def unsettled(self) -> str:
-        """The reason why new traces could not be measured by `once`: too many end later than now. Empty if they
-        could."""
+        """The reason why `once` could not measure new traces, if too many end later than now; else empty."""
         if self._are_few(self._ahead):
             return ""
         return (
@@ -137,11 +136,11 @@ class Watch:
         )
 
     def _are_few(self, missing: int) -> bool:
-        """True if so many traces may be missing beside those that were scored."""
+        """True if so few traces are missing that the others can be measured without them."""
         return missing < LEAST_LOST or missing <= self._options.limits.max_unmeasured * (missing + self._scored)
 
     def report(self) -> MonitorReport:
-        """Return the report of now."""
+        """Return the current report."""
         return report_of(self._state, self._options, self._observer, self._notes())
 
     # --- reading ----------------------------------------------------------------------------------
@@ -160,13 +159,13 @@ class Watch:
             if time() - self._published >= PUBLISH_SECONDS:
                 await self._store()
                 await self._publish(client)
-            await asyncio.sleep(0)  # a signal is heard between two pieces
+            await asyncio.sleep(0)  # lets a signal be handled between two pieces
 
     def _begin_look(self, now: float) -> None:
         self._began, self._before, self._look = now, self._state.standing, self._state.next_look()
 
     def _read(self, file: GrowingFile) -> bool:
-        """Reads the next piece of a file; False if nothing came of it."""
+        """Read the next piece of a file; False if there was nothing new."""
         before = file.read_to
         try:
             lines = file.read()
@@ -185,7 +184,7 @@ class Watch:
     # --- storing and publishing -------------------------------------------------------------------
 
     async def _store(self) -> None:
-        """Scores and stores what is complete, with how far the files were read; nothing is read meanwhile."""
+        """Score and store complete conversations and the positions in the files; nothing is read meanwhile."""
         observed = []
         for start in range(0, len(self._batch), BATCH):
             observed += await self._observer.observe(self._batch[start : start + BATCH])
@@ -234,7 +233,7 @@ class Watch:
         return report
 
     def _empty_inbox(self) -> None:
-        """Lets go of received requests whose traces are stored; they are in nobody else's file."""
+        """Empty the inbox of requests whose traces are stored; no other file holds them."""
         if (inbox := self._options.inbox) is None:
             return
         for position in self._state.positions():
@@ -263,22 +262,22 @@ class Watch:
 def decide_now(
     state: MonitorState, options: WatchOptions, criteria: str, now: float, before: Status | None = None
 ) -> WindowFinding:
-    """Return the finding on the window. ``before``: the status so far, if it is not the stored one: while files are
-    read, it is that of the beginning, so that the order in which traces are read decides nothing."""
+    """Return the finding on the window. ``before``: the status so far, if not the stored one: while files are read, it
+    is the status at the beginning, so that the order of traces does not matter."""
     outcomes = [*state.outcomes(options.limits.window, criteria, _since(options, now)).values()]
     found, seen = decide(outcomes, before or state.standing, options.limits), state.last_seen(criteria)
     return found if seen is None else after_silence(found, now - seen, options.section.silence)
 
 
 def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> dict[str, bool | None]:
-    """True if the traces of the window passed, by their ids, the oldest first."""
+    """Return the outcome of each trace of the window by its id, the oldest first; None if it was not measured."""
     return state.outcomes(options.limits.window, criteria, _since(options, time()))
 
 
 def report_of(
     state: MonitorState, options: WatchOptions, observer: Observer, notes: Sequence[str] = ()
 ) -> MonitorReport:
-    """Return the report by what is stored."""
+    """Return the report on the stored traces."""
     now, criteria = time(), observer.scoring.fingerprint
     return make_report(
         decide_now(state, options, criteria, now),
@@ -297,5 +296,5 @@ def _since(options: WatchOptions, now: float) -> float:
 
 
 def _believed(at: float) -> float:
-    """A time, unless it lies in the future."""
+    """Return a time, or 0 if it lies more than `AHEAD_SECONDS` in the future."""
     return at if at <= time() + AHEAD_SECONDS else 0.0

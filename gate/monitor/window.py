@@ -1,10 +1,10 @@
-"""Decides what the newest traces show of the pass rate: numbers in, a status out. Knows no traces and no clock.
+"""Decides from outcomes alone what the newest traces show about the pass rate.
 
-The window's newest parts (the last 30, 60, 120 … and all of it) are asked from the shortest to the longest, each with
-an exact interval; the first that excludes a limit decides on it. Where none does, the status stays on the side of the
-limit on which it was; once the window is full, the pass rate itself may lift it again. So one bad trace changes
-nothing, a sudden drop is seen before the whole window has turned over, and a rate near a limit does not flap.
-`benchmarks/monitor.py` simulates how often an agent at a limit is called worse, and how soon a drop is seen.
+The newest parts of the window (the last 30, 60, 120 … and all of it) are tested from the shortest to the longest, each
+with an exact interval; the first that excludes a limit decides on it. If none does, the status stays on its side of the
+limit; once the window is full, the pass rate itself may lift it again. So one bad trace changes nothing, a sudden drop
+is seen before the whole window has turned over, and a rate near a limit does not flap. `benchmarks/monitor.py`
+simulates how often an agent at a limit is called worse, and how soon a drop is seen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gate.reports.formatting import figure, figures
 from gate.statistics.intervals import beta_quantile
 
 CLOCK_SECONDS = 60.0
-"""Seconds by which clocks are set back in the ordinary course of things."""
+"""Seconds by which clocks are set back in normal operation."""
 
 
 class Status(str, Enum):
@@ -32,39 +32,39 @@ class Status(str, Enum):
     HEALTHY = "healthy"
     """Not shown to be below a limit."""
     WARNING = "warning"
-    """The pass rate is proven to be below `Limits.warning`."""
+    """The pass rate is shown to be below `Limits.warning`."""
     CRITICAL = "critical"
     """The pass rate is shown to be below `Limits.critical`."""
     INSUFFICIENT_DATA = "insufficient_data"
-    """Too few traces were measured to say anything, or none that is new."""
+    """Too few traces were measured to decide, or no new ones."""
 
 
 WORSE = (Status.INSUFFICIENT_DATA, Status.HEALTHY, Status.WARNING, Status.CRITICAL)
-"""From nothing to say to the worst."""
+"""From no decision to the worst."""
 
 
 _USUAL = MonitorSection()
 
 
 class Limits(Struct, frozen=True):
-    """When a pass rate is too low, and on how much evidence."""
+    """The limits of the pass rate, and the evidence needed."""
 
     warning: float = _USUAL.warning
     critical: float = _USUAL.critical
     window: int = _USUAL.window
-    """Traces that are looked at, the newest."""
+    """Number of newest traces that are considered."""
     min_samples: int = _USUAL.min_samples
-    """Measured traces from which anything is said."""
+    """Measured traces needed for a decision."""
     by_rate: bool = False
-    """True if the pass rate of the window decides by itself, and no interval."""
+    """True if the pass rate of the window decides directly, without an interval."""
     alpha: float = 0.002
-    """Bound on the probability that one look calls a pass rate at or above a limit lower, all parts together."""
+    """Bound on the probability that one look calls a pass rate at or above a limit lower, over all parts."""
     max_unmeasured: float = MAX_ERROR_RATE
-    """Share of the window's traces that may have no outcome, such as while the judge is down."""
+    """Share of the window's traces that may be without an outcome, for example while the judge is down."""
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """The numbers of newest traces that are looked at: ``min_samples``, twice that …, and the window."""
+        """Return the numbers of newest traces that are tested: ``min_samples``, twice that …, and the window."""
         found = []
         size = self.min_samples
         while size < self.window:
@@ -74,7 +74,7 @@ class Limits(Struct, frozen=True):
 
 
 class PassShare(Struct, frozen=True):
-    """Traces that passed of those that were measured, with an exact interval (Clopper and Pearson 1934)."""
+    """The share of measured traces that passed, with an exact interval (Clopper and Pearson 1934)."""
 
     passed: int
     measured: int
@@ -91,23 +91,23 @@ class WindowFinding(Struct, frozen=True):
 
     status: Status
     share: PassShare
-    """The pass share of the whole window, at the level of the decision."""
+    """The pass share of the whole window, with the interval at the level of the decision."""
     evidence: PassShare | None = None
-    """The part of the window that decided, at the decision's level; None if no limit was excluded."""
+    """The part of the window that decided, at the level of the decision; None if no limit was excluded."""
     unmeasured: int = 0
     """Traces of the window without an outcome."""
     why: str = ""
     blind: bool = False
-    """True if traces are there, or were, and nothing can be said of them: other than that there are few as yet."""
+    """True if there are or were traces but none can be measured; False if there are just few so far."""
 
 
 def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> WindowFinding:
-    """The status of a window.
+    """Return the finding on a window.
 
     Args:
-        outcomes: whether each trace passed, the oldest first; None where that could not be measured.
+        outcomes: whether each trace passed, the oldest first; None if that could not be measured.
         before: the status so far.
-        limits: when to say what.
+        limits: the limits and the evidence needed.
     """
     outcomes = outcomes[-limits.window :]
     measured = [outcome for outcome in outcomes if outcome is not None]
@@ -130,11 +130,11 @@ def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> W
 
 
 def after_silence(found: WindowFinding, silent: float, limit: float) -> WindowFinding:
-    """Return the finding on a window once nothing new was measured for ``silent`` seconds: beyond ``limit`` nothing but
-    the worst.
+    """Return the finding on a window after ``silent`` seconds without a new trace: beyond ``limit``, a status better
+    than `CRITICAL` becomes `INSUFFICIENT_DATA`.
 
-    An agent that is down for a week would else keep the exit code of its last ``warning``. If the newest trace was read
-    in the future, nobody knows how long that is.
+    Otherwise an agent that is down for a week would keep the exit code of its last ``warning``. If the newest trace was
+    read in the future, the silence is unknown.
     """
     if -CLOCK_SECONDS <= silent <= limit or found.status not in (Status.HEALTHY, Status.WARNING):
         return found
@@ -145,7 +145,7 @@ def after_silence(found: WindowFinding, silent: float, limit: float) -> WindowFi
 
 
 def _lasted(seconds: float) -> str:
-    """A time that went by, in the largest unit of which it is two or more."""
+    """Return an elapsed time in the largest unit of which it is two or more."""
     for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -155,7 +155,7 @@ def _lasted(seconds: float) -> str:
 def _is_below(
     measured: Sequence[bool], limit: float, limits: Limits, *, was_below: bool
 ) -> tuple[bool, PassShare | None]:
-    """True if the rate counts as below a limit, and the part of the window that shows on which side it is."""
+    """True if the rate counts as below a limit, and the part of the window that shows its side."""
     if limits.by_rate:
         rate = sum(measured) / len(measured)
         return rate < limit, PassShare(sum(measured), len(measured), rate, rate)
@@ -184,7 +184,7 @@ def _words(status: Status, limit: float, shown: PassShare | None) -> str:
 
 @lru_cache(maxsize=100_000)
 def _share(passed: int, measured: int, tail: float) -> PassShare:
-    """The exact interval, each end of which is missed with probability at most ``tail``."""
+    """Return the exact interval; each end is missed with probability at most ``tail``."""
     low = 0.0 if passed == 0 else beta_quantile(tail, passed, measured - passed + 1)
     high = 1.0 if passed == measured else beta_quantile(1 - tail, passed + 1, measured - passed)
     return PassShare(passed, measured, low, high)

@@ -1,4 +1,4 @@
-"""The user that the agent's processes run as, and the files of the folder that are kept from it."""
+"""The user that the agent's processes run as, and the files in the folder that this user must not read."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ WHERE = "agent.user"
 
 
 def own_user(config: Config, root: Path, options: AgentOptions, environment: Mapping[str, str]) -> OwnUser | None:
-    """Return a user to start the agent in ``root`` as, to whom the folder is given; None if it runs as the gate does.
+    """Return a user to start the agent in ``root`` as, and give it that folder; None if it runs as the gate's.
 
-    Raises ConfigError if the configuration asks for one and there can be none.
+    Raises ConfigError if the configuration requires such a user and there can be none.
     """
     why = no_own_user(config, root, environment)
     if why and options.user == "own":
@@ -44,14 +44,14 @@ def own_user(config: Config, root: Path, options: AgentOptions, environment: Map
 
 
 def no_own_user(config: Config, root: Path, environment: Mapping[str, str]) -> str:
-    """Return why the agent runs as the same user as the gate; empty if it has a user of its own."""
+    """Return the reason why the agent runs as the same user as the gate; empty if it has a separate user."""
     options = config.agent
     if not options.is_local:
         return "the gate does not start the agent"
     if options.user == "same":
         return "`user: same` asks for it"
     if options.user is None and not in_ci(environment):
-        return "this is no CI job"
+        return "this is not a CI job"
     if not can_switch():
         return "only root can start it as another user"
     closed = OwnUser.unreachable([root / "x", *_programs(config, root, environment)])
@@ -73,12 +73,12 @@ def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Ite
 
 
 def _top(root: Path) -> Path:
-    """Return the folder of the repository; the configuration's own if there is none."""
+    """Return the repository's folder, or the configuration's folder outside a repository."""
     return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
 
 
 def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the files with the suite's texts, expected answers or results: records, reports, baselines, and git's own
+    """Yield the files that hold the suite's texts, expected answers or results: records, reports, baselines and git's
     files."""
     for folder in (root, *root.parents):
         yield folder / ".git"
@@ -90,6 +90,6 @@ def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> 
     if not used.is_relative_to(output.resolve()):
         yield output
         return
-    for path in output.iterdir():  # the agent's own environment is in it
+    for path in output.iterdir():  # the agent's environment is inside it
         if not used.is_relative_to(path.resolve()):
             yield path

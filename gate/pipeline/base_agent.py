@@ -1,4 +1,4 @@
-"""The base commit's agent: started from its work tree when the schedule first asks for it, or served at an address."""
+"""The base commit's agent: started from its work tree when the schedule first needs it, or served at an address."""
 
 from __future__ import annotations
 
@@ -30,34 +30,35 @@ from gate.system.own_user import open_to_others
 
 
 def _nothing_to_check() -> None:
-    """Check nothing: of an agent that is served, nothing is here."""
+    """Check nothing: a served agent has no files here."""
 
 
 class BaseAgent(Struct, frozen=True):
-    """The base commit's agent, as far as a run may ask it."""
+    """The base commit's agent, as far as a run may use it."""
 
     possible: bool
-    """True if it can be run."""
+    """True if the agent can be run."""
     options: AgentOptions
-    """The options to start or reach it by."""
+    """The options to start or reach the agent with."""
     root: Callable[[], Path]
-    """Returns the configuration's folder to start it from."""
+    """Returns the folder of the configuration to start the agent from."""
     note: str = ""
-    """The reason why it is not run, for the reader; empty if that is plain."""
+    """The reason why the agent is not run, for the reader; empty if it is obvious."""
     mixed_with_change: bool = False
-    """True if it cannot, as it would be the change's agent or run in the change's surroundings."""
+    """True if the agent cannot be run because it would be the change's agent, or would run in the change's
+    environment."""
     beside: bool = False
-    """True if it runs because no baseline is stored."""
+    """True if the agent runs because no baseline is stored."""
     without_rules: bool = False
     """True if the base commit has no configuration."""
     check: Callable[[], None] = _nothing_to_check
-    """Raises `ConfigError` if what it is started from is no longer the base commit's."""
+    """Raises `ConfigError` if the agent's files are no longer those of the base commit."""
 
 
 async def base_agent(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
-    """Return the base commit's agent: the one at `agent.base`, else from its commit if the gate can start it.
+    """Return the base commit's agent: the one at `agent.base`, else one started from its commit if that is possible.
 
-    The ``stack`` keeps the commit's work tree, which is made when the schedule first asks for the agent.
+    The ``stack`` keeps the commit's work tree, which is created when the schedule first needs the agent.
     """
     if session.config.agent.base is None:
         return _from_commit(session, reference, stack)
@@ -65,7 +66,7 @@ async def base_agent(session: Session, reference: Reference, stack: ExitStack) -
 
 
 def check_base_address(config: Config) -> None:
-    """Raise `ConfigError` if there is an address and the agent's kind takes none."""
+    """Raise `ConfigError` if a base address is set and this kind of agent does not take one."""
     kind = config.agent_kind
     if config.agent.base is not None and server_of(config.agent, kind) is None:
         hint = "leave it out"
@@ -75,7 +76,8 @@ def check_base_address(config: Config) -> None:
 
 
 def wants_base_beside(session: Session, reference: Reference) -> bool:
-    """True if the base commit's agent is wanted in place of a stored baseline, whether or not it can be run."""
+    """True if the base commit's agent should run in place of a stored baseline, even if that turns out to be
+    impossible."""
     where, config = session.where, session.config
     is_change = where.base is not None and where.base != where.head
     is_wanted = config.agent.is_local and config.file.baseline.rerun != "never"
@@ -98,7 +100,7 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         return tree().root / place_of(config.path)[1].parent
 
     def check() -> None:
-        # The change's agent, which runs beside it, could make it worse, so that its own loss looked like a drift.
+        # The change's agent runs at the same time and could damage these files; its own loss would look like drift.
         found = tree().difference()
         if found:
             what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
@@ -108,7 +110,7 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         return BaseAgent(False, config.agent, root)
     why = differs = ""
     if git.has_only_pointers():
-        # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
+        # With pointers in place of its files the base would do worse than it did, and hide a regression.
         why = "it has files in LFS, and git-lfs is not installed"
     else:
         differs = surroundings_differ(config, git, commit, session.options.setup)
@@ -117,10 +119,10 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         note = f"the base commit's agent is not run {'again' if is_stored else 'beside'}: {why}"
         return BaseAgent(False, config.agent, root, note, mixed_with_change=bool(differs))
     without_rules = beside and not has_configuration(config, git, commit)
-    # No bytecode of its own in the tree: what is there was laid by somebody else.
+    # Keep bytecode out of the tree: any that turns up there was planted.
     changed: dict[str, Any] = {"env": {**config.agent.env, "PYTHONDONTWRITEBYTECODE": "1"}}
     executable = getattr(config.agent, "executable", None)
-    if executable and git.tracked_in(config.root / executable) is None:  # of this job, and in no commit's tree
+    if executable and git.tracked_in(config.root / executable) is None:  # of this job, not of any commit
         changed["executable"] = str(config.root / Path(executable).expanduser())
     options = config.agent.model_copy(update=changed)
     return BaseAgent(True, options, root, beside=beside, without_rules=without_rules, check=check)
@@ -159,7 +161,7 @@ async def _served(session: Session, reference: Reference) -> BaseAgent:
 
 
 def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
-    """Return the reason why the change could affect the base's agent or its start; empty if it cannot."""
+    """Return the reason why the change could affect the base's agent or how it starts; empty if it cannot."""
     config, commit = session.config, reference.commit
     server = server_of(config.agent, config.agent_kind)
     if server is not None and expand(server.url, session.environment, where=config.agent_kind) == url:
@@ -169,7 +171,8 @@ def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
 
 
 async def _other_version(session: Session, reference: Reference, url: str) -> str:
-    """Return that the server tells another version than the baseline's; empty if it does not, or tells none."""
+    """Return a note if the server reports a version other than the baseline's; empty if it does not, or reports
+    none."""
     config = session.config
     source = config.agent.version
     if source is None or source.header is None:
@@ -182,23 +185,23 @@ async def _other_version(session: Session, reference: Reference, url: str) -> st
 
 
 # --- whether it can be run here -------------------------------------------------------------------
-# The gate starts it from its own work tree, but in the packages, with the variables and by the definition that are the
-# change's. Where the change touches those, it would fail as the change's does, and a loss would pass for drift.
+# The gate starts it from its own work tree, but with the change's packages, variables and agent definition. Where the
+# change touches those, the base's agent would fail as the change's does, and a regression would pass for drift.
 
 
 MOST_NAMED = 80
-"""Characters of a name."""
+"""The longest name shown, in characters."""
 _INSTALLED = re.compile(
     r"(?:requirements|constraints)[\w.-]*|(?:pyproject|pylock|mise)[\w.-]*\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
     r"|package\.json|package-lock\.json|npm-shrinkwrap\.json|pnpm-(?:lock|workspace)\.yaml|go\.(?:mod|sum)|Cargo\.toml"
     r"|Gemfile|composer\.json|pom\.xml|[\w.-]*\.gradle(?:\.kts)?|[\w.-]+\.(?:lock|lockb|csproj)"
     r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
 )
-"""Names of files that say what is installed or set for an agent; those beside it, above it and below it."""
+"""Names of files that define what is installed or set for an agent, in its folder or in those above and below."""
 _JOBS = re.compile(
     r"\.gitlab-ci\.ya?ml|\.github/workflows/.+|\.circleci/.+|Jenkinsfile|(?:azure|bitbucket)-pipelines\.ya?ml"
 )
-"""Files that say what a job does, from the repository's top."""
+"""Files that define what a CI job does, relative to the repository's top."""
 _OF_A_RUN = frozenset(
     (
         "version",
@@ -214,14 +217,14 @@ _OF_A_RUN = frozenset(
         "reports_calls",
     )
 )
-"""Keys of ``agent`` that are of the measurement, not of what is measured."""
+"""Keys of ``agent`` that concern the measurement, not the agent that is measured."""
 
 _MEASURING = ("fields", "format", "tool_categories", "judge", "simulated_user", "world")
 """Keys of a configuration that decide how a conversation is held, answered or scored."""
 
 
 def has_configuration(config: Config, git: Git, commit: str) -> bool:
-    """True if the commit has a file where the configuration is, readable or not."""
+    """True if the commit has a file at the configuration's path, readable or not."""
     try:
         return _stored(config, git, commit) is not None
     except GateError:
@@ -229,14 +232,14 @@ def has_configuration(config: Config, git: Git, commit: str) -> bool:
 
 
 def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None = None) -> str:
-    """Return the file or key that keeps the base commit's agent from being run as it was; empty if nothing does.
+    """Return the file or key that keeps the base commit's agent from running as it did; empty if nothing does.
 
-    ``setup``: the commands that this job ran, where they are not the configuration's.
+    ``setup``: the commands that this job ran, if they are not the configuration's.
     """
     own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
     measured = [own / config.path.name, *(own / name for name in config.file.suite)]
     installed = _named_by(config.file.setup or "" if setup is None else setup, own)
-    had_job = has_configuration(config, git, commit)  # else no job of the base measured its agent in another way
+    had_job = has_configuration(config, git, commit)  # else no job of the base measured its agent differently
     for name in git.differing(commit):
         path = PurePosixPath(name)
         if any(map(path.is_relative_to, measured)):
@@ -249,12 +252,12 @@ def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None
 
 
 def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[str] = ()) -> str:
-    """Return the key by which the configuration starts another agent than at the commit; empty if there is none.
+    """Return the key by which the configuration starts a different agent than at the commit; empty if there is none.
 
     ``but``: options of the agent's kind that are replaced for the base.
     """
     before, now = _before_and_now(config, git, commit)
-    if before is None or now is None:  # no such file, or one that nobody can read: the commit is taken at its word
+    if before is None or now is None:  # no such file, or an unreadable one: the commit is taken at its word
         return ""
     if before.get("setup") != now.get("setup"):
         return "setup differs"
@@ -266,7 +269,7 @@ def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[s
 def measures_alike(config: Config, git: Git, commit: str) -> bool:
     """True if the configuration at the commit holds and scores conversations as this one does.
 
-    Fingerprints of the agent, the cases and the criteria do not say so.
+    The fingerprints of the agent, the cases and the criteria do not cover that.
     """
     before, now = _before_and_now(config, git, commit)
     if before is None or now is None:
@@ -275,17 +278,17 @@ def measures_alike(config: Config, git: Git, commit: str) -> bool:
 
 
 def _before_and_now(config: Config, git: Git, commit: str) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
-    """Return the configuration as written at the commit and as written now; None for one that nobody can read."""
+    """Return the configuration as written at the commit and as written now; None for an unreadable one."""
     return _read(lambda: _stored(config, git, commit)), _read(config.path.read_bytes)
 
 
 def _stored(config: Config, git: Git, commit: str) -> bytes | None:
-    """Return the configuration's file as it is at the commit; None if there is none."""
+    """Return the configuration file's content at the commit; None if the commit has no such file."""
     return git.show(commit, os.path.relpath(config.path, git.root))
 
 
 def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
-    """Return a configuration as it is written, without overrides of the command line or of the action."""
+    """Return a configuration as written, without overrides from the command line or the action."""
     with suppress(GateError, OSError, UnicodeDecodeError):
         text = content()
         found = parse_document(text.decode(), "gate.yaml") if text is not None else None
@@ -306,6 +309,6 @@ def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
 
 
 def _named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:
-    """Return the paths that the commands may install: each word, the folder itself for ``.``."""
+    """Return the paths that the commands may install: each word of them, and the folder itself for ``.``."""
     words = re.split(r"[\s'\"=;&|()\[\]]+", setup)
     return [PurePosixPath(os.path.normpath(own / word)) for word in words if word and not word.startswith(("-", "/"))]

@@ -1,4 +1,4 @@
-"""The budget of a run, from which its judge draws, too: limits, what was spent, and whether a trial may start."""
+"""The budget of a run, which its judge draws from too: limits, spending, and whether a trial may start."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PROBES = 3
 
 
 def judge_budget(limits: BudgetSection) -> JudgeBudget:
-    """Return the part of a budget that bounds the judge."""
+    """Return the part of a budget that limits the judge."""
     return JudgeBudget(max_calls=limits.judge_calls, usd=limits.usd)
 
 
 class RunBudget(Struct):
-    """The limits of a run and what it has spent. Asked before each trial is started."""
+    """The limits of a run and what it has spent; consulted before each trial starts."""
 
     limits: BudgetSection
     judge: JudgeBudget
@@ -41,23 +41,23 @@ class RunBudget(Struct):
     dearest_usd: float = 0.0
     most_tokens: int = 0
     known: bool = False
-    """True if a trial has reported its use of what is bounded: dollars, tokens or both."""
+    """True if a trial has reported its use of what is limited: dollars, tokens or both."""
     unpriced: int = 0
-    """Trials that the agent answered, or failed in, without telling all of what they took; counted as the dearest."""
+    """Trials that were answered or failed without reporting all they used; each counts as the most expensive so far."""
     reserved: int = 0
-    """Runs that suites which are still to be measured may need: none of them is spent on trials for later changes."""
+    """Runs that suites not yet measured may need; trials for later changes must not use them."""
     stopped: str = ""
     """The budget that ended the run; empty if none did."""
 
     @property
     def deadline(self) -> float | None:
-        """The end of the budget of minutes, on the monotonic clock."""
+        """Return when the budget of minutes ends, on the monotonic clock."""
         return None if self.limits.minutes is None else self.started + 60 * self.limits.minutes
 
     def charge(self, trial: Trial) -> None:
-        """Count what a trial took.
+        """Count what a trial used.
 
-        If it does not tell, it counts as the dearest so far; a wholly replayed one is free.
+        A trial that does not report it counts as the most expensive so far; a wholly replayed one is free.
         """
         self.runs += 1
         if not self.priced or _is_replayed(trial):
@@ -84,21 +84,21 @@ class RunBudget(Struct):
         self.judge.agent_usd += cost
 
     def check_told(self, trial: Trial) -> None:
-        """Raise MeasureError after an answer that does not tell what it took, if none did before."""
+        """Raise MeasureError after an answer that does not report what it used, if no earlier one did either."""
         if self.known or not self.priced or trial.error is not None or _is_replayed(trial):
             return
         if self.limits.usd is not None:
             what = "budget.usd cannot bound this agent: its answers report neither a cost nor tokens with a model"
-            hint = "report cost_usd, or usage: {input_tokens, output_tokens, model} with a model of a known price"
+            hint = "report cost_usd, or usage with a model of a known price"
         else:
             what, hint = "budget.tokens cannot bound this agent: its answers report no tokens", "report usage"
         raise MeasureError(what, where="budget", hint=f"{hint}; or bound it by budget.runs")
 
     def refuses(self) -> str:
-        """Return why no further trial may start; empty if one may.
+        """Return the reason why no further trial may start; empty if one may.
 
-        Each trial in flight, and the one that asks, counts as the dearest so far, so that the bill stays within the
-        budget unless a trial costs more than any before it.
+        Each trial in flight, and the next one, counts as the most expensive so far. So the bill stays within the budget
+        unless a trial costs more than every one before it.
         """
         ahead = self.launched - self.runs + 1
         limits = self.limits
@@ -115,7 +115,7 @@ class RunBudget(Struct):
         return ""
 
     def lacks(self, runs: int) -> str:
-        """Return which budget has no room for so many more runs, at what those so far took; empty if each has."""
+        """Return the budget that cannot cover this many more runs at the average use so far; empty if each can."""
         limits, more = self.limits, runs / self.runs if self.runs else 0.0
         usd, minutes = self.usd + self.judge.spent_usd, (monotonic() - self.started) / 60
         spent = (
@@ -131,7 +131,7 @@ class RunBudget(Struct):
         return ""
 
     def affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
-        """Yield the jobs that may start, each asked for only when there is room for it."""
+        """Yield the jobs that may start, taking each only once there is room for it."""
         for job in jobs:
             self.stopped = self.refuses()
             if self.stopped:
@@ -146,19 +146,19 @@ class RunBudget(Struct):
 
     @property
     def priced(self) -> bool:
-        """True if what trials cost bounds how many may start."""
+        """True if the cost of trials limits how many may start."""
         return self.limits.usd is not None or self.limits.tokens is not None
 
     @property
     def runs_left(self) -> int | None:
-        """Agent runs that may still start; 0 once a budget ended the run, None if there is no limit."""
+        """Return the number of agent runs that may still start; 0 once a budget ended the run, None without a limit."""
         if self.stopped:
             return 0
         return None if self.limits.runs is None else max(0, self.limits.runs - self.launched)
 
 
 def _is_replayed(trial: Trial) -> bool:
-    """True if every call of a trial was answered from a recording, so that it took neither money nor tokens."""
+    """True if every call of a trial was answered from a recording, so that it used neither money nor tokens."""
     return trial.replay is not None and trial.replay.whole
 
 
@@ -166,17 +166,17 @@ def _is_replayed(trial: Trial) -> bool:
 
 
 class Spent(Struct, frozen=True):
-    """A sum of money and where it is from."""
+    """An amount spent, and how much of it is unknown."""
 
     cost_usd: float | None
-    """None where nothing is known of any trial."""
+    """Dollars; None if the cost of every trial is unknown."""
     cost_basis: Literal["", "reported", "list price", "partly list price"]
     cost_unknown: int
-    """Number of measured trials that do not report their whole cost."""
+    """Number of measured trials that do not report their full cost."""
 
 
 def spent_on(trials: Iterable[Trial]) -> Spent:
-    """Return what the trials cost, without answers from recordings."""
+    """Return the cost of the trials, excluding answers from recordings."""
     usd, known, listed, reported, unknown = 0.0, False, False, False, 0
     for trial in trials:
         told, spent = 0, 0.0
@@ -211,10 +211,10 @@ def spent_on(trials: Iterable[Trial]) -> Spent:
 def judge_of(config: Config, environment: Mapping[str, str], budget: JudgeBudget | None = None) -> Judge:
     """Return the judge that a configuration names, with its cache, for ``async with``.
 
-    ``budget``: one that others draw from, too; None: the configuration's own.
+    ``budget``: one shared with others; None: the configuration's.
 
     Raises:
-        ConfigError: no key and no explicit endpoint; a cache that cannot be opened.
+        ConfigError: there is neither a key nor an explicit endpoint, or a cache cannot be opened.
     """
     from gate.judges.client import open_judge  # weight: only where a judge is asked
 

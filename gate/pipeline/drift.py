@@ -1,4 +1,5 @@
-"""Runs from before the provider moved: the same agent scores otherwise since, so they are no longer pooled."""
+"""Excludes runs from before the provider changed: the same agent has scored differently since, so they are not
+pooled."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from gate.model.finding import Finding
 from gate.records import Header, Record
 
 LATER = 6
-"""Newer records of the same agent that are read to see whether it moved after the one that a change is held to."""
+"""Number of newer records of the same agent to read, to see if it moved after the record that a change is compared
+with."""
 
 
 def without_drift(reference: Reference, store: Store) -> tuple[Reference, Finding | None]:
     """Return the reference without runs from before the provider moved, and a note of the move.
 
-    A change is held to its own base, though that was measured before the move: then only the note says so.
+    A change is compared with its own base even if that was measured before the move; then there is only the note.
     """
     if not reference.records:
         return reference, None
@@ -34,10 +36,10 @@ def without_drift(reference: Reference, store: Store) -> tuple[Reference, Findin
 
 
 def since_last_move(records: Sequence[Record]) -> tuple[Sequence[Record], Finding | None]:
-    """Return the records without the runs from before the newest point at which they moved, and that move.
+    """Return the records without the runs from before the latest move, and that move.
 
-    The first record, the nearest, says what is comparable. All of them are kept if nothing moved, and at least the
-    nearest if all were measured before.
+    The first record, the nearest, defines which trials are comparable. All records are kept if nothing moved, and at
+    least the nearest if all were measured before the move.
     """
     if not records:
         return records, None
@@ -74,7 +76,7 @@ def since_last_move(records: Sequence[Record]) -> tuple[Sequence[Record], Findin
 
 
 def _newer_records(store: Store, than: Record) -> list[Record]:
-    """Return newer records of the same agent, as nightly runs and merges leave them, the newest first."""
+    """Return newer records of the same agent, such as nightly runs and merges leave, newest first."""
     header = than.header
     if not header.agent:
         return []
@@ -84,7 +86,7 @@ def _newer_records(store: Store, than: Record) -> list[Record]:
 
 
 def _alike(header: Header, nearest: Header) -> bool:
-    """True if both measured the same criteria, of the same agent or at the same commit."""
+    """True if both measured the same criteria, on the same agent or at the same commit."""
     if header != nearest and not (header.agent and header.agent == nearest.agent):
         return False
     own = {criterion.name: criterion.fingerprint for criterion in header.criteria}

@@ -1,10 +1,10 @@
-"""Earlier measurements of a change, found among the records: continued if they are of the same agent, else counted.
+"""Earlier measurements of a change, found among the records: continued if the agent is the same, otherwise counted.
 
-An empty commit, a new commit message or an amended one must be no further chance. So a run on a new commit continues
-the record of an earlier commit that was measured against the same base, with the same fingerprint of the agent, the
-same cases and the same criteria, and reaches the verdict as if it had run those trials itself. Another fingerprint may
-be another agent or a comment more, and without one nobody knows: then the measurement starts anew, and its reader is
-told of those before.
+An empty commit, a new commit message or an amended commit must not be another chance. So a run on a new commit
+continues the record of an earlier commit that was measured against the same base, with the same agent fingerprint,
+cases and criteria, and reaches the verdict as if it had run those trials itself. A different fingerprint may mean a
+different agent or just another comment, and without one nobody knows: then the measurement starts anew, and its reader
+is told of the earlier ones.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from gate.security.escape import console
 from gate.system.git import Git
 
 SEARCHED = 50
-"""The newest records of a suite that are looked at."""
+"""The number of a suite's newest records that are searched."""
 MOST_TOLD = 5
-"""Earlier measurements whose verdicts are told; each is judged again."""
+"""The most earlier measurements whose verdicts are reported; each is judged again."""
 
 
 class EarlierDraws(Struct, frozen=True):
@@ -53,10 +53,10 @@ class EarlierDraws(Struct, frozen=True):
 
 
 def continue_earlier(config: Config, header: Header) -> str:
-    """Copy the newest record of the same agent and plan to where this commit's run continues it.
+    """Copy the newest record of the same agent and plan to the path where this commit's run continues it.
 
-    Returns whose it is, in words; empty if there is none, or the commit has a record of its own. One that cannot be
-    read is passed over: then everything is run.
+    Return a description of that record; empty if there is none, or if the commit already has a record. An unreadable
+    one is skipped, and everything is run.
     """
     path = path_of(config, header)
     if path is None or path.exists():
@@ -65,7 +65,7 @@ def continue_earlier(config: Config, header: Header) -> str:
         if other.agent != header.agent or difference(replace(other, commit=header.commit), header):
             continue
         with suppress(GateError):
-            unsure = may_change(config)  # of the version that answered, until the run looked it up again and closed it
+            unsure = may_change(config)  # of the version that answered, until it is looked up again
             record = read_closed_part(found) if unsure else read_record(found, complete=False)
             if not record.trials:
                 continue
@@ -79,10 +79,10 @@ def continue_earlier(config: Config, header: Header) -> str:
 def earlier_draws(
     config: Config, header: Header, references: Sequence[Reference], terms: Terms, git: Git
 ) -> EarlierDraws:
-    """Return how often this change was measured before, and what each measurement comes to as it is judged now.
+    """Return how often this change was measured before, and each measurement's verdict as judged now.
 
-    The default branch has no earlier draws. A shard decides nothing, so its joined record tells them. Of those records
-    nothing is believed but their trials.
+    The default branch has no earlier draws. A shard decides nothing, so its merged record reports them. Only the trials
+    of those records are trusted.
     """
     if terms.design.anchored or header.dirty or header.shard != (1, 1):
         return EarlierDraws()
@@ -90,7 +90,7 @@ def earlier_draws(
     alone = alone.with_design(earlier=())
     verdicts: list[Verdict] = []
     unread: list[str] = []
-    seen = {header.run_id}  # a continued record has the run of the one that it continues
+    seen = {header.run_id}  # a continued record carries the run id of the one it continues
     for found, other in _of_this_base(config, header, unread):
         if other.run_id in seen or git.is_elsewhere(other.commit or "", header.commit or ""):
             continue
@@ -107,7 +107,7 @@ def earlier_draws(
             "measured_before", verdicts=tuple(verdicts), total=len(seen) - 1, fingerprinted=bool(header.agent)
         )
         notes.append(told)
-    if unread:  # damage must not be a further chance that nobody sees
+    if unread:  # damage must not be another chance that nobody sees
         names = listing([console(name) for name in unread])
         here = f"{count(len(unread), 'record')} here cannot be read"
         notes.append(f"{here}, and may be of an earlier measurement of this change: {names}")
@@ -115,7 +115,7 @@ def earlier_draws(
 
 
 def _is_damaged(path: Path) -> bool:
-    """True unless the record is merely one that was interrupted, which decided nothing."""
+    """True unless the record was merely interrupted, and so decided nothing."""
     try:
         read_record(path, complete=False)
     except GateError:
@@ -124,10 +124,10 @@ def _is_damaged(path: Path) -> bool:
 
 
 def _of_this_base(config: Config, header: Header, unread: list[str]) -> Iterator[tuple[Path, Header]]:
-    """Yield records that were measured against the same base under clean trees, of the same shard, the newest first.
+    """Yield records measured against the same base from clean trees, of the same shard, newest first.
 
-    Trials that were taken from the store are no measurement of the change. ``unread`` is given the names of records
-    that cannot be read.
+    Trials that were taken from the store are no measurement of the change. The names of unreadable records are added to
+    ``unread``.
     """
     if not header.base_commit:
         return
@@ -139,6 +139,6 @@ def _of_this_base(config: Config, header: Header, unread: list[str]) -> Iterator
             continue
         same_suite = other.suite_id == header.suite_id and other.shard == header.shard
         if other.selected and other.scope != header.scope:
-            continue  # a pass of a part is none of the whole, or of another part
+            continue  # a pass of one part is not a pass of the whole, or of another part
         if same_suite and not other.stripped and not other.dirty and other.base_commit == header.base_commit:
             yield path, other

@@ -1,4 +1,4 @@
-"""Runs cases through an agent: how many at once, how long, how often again. Knows no kinds of agents and no scores."""
+"""Runs cases through an agent, with limits on concurrency, time and retries. Knows nothing of agent kinds or scores."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 
 FIRST_PAUSE = 0.5
-"""Seconds before the first retry; each further one waits twice as long. Up to half of a pause is left out at random."""
+"""Seconds before the first retry; each later wait is twice as long. Up to half of a pause is dropped at random."""
 RAMP_SECONDS = 0.0003
-"""Between the starts of the first trials: answers that arrive all at once would be timed late."""
+"""Seconds between the starts of the first trials: answers that all arrive at once would be timed late."""
 LONGEST_PAUSE = 60.0
 """The longest wait before a retry, even if an agent asks for more."""
 MOST_PATIENCE = 3 * LONGEST_PAUSE
-"""Seconds that an agent may ask everyone to wait, in a row and without one answer. After that a trial that it puts off
-again is unmeasured at once; an answer gives it all of them anew."""
+"""Seconds in total that an agent may make everyone wait without giving an answer. After that, a trial that it defers
+again is unmeasured at once; an answer resets the count."""
 MAX_COLLATERAL = 20
-"""Attempts that failed through no fault of their own, after which they count."""
+"""Attempts that may fail through no fault of their trial before they count."""
 EPOCHS = (FULL, STORED)
 LEAST_WAVE = 10
-"""The fewest trials that must fail before an agent that never answered is called down."""
+"""The fewest trials that must fail before an agent that never answered is declared down."""
 
 
 class Job(Struct, frozen=True):
@@ -61,12 +61,12 @@ class Job(Struct, frozen=True):
 
     case: Case
     number: int
-    """From 1, counted per case and side."""
+    """Counted from 1, per case and side."""
     round: int = 1
     tag: str = FULL
     side: Side = Side.CANDIDATE
     again: bool = False
-    """True if it is run in place of one of its round that could not be measured."""
+    """True if it replaces a trial of its round that could not be measured."""
 
 
 async def execute(
@@ -82,18 +82,18 @@ async def execute(
     world: World | None = None,
     users: Callable[[Job], User] | None = None,
 ) -> AsyncGenerator[Trial, None]:
-    """Yield finished, unscored trials as they finish, in no order.
+    """Yield finished, unscored trials as they finish, in no particular order.
 
-    ``agent`` is entered already. ``jobs`` is consumed as there is room, at most twice ``concurrency`` ahead of what was
+    ``agent`` is already entered. ``jobs`` is consumed as room allows, at most twice ``concurrency`` ahead of the trials
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
-    After an infrastructure error that may pass a trial is tried ``retries`` more times; ``transient``: texts that tell
-    such an error too. What the agent itself fails at is an outcome, and never tried away. ``world``: what answers its
-    calls of models and tools, where that is recorded or replayed. ``users``: who talks to the agent,
-    the turns of each case if it is None.
+    After an infrastructure error that may pass, a trial is tried ``retries`` more times; ``transient``: texts that also
+    mark such an error. A failure of the agent itself is an outcome and is never retried. ``world`` answers the agent's
+    calls of models and tools if they are recorded or replayed. ``users`` returns the user who talks to the agent; if it
+    is None, the case's turns are sent.
 
-    Raises MeasureError where there are more trials and every one of the first wave of an epoch failed, or the agent
-    puts them off for ever: it is down.
-    Close the iterator (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
+    Raises MeasureError if the agent is down: every trial of an epoch's first wave failed and more remain, or it defers
+    them forever. Close the iterator (``contextlib.aclosing``) to cancel what is in flight; nothing keeps running after
+    that.
     """
     limits = _Limits(concurrency, timeout, retries, deadline, transient)
     run = _Run(agent, iter(jobs), limits, Random(seed), world, users)  # noqa: S311 - jitter
@@ -129,7 +129,7 @@ class _Limits(Struct, frozen=True):
 
 
 class _Run:
-    """The state that the workers of one ``execute`` share."""
+    """The state shared by the workers of one ``execute``."""
 
     def __init__(
         self,
@@ -150,10 +150,10 @@ class _Run:
         self._patience = _Patience()
         self.room = asyncio.Semaphore(2 * limits.concurrency)
         self.finished: asyncio.Queue[Trial | None] = asyncio.Queue()
-        """Finished trials, and None as each worker's last word; bounded by ``room``."""
+        """Finished trials, and a final None from each worker; bounded by ``room``."""
 
     async def work(self, *, after: float) -> None:
-        """Run jobs until there are none. Raises what ends the run, after the trials that led to it."""
+        """Run jobs until none are left. Raises the error that ends the run, after the trials that led to it."""
         try:
             await asyncio.sleep(after)
             while True:
@@ -162,7 +162,7 @@ class _Run:
                 if job is None:
                     self.room.release()
                     return
-                whole = job.tag in EPOCHS and not job.again  # a round of failing cases says nothing of the agent
+                whole = job.tag in EPOCHS and not job.again  # a round of failing cases says nothing about the agent
                 if whole:
                     self._wave.check()
                     self._patience.check()
@@ -213,14 +213,14 @@ class _Run:
         )
 
     def _replay(self, job: Job, error: TrialError | None) -> Replay | None:
-        """Return how much of the outside world was replayed; None if nothing of it is recorded or replayed."""
+        """Return how much of the outside world was replayed; None if nothing is recorded or replayed."""
         if self._world is None:
             return None
         measured = error is None or error.end is End.FAILED
         return self._world.settle(job.case.id, job.number, job.side, measured=measured)
 
     async def _attempt(self, job: Job, log: Log) -> tuple[list[Invocation], AgentFailure | None, str]:
-        """Hold the conversation once, in a session of its own. Returns its turns, its failure and its process."""
+        """Hold the conversation once, in a new session. Return its turns, its failure and its process."""
         session_id, world, failed, process = token_hex(16), self._world, None, ""
         invocations: list[Invocation] = []
         if world is not None:
@@ -254,7 +254,8 @@ class _Run:
         return replace(invocation, reports_calls=True) if self._agent.reports_calls else invocation
 
     async def _pause(self, attempts: int, failure: AgentFailure) -> bool:
-        """Wait before a retry; if the agent asked for patience, everyone waits. Returns True if it is tried again."""
+        """Wait before a retry; if the agent asked for patience, everyone waits. Return True if the trial is tried
+        again."""
         if failure.retry_after is None:
             pause = min(FIRST_PAUSE * 2 ** (attempts - 1), LONGEST_PAUSE)
             await asyncio.sleep(pause * (1 - self._random.random() / 2))
@@ -267,25 +268,25 @@ class _Run:
 
     async def _wait_until_resumed(self) -> None:
         while (left := self._patience.resume_at - asyncio.get_running_loop().time()) > 0:
-            await asyncio.sleep(left + self._random.random() * min(left, FIRST_PAUSE))  # not all at once
+            await asyncio.sleep(left + self._random.random() * min(left, FIRST_PAUSE))  # spread the retries
 
 
 def _as_recorded(invocation: Invocation, spared: float) -> Invocation:
-    """Return the invocation with the time that its replayed answers took when they were recorded."""
+    """Return the invocation with the time that its replayed answers took when recorded."""
     if invocation.duration is None or not spared:
         return invocation
     return replace(invocation, duration=invocation.duration + spared)
 
 
 def _error(failure: AgentFailure) -> TrialError:
-    """Return how a trial ended. One that others took down each time never had its chance: that is the host's error."""
+    """Return the trial's error. If others took down every attempt, it had no chance: the error is the host's."""
     return TrialError(ErrorKind.HOST if failure.collateral else failure.kind, failure.message)
 
 
 async def _requests(
     job: Job, session_id: str, invocations: list[Invocation], log: Log, user: User
 ) -> AsyncIterator[Request]:
-    """Yield the turns of a trial, each with the history of what both sides really said."""
+    """Yield the turns of a trial, each with the history of what both sides actually said."""
     case = job.case
     history: list[dict[str, Any]] = []
     while (text := await user.next_turn(invocations)) is not None:
@@ -310,7 +311,7 @@ async def _requests(
 
 
 class _Wave:
-    """The first trials that were started. Where every one of them fails, the agent is down."""
+    """The first trials that were started; if all of them fail, the agent is down."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -342,23 +343,24 @@ class _Wave:
 
 
 class _Patience:
-    """The time that the agent asked everyone to wait, in a row and without one answer."""
+    """The time that the agent has made everyone wait without giving an answer."""
 
     def __init__(self) -> None:
         self.resume_at = 0.0
-        """No attempt starts before this loop time."""
+        """Loop time before which no attempt starts."""
         self.in_flight: list[float] = []
-        """The start of each running attempt; one that runs while all others wait is being answered."""
+        """The start of each running attempt; one that runs while all others wait is being served."""
         self.is_over = False
-        """True if a trial that the agent defers counts as unmeasured at once; each later trial is tried once."""
+        """True if a trial that the agent defers counts as unmeasured at once; each later trial is tried only once."""
         self._asked = 0.0
-        """Seconds, since the last answer."""
+        """Seconds of waiting since the last answer."""
         self._lost = 0
-        """Trials that were given up, since the last answer."""
+        """Trials given up since the last answer."""
         self._said = ""
 
     def ask(self, seconds: float, now: float) -> None:
-        """Make everyone wait this long, unless they did for too long. Requests in the meantime do not count."""
+        """Make everyone wait this long, unless they have already waited too long. Requests made during a pause do not
+        count."""
         pause = min(seconds, LONGEST_PAUSE)
         if now >= self.resume_at:
             is_served = any(begun < self.resume_at for begun in self.in_flight)
@@ -370,7 +372,7 @@ class _Patience:
 
     @contextmanager
     def trying(self, now: float) -> Iterator[None]:
-        """Note an attempt that begins now for as long as it goes on."""
+        """Count an attempt as in flight, from now until it ends."""
         self.in_flight.append(now)
         try:
             yield
@@ -381,36 +383,36 @@ class _Patience:
         self._asked, self._lost, self.is_over = 0.0, 0, False
 
     def lose(self, failure: AgentFailure) -> None:
-        """Note that a trial is given up, in its failure, too."""
-        failure.message = f"it keeps asking for patience, {MOST_PATIENCE:g} s without an answer: {failure.message}"
+        """Count a trial that is given up, and say so in its failure."""
+        failure.message = f"it keeps asking the gate to wait, {MOST_PATIENCE:g} s without an answer: {failure.message}"
         self._lost, self._said = self._lost + 1, failure.message
 
     def check(self) -> None:
-        """Raise MeasureError before a further trial if it would be put off like all of those before it."""
+        """Raise MeasureError before another trial if it would be deferred like all those before it."""
         if self.is_over and self._lost >= LEAST_WAVE:
             raise MeasureError(self._said, where="agent", hint="the run stopped; run again once it answers")
 
 
 # --- who talks to the agent -----------------------------------------------------------------------
-# A simulated user follows google-adk 2.13: the first message is the scenario's own; each further one is asked of a
-# model that is shown the plan and the conversation so far, until it says the stop signal or the limit of turns is
-# reached. The wording of the question is ours. What fails on this side is never the agent's failure.
+# A simulated user follows google-adk 2.13: the first message is the scenario's own; for each further one a model is
+# shown the plan and the conversation so far, until it answers with the stop signal or the limit of turns is reached.
+# The wording of the question is ours. A failure on this side is never the agent's failure.
 
 
 STOP_SIGNAL = "</finished>"
 MAX_SAID_CHARS = 20_000
-"""The longest part of one turn of the agent that a simulated user is shown."""
+"""The most characters of an agent's turn that a simulated user sees."""
 
 
 class User(Protocol):
-    """One user of one trial."""
+    """The user of one trial."""
 
     async def next_turn(self, said: Sequence[Invocation]) -> str | None:
-        """Return the user's next message, or None if there is none. Raises `AgentFailure` if it is unknown."""
+        """Return the user's next message; None if there is none. Raises `AgentFailure` if it is unknown."""
 
 
 class ScriptedUser:
-    """Says one text after the other, whatever the agent answers."""
+    """Says one text after another, whatever the agent answers."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -420,7 +422,7 @@ class ScriptedUser:
 
 
 class SimulatedUser:
-    """Plays the user of a scenario by a model, one object for each trial."""
+    """Plays the user of a scenario with a model; one object per trial."""
 
     def __init__(self, scenario: Scenario, model: Judge, max_turns: int) -> None:
         self._scenario, self._model = scenario, model
@@ -441,12 +443,12 @@ class SimulatedUser:
 
 
 def written_user(case: Case) -> User:
-    """Return a user who says what the turns of the case have written."""
+    """Return a user who says the texts written in the case's turns."""
     return ScriptedUser([turn.user for turn in case.turns])
 
 
 def recorded_user(case: Case, trials: Sequence[RecordedTrial], number: int) -> User:
-    """Return the user of a recorded trial, by its number from 1."""
+    """Return the user of a recorded trial, given the trial's number from 1."""
     if case.scenario is None or not 1 <= number <= len(trials):
         return written_user(case)
     said = [turn.user for turn in trials[number - 1].invocations]
@@ -454,21 +456,21 @@ def recorded_user(case: Case, trials: Sequence[RecordedTrial], number: int) -> U
 
 
 def simulated_user(case: Case, model: Judge, max_turns: int) -> User:
-    """Return the user for a trial of this case, played by the model in a scenario."""
+    """Return the user for a trial of this case, played by the model if the case has a scenario."""
     if case.scenario is None:
         return written_user(case)
     return SimulatedUser(case.scenario, model, max_turns)
 
 
 def messages_of(scenario: Scenario, said: Sequence[Invocation]) -> list[dict[str, str]]:
-    """Return the messages that ask a model what the user says next."""
+    """Return the messages that ask a model for the user's next message."""
     system = INSTRUCTIONS.format(persona=_persona(scenario.persona), signal=STOP_SIGNAL)
     shown = f"PLAN\n{scenario.plan}\n\nCONVERSATION SO FAR\n{_history(said)}\n\nThe user's next message:"
     return [{"role": "system", "content": system}, {"role": "user", "content": shown}]
 
 
 def _history(said: Sequence[Invocation]) -> str:
-    """Return both sides' texts, without thoughts, calls and results of tools, as google-adk's default does."""
+    """Return both sides' texts, without thoughts, tool calls and tool results, as google-adk does by default."""
     lines = []
     for turn in said:
         lines.append(f"user: {turn.user}")

@@ -1,4 +1,4 @@
-"""The story of `gate run`: find what each suite is compared with, measure it, judge its record, report."""
+"""The steps of `gate run`: find each suite's baseline, measure the suite, judge its record, report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def run_gate(
     """Measure every suite, decide, and write the reports.
 
     Raises:
-        GateError: what keeps the run from meaning anything; its exit code says which kind.
+        GateError: the run cannot mean anything; the exit code tells the kind of error.
     """
     plans = list(make_plans(config, environment))
     outputs = outputs.beside(config.root, config.file.reports)
@@ -61,14 +61,14 @@ async def run_gate(
             plan = plans.pop(0)
             session.run_budget.reserved = session.settings.most_epochs * sum(len(rest.suite.cases) for rest in plans)
             suites.append(await measure_suite(session, plan, found))
-            del plan  # with all its cases and recordings: judging needs only the record
+            del plan  # drop the cases and recordings: judging needs only the record
         results = [suite.of_shard or _judged(suite, suite.terms) for suite in suites]
         results = _stepped_down(suites, results, environment)
         return _report(session, suites, results, outputs)
 
 
 def _judged(suite: MeasuredSuite, terms: Terms) -> SuiteResult:
-    """Return the verdict on a suite's record. It needs nothing else."""
+    """Return the verdict on a suite's record, which needs nothing else."""
     record = load_to_judge(suite.path, criteria=terms.criteria)
     return accepted(judge_record(record, suite.found.all, terms), suite.found)
 
@@ -77,7 +77,7 @@ def _report(
     session: Session, suites: Sequence[MeasuredSuite], results: Sequence[SuiteResult], outputs: Outputs
 ) -> Result:
     settings = session.settings
-    if session.options.shard[1] > 1:  # nothing is decided, so nothing can be blocked for want of evidence
+    if session.options.shard[1] > 1:  # a shard decides nothing, so missing evidence cannot block it
         settings = replace(settings, on_inconclusive="warn")
     paths = [one.path for one in suites]
     result = result_of(results, settings, command=session.options.command, record_paths=paths)
@@ -89,7 +89,7 @@ def _report(
 
 
 def _all_baselines(session: Session, plans: Sequence[Plan]) -> list[References]:
-    """Return what each suite is compared with; the first also has the doubt about suites of the base that are gone."""
+    """Return the references of each suite; the first also carries the doubt about suites of the base that are gone."""
     found = [session.baselines(plan) for plan in plans]
     suites = [plan.suite.id for plan in plans]
     gone = suites_left_out(session.config, session.store, suites, session.where, session.environment)
@@ -110,7 +110,8 @@ def _with_shared_budget(session: Session, plans: Sequence[Plan], baselines: Sequ
 def _stepped_down(
     suites: Sequence[MeasuredSuite], results: Sequence[SuiteResult], environment: Mapping[str, str]
 ) -> list[SuiteResult]:
-    """Return the results, each judged with the error budget that the proven suites leave over, as its record states."""
+    """Return the results, each judged again with the error budget left over by the proven suites, as its record
+    states."""
 
     def again(number: int, proven: int) -> SuiteResult:
         suite = suites[number]
@@ -124,7 +125,7 @@ def _stepped_down(
 
 
 def _check_not_all_in_quarantine(plans: Sequence[Plan], settings: Settings) -> None:
-    """Refuse a run in which every case is in quarantine: nothing would be judged."""
+    """Refuse a run in which every case is in quarantine, as it would judge nothing."""
     cases = [case.id for plan in plans for case in plan.suite.cases]
     if all(case_id in settings.quarantine for case_id in cases):
         hint = "nothing was run; select others too, or end a quarantine"

@@ -1,4 +1,4 @@
-"""The position of the work tree in its history: HEAD, the commit that it is measured against, and the ones before."""
+"""The position of the work tree in its history: HEAD, the commit that it is measured against, and earlier commits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gate.system.git import Git, GitError
 
 SHALLOW = "the clone is shallow: older baselines cannot be found (use fetch-depth: 0, on GitLab GIT_DEPTH: 0)"
 NO_GIT = "git is not installed (no program of that name in PATH), so commits are not known"
-"""The note on a folder that is in a repository."""
+"""The note for a folder inside a repository when git is missing."""
 SEARCHED = 200
-"""First-parent ancestors that are looked at."""
+"""The most first-parent ancestors to search."""
 REPORTS = "gate-results"
-"""Folder of reports and records that other steps take up: the action writes it, the guides name it."""
+"""The folder of reports and records that later steps read; the action writes it and the guides name it."""
 
 
 class GitContext(Struct, frozen=True):
@@ -31,19 +31,19 @@ class GitContext(Struct, frozen=True):
     """The base and its first-parent ancestors, nearest first."""
     note: str = ""
     anchored: bool = False
-    """True to compare with the anchor, too: on the default branch, and for a release."""
+    """True to compare with the anchor too: on the default branch, and for a release."""
     release: str = ""
-    """The tag that is to be released, if one is."""
+    """The tag to be released; empty if this is no release."""
     is_cut: bool = False
-    """True if there may be further ancestors, which a shallow clone does not have."""
+    """True if further ancestors may exist that a shallow clone lacks."""
     subject: str = ""
     """First line of the commit's message."""
     branch: str = ""
-    """Branch that is checked out; empty if a commit is."""
+    """The branch that is checked out; empty if HEAD is detached."""
 
 
 def changed_files(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the user's files that differ from HEAD; ``written``: files that a run leaves, relative to the root."""
+    """Return the user's files that differ from HEAD; ``written``: files that a run creates, relative to the root."""
     if not git.is_repository():
         return ()
     own = (config.file.output, config.file.baseline.folder, REPORTS)  # the gate itself writes these
@@ -61,9 +61,9 @@ def git_context(
 ) -> GitContext:
     """Return the position of the work tree in its history.
 
-    The base is ``baseline.against`` where given; else the merge base with the default branch; on that branch itself,
-    the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` are the `changed_files` if they
-    were asked for before something was installed here. ``anchored`` None: a clean commit of the default branch is.
+    The base is ``baseline.against`` if given, else the merge base with the default branch. On that branch itself it is
+    the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` is the result of `changed_files`,
+    if called before something was installed here. ``anchored`` None: True for a clean commit of the default branch.
     """
     if not git.is_repository():
         if config.file.baseline.against:
@@ -88,7 +88,7 @@ def git_context(
 
 
 def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | None) -> str | None:
-    """Return the commit that the change is measured against, see `git_context`; ``tip`` is the default branch's."""
+    """Return the commit that the change is measured against (see `git_context`); ``tip`` is the default branch's."""
     against, remote = config.file.baseline.against, config.file.baseline.remote
     if against:
         found = git.resolve(against) or git.resolve(f"{remote}/{against}")
@@ -113,7 +113,7 @@ def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | No
 
 
 def _merge_base(git: Git, head: str, tip: str, remote: str) -> str | None:
-    """Return the merge base, for which a shallow clone fetches more history if it can; None if it is not known."""
+    """Return the merge base, fetching more history of a shallow clone if possible; None if it is unknown."""
     try:
         return git.common_history(head, tip, remote=remote)
     except GitError:
@@ -121,7 +121,7 @@ def _merge_base(git: Git, head: str, tip: str, remote: str) -> str | None:
 
 
 def _default_tip(git: Git, remote: str) -> str | None:
-    """Return the default branch's newest known commit; without a remote, that of a local main or master."""
+    """Return the default branch's newest known commit; without a remote, that of the local main or master."""
     branch = git.default_branch(remote)
     for name in [f"{remote}/{branch}", branch] if branch else ["main", "master"]:
         found = git.resolve(name)

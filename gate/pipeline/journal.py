@@ -1,4 +1,4 @@
-"""Files of records: which one a run writes to, what it continues, and which other runs lie beside it."""
+"""Files of records: the one that a run writes, the one it continues, and those of other runs next to it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from gate.security.redact import Redactor
 from gate.system.git import Git
 
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-"""Environment variables whose values are masked wherever they appear."""
+"""Matches the names of environment variables whose values are masked wherever they appear."""
 
 
 def redactor_of(environment: Mapping[str, str]) -> Redactor:
-    """Return what masks the values of all variables whose name says that they are secret."""
+    """Return a redactor that masks the values of all variables whose names look secret."""
     return Redactor(value for name, value in environment.items() if SECRET_NAME.search(name))
 
 
@@ -54,13 +54,13 @@ def open_journal(
 ) -> RecordWriter:
     """Return the record to write to, under its lock.
 
-    A run of the same agent on the same clean commit continues the record of that commit: repeating it until it is green
-    would defeat the gate. ``by_commit``: so does one of an agent without a fingerprint. ``resume`` continues the newest
-    record of the suite, ``path`` that file where it exists. What was measured before is kept in the form that
-    ``remember`` gives it.
+    A run of the same agent on the same clean commit continues that commit's record: repeating it until it passes would
+    defeat the gate. ``by_commit`` does so for an agent without a fingerprint too. ``resume`` continues the suite's
+    newest record, ``path`` that file if it exists. Earlier trials are kept in the form that ``remember`` returns.
 
     Raises:
-        MeasureError: nothing to resume, a record of another run, another gate writing it, no room.
+        MeasureError: there is nothing to resume, the record is of another run, another gate writes it, or the disk is
+            full.
     """
     folder = records_folder(config, header.suite_id)
     if path is not None:
@@ -79,7 +79,7 @@ def without(
     why: str,
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
-    """Return the journal, resumed without these trials of an earlier session; ``why``: what ended it.
+    """Return the resumed journal without these trials of an earlier session; ``why``: the reason they are left out.
 
     The file is replaced atomically, so the trials that count survive a crash at any point.
     """
@@ -95,7 +95,7 @@ def without(
 
 
 def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> RecordWriter:
-    """Begin the journal anew, under the run of ``header``; its record stays among those of earlier measurements."""
+    """Begin the journal anew under the run of ``header``; its old record is kept among the earlier measurements."""
     record = read_record(journal.path, complete=False)
     write_record(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), record)
     journal.close()
@@ -103,7 +103,7 @@ def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> 
 
 
 def take_back(path: Path) -> None:
-    """Cut a record back to where a run last closed it, or remove it if no run has."""
+    """Truncate a record to where a run last closed it, or remove it if none has."""
     closed = read_closed_part(path, error=MeasureError)
     if closed.footer is None:
         files.remove(path)
@@ -112,31 +112,31 @@ def take_back(path: Path) -> None:
 
 
 def close_again(path: Path, record: Record, terms: Mapping[str, object], environment: Mapping[str, str]) -> None:
-    """Close the record again with the terms of its verdict, so that a later report reaches the same."""
+    """Close the record again with the terms of its verdict, so that a later report reaches the same verdict."""
     stopped = record.footer.stopped if record.footer is not None else ""
     with RecordWriter(path, record.header, resume=True, remember=only_number) as writer:
         writer.finish(stopped=stopped, terms=redactor_of(environment).redact_json(terms))
 
 
 def only_number(trial: Trial) -> Trial:
-    """Return the trial's number without its content, for a record that is only added to."""
+    """Return the trial's number without its content, for a record that only gets appended to."""
     return Trial(trial.case_id, trial.number)
 
 
 def path_of(config: Config, header: Header, *, by_commit: bool = False) -> Path | None:
-    """Return the path of a commit's record; None if the agent may have changed since, unless ``by_commit``."""
+    """Return the path of a commit's record; None if the agent may have changed, unless ``by_commit``."""
     if not (header.commit and (header.agent or by_commit)) or header.dirty:
         return None
     return records_folder(config, header.suite_id) / f"{header.commit}{_part(header)}.jsonl"
 
 
 def records_folder(config: Config, suite_id: str) -> Path:
-    """Return the folder of a suite's records, unless a run names another file."""
+    """Return the default folder of a suite's records."""
     return config.output / "records" / suite_key(suite_id)
 
 
 def check_untracked(config: Config, git: Git, suite_id: str) -> None:
-    """Raise ConfigError if records came with the commit: nothing shows that they were measured."""
+    """Raise ConfigError if records were committed: nothing shows that they were measured."""
     found = git.tracked_in(records_folder(config, suite_id))
     if found is not None:
         hint = f"git rm --cached {one_line(found, 200)}, and name the folder in .gitignore"
@@ -144,7 +144,7 @@ def check_untracked(config: Config, git: Git, suite_id: str) -> None:
 
 
 def newest_first(*folders: Path) -> list[Path]:
-    """Return the record files of some folders by the time of their last line, without any that vanish meanwhile."""
+    """Return the record files of the folders by the time of their last line, skipping any that vanish meanwhile."""
     dated = []
     for folder in folders:
         for path in files.plain(folder.glob("*.jsonl")):
@@ -160,7 +160,7 @@ def _part(header: Header) -> str:
 def _open_writer(
     path: Path, header: Header, *, resume: bool, remember: Callable[[Trial], Trial] | None
 ) -> RecordWriter:
-    """Return the writer. A finished record is not resumed if the agent's source is unknown: it may have changed."""
+    """Return the writer. A finished record is not resumed if the agent's source is unknown, as it may have changed."""
     writer = RecordWriter(path, header, resume=resume, remember=remember)
     if resume and not header.agent and writer.finished:
         writer.close()
@@ -177,7 +177,7 @@ def _newest(folder: Path) -> Path:
 
 
 def _continues(path: Path, header: Header) -> bool:
-    """True if the record of this commit belongs to the same run; one of another selection or shard is left alone."""
+    """True if this commit's record belongs to the same run; one of another selection or shard is left alone."""
     try:
         return not difference(read_header(path), header)
     except GateError:
@@ -185,9 +185,9 @@ def _continues(path: Path, header: Header) -> bool:
 
 
 def _free(folder: Path, stem: str) -> Path:
-    """Create an empty file under a new name: two runs may start at the same moment."""
+    """Create an empty file under a new name, as two runs may start at the same moment."""
     try:
-        files.make_folder(folder)  # a file in its place would make every name look taken
+        files.make_folder(folder)  # a file in the folder's place would make every name look taken
         for name in chain([stem], (f"{stem}-{number}" for number in count(2))):
             with suppress(FileExistsError):
                 files.create(folder / f"{name}.jsonl")
@@ -200,18 +200,18 @@ def _free(folder: Path, stem: str) -> Path:
 
 
 # --- records of earlier runs ----------------------------------------------------------------------
-# The order of arguments is the same for every command: first the record that is judged, then what it is compared with.
+# Every command takes its arguments in one order: first the record that is judged, then the one it is compared with.
 
 
 MOST_LISTED = 400
-"""The newest files of the results folder that are looked at."""
+"""The number of newest files in the results folder that are searched."""
 
 
 def results_folder(config_path: Path) -> Path:
-    """Return the folder that a run of this configuration writes to; without one, the default beside it.
+    """Return the folder that a run of this configuration writes to; the default folder if there is no configuration.
 
     Raises:
-        ConfigError: the configuration is there, and cannot be read.
+        ConfigError: the configuration exists but cannot be read.
     """
     if config_path.is_file():
         return load_config(config_path).output
@@ -227,7 +227,7 @@ def newest_record(config_path: Path) -> Path:
 
 
 def no_record(path: Path, error: type[GateError]) -> GateError:
-    """Return the error for a path at which there is no file."""
+    """Return the error for a path that has no file."""
     if path.is_dir():
         hint = "name a file in it, or none: then it is the newest of the results folder"
         return error("this is a folder, and a record is a file", where=str(path), hint=hint)
@@ -235,7 +235,7 @@ def no_record(path: Path, error: type[GateError]) -> GateError:
 
 
 def record_before(record: Path, config_path: Path) -> Path:
-    """Return the newest finished record of the same suite that was begun before this one, of another run.
+    """Return the newest finished record of the same suite, from another run that began before this one.
 
     Raises:
         MeasureError: there is none, or the record cannot be read.
@@ -256,7 +256,7 @@ def _no_record_in(config_path: Path, what: str) -> MeasureError:
 
 
 def _finished(config_path: Path) -> Iterator[tuple[Path, Header]]:
-    """Yield the closed records of whole runs, the newest first, without those that cannot be read."""
+    """Yield the closed records of whole runs, newest first, skipping unreadable ones."""
     folder = results_folder(config_path) / "records"
     folders = [path for path in folder.glob("*") if path.is_dir()]
     for path in newest_first(*folders)[:MOST_LISTED]:
@@ -268,17 +268,17 @@ def _finished(config_path: Path) -> Iterator[tuple[Path, Header]]:
 
 
 # --- other runs of one commit ---------------------------------------------------------------------
-# Whoever picks one of several runs of the same commit and agent may pick the luckiest.
+# Anyone who chooses among several runs of the same commit and agent may choose the luckiest.
 
 
 MOST_BESIDE = 100
-"""The newest files of a folder that are looked at."""
+"""The number of a folder's newest files that are searched."""
 
 
 def other_runs_beside(path: Path, header: Header, folder: Path, *, known: Collection[str] = ()) -> list[Path]:
-    """Return records of further runs of the same plan, criteria, commit and agent, beside it or in ``folder``.
+    """Return records of further runs of the same plan, criteria, commit and agent, next to ``path`` or in ``folder``.
 
-    ``known``: runs that are not meant, such as those that are stored already.
+    ``known``: runs to leave out, such as those already stored.
     """
     if header.commit is None or header.dirty:
         return []

@@ -1,4 +1,4 @@
-"""One suite, measured: from a plan to a closed record that says what it is judged by."""
+"""One suite, measured: from a plan to a closed record that states the terms of its verdict."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ from gate.system.clock import now
 from gate.system.git import MAX_SUBJECT
 
 Keep = Callable[[Trial], Trial]
-"""Returns what stays in memory of a trial that is on disk."""
+"""Returns the part of a trial on disk that stays in memory."""
 
 
 class MeasuredSuite(Struct, frozen=True):
-    """One suite that was run, and what it is judged by."""
+    """A suite that was run, and the terms of its verdict."""
 
     path: Path
     """The file of its record."""
     found: References
     terms: Terms
     of_shard: SuiteResult | None = None
-    """The result of a shard, which nobody judges by itself; None: of a whole run."""
+    """The result of a shard, which is not judged by itself; None for a whole run."""
 
 
 async def measure_suite(session: Session, plan: Plan, found: References) -> MeasuredSuite:
@@ -76,14 +76,14 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         close_again(stored.path, stored.record, terms.plain(), session.environment)
         return MeasuredSuite(stored.path, stored.found, terms)
     with ExitStack() as stack:
-        keep = Keeper(plan.cases, plan.criteria, room=0).keep  # whoever shows answers reads the record
+        keep = Keeper(plan.cases, plan.criteria, room=0).keep  # answers are shown from the record
         journal, origin = _open_journal(session, header, keep)
         journal = stack.enter_context(journal)
         journal, unsure = _without_unconfirmed_version(session, journal, keep, stack)
         earlier_trials = len(journal.resumed)
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         journal = stack.enter_context(_without_outage(session, journal, header, in_outage, keep))
-        if journal.resumed:  # this very run may be what is stored
+        if journal.resumed:  # this very run may already be stored
             found = replace(session.baselines(plan, runs_in(journal.header)), doubts=found.doubts)
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
@@ -111,7 +111,7 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
 
 
 class _Measurement:
-    """One suite while it is measured: what its record is closed with, and what it comes to by now."""
+    """A suite while it is measured: the terms its record is closed with, and its verdict so far."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class _Measurement:
         )
 
     def close(self, note: str = "") -> None:
-        """Close the record with what it is judged by; more may follow, and closes it again."""
+        """Close the record with the terms of its verdict. More trials may follow; then it is closed again."""
         runner, self.terms = self.run.runner, self._terms_now(note)
         self.run.journal.finish(
             duration=time.monotonic() - self._started,
@@ -149,7 +149,7 @@ class _Measurement:
         )
 
     def close_without_further(self, why: str) -> None:
-        """Take back what was run since the record was closed, and close it again."""
+        """Discard the trials run since the record was closed, and close it again."""
         journal = self.run.journal
         self.terms = self._terms_now(f"what was run for later changes is not kept: {why}")
         journal.close()
@@ -157,7 +157,7 @@ class _Measurement:
         close_again(journal.path, load_to_judge(journal.path), self.terms.plain(), self.run.session.environment)
 
     def verdict(self) -> Verdict:
-        """Return the verdict on what there is by now; a shard's only says whether its cases were measured."""
+        """Return the verdict on the trials so far; for a shard, it only shows if its cases were measured."""
         run = self.run
         if not _is_whole(run.session):
             return run.part().verdict
@@ -166,9 +166,9 @@ class _Measurement:
 
 
 async def _store_further(measurement: _Measurement) -> None:
-    """Run the epochs that the stored baseline is short of; what is of no known version of the agent is taken back.
+    """Run the epochs that the stored baseline lacks, and discard trials of an unknown version of the agent.
 
-    Whatever ends this, the record is closed.
+    However this ends, the record is closed.
     """
     run = measurement.run
     needed = len(run.trials)
@@ -202,7 +202,7 @@ def _is_whole(session: Session) -> bool:
 
 
 def _open_journal(session: Session, header: Header, keep: Keep) -> tuple[RecordWriter, str]:
-    """Return the record to write to, and whose earlier record it continues, in words."""
+    """Return the record to write to, and a description of the earlier record that it continues."""
     options, origin = session.options, session.options.origin
     redefines = options.rules is not None and options.rules.redefines
     if options.record_path is None and not options.resume and not redefines:
@@ -222,9 +222,9 @@ def _open_journal(session: Session, header: Header, keep: Keep) -> tuple[RecordW
 def _without_unconfirmed_version(
     session: Session, journal: RecordWriter, keep: Keep, stack: ExitStack
 ) -> tuple[RecordWriter, str]:
-    """Return the journal without trials that another version of the agent may have answered, and a note of them.
+    """Return the journal without trials that another version of the agent may have answered, and a note about them.
 
-    They are of a session that was cut short before it looked the version up again.
+    They are from a session that was cut short before it checked the version again.
     """
     unsure = len(journal.resumed) - journal.closed_trials if may_change(session.config) else 0
     if not unsure:
@@ -238,9 +238,10 @@ def _without_unconfirmed_version(
 def _without_outage(
     session: Session, journal: RecordWriter, header: Header, in_outage: Sequence[Trial], keep: Keep
 ) -> RecordWriter:
-    """Return the journal without trials of an outage; ``header`` is that of a run of its own.
+    """Return the journal without trials of an outage; ``header`` is that of a new run.
 
-    If answers are among them, as the agent failed in a part of everything, it was measured: this is a further draw.
+    If any trial of the first round among them has an answer, the agent was measured, and this is a further
+    draw.
     """
     if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
         return anew(journal, header, records_folder(session.config, header.suite_id), now())
@@ -248,9 +249,9 @@ def _without_outage(
 
 
 async def _check_end(session: Session, journal: RecordWriter) -> None:
-    """Raise if what was measured, or what measured it, is no longer what it was as the run began.
+    """Raise an error if the agent, or the gate itself, has changed since the run began.
 
-    Nothing of this session stays in the record then: the next run would continue it.
+    Then no trial of this session stays in the record, as the next run would continue it.
     """
     try:
         await check_version(session)
@@ -294,7 +295,7 @@ def _terms(
     *,
     doubt: str = "",
 ) -> Terms:
-    """Return what the record is judged by, here and wherever it is shown again."""
+    """Return the terms by which the record is judged, here and wherever it is shown again."""
     config, options, where = session.config, session.options, session.where
     doubts = (doubt, *found.doubts) if doubt else found.doubts
     terms = terms_of_plan(
@@ -324,7 +325,7 @@ def _past_rates(session: Session, plan: Plan, found: References) -> tuple[float,
 
 
 def _check_runs(session: Session, plan: Plan) -> None:
-    """Refuse a budget of runs that cannot cover the epochs that a decision needs at least."""
+    """Refuse a budget of runs that cannot cover the fewest epochs that a decision needs."""
     runs, epochs = session.config.file.budget.runs, session.settings.exact_epochs or 1
     needed = epochs * len(plan.suite.cases)
     if runs is not None and session.run_budget.launched + needed > runs and session.options.shard[1] == 1:
@@ -361,7 +362,7 @@ def planned_header(session: Session, plan: Plan, reference: Reference) -> Header
 
 
 def _least_epochs(session: Session, plan: Plan) -> int:
-    """Return how often a shard runs each of its cases at least; 0 for a whole run, whose schedule decides."""
+    """Return the fewest times that a shard runs each of its cases; 0 for a whole run, whose schedule decides."""
     if session.options.shard[1] == 1:
         return 0
     if session.config.agent_kind != "replay":
@@ -372,7 +373,7 @@ def _least_epochs(session: Session, plan: Plan) -> int:
 
 
 def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: int, origin: str) -> tuple[str, ...]:
-    """Return notes on how the result came about; ``origin`` says whose record it continues."""
+    """Return notes on how the result came about; ``origin`` describes the record that it continues."""
     about = about_address(session.config, session.agent)
     notes = [note for note in (session.options.note, session.where.note, about, about_sources(session)) if note]
     again = earlier_trials - len(journal.resumed)

@@ -1,4 +1,4 @@
-"""The trend that a report shows: the pass rates of the default branch's commits before this one."""
+"""The trend that a report shows: the pass rates of earlier commits of the default branch."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gate.pipeline.git_context import GitContext
 from gate.records import PlannedCase, Record
 
 MOST_PAST = 20
-"""Records that are looked at, the nearest."""
+"""The number of nearest records to read."""
 MOST_PAST_TRIALS = 20_000
-"""Stored trials of them together, by those of the baseline: of a large suite fewer records are read, or none."""
+"""The most stored trials to read, estimated from the baseline's; for a large suite fewer records are read, or none."""
 
 
 def past_rates(
@@ -30,9 +30,9 @@ def past_rates(
     cases: Mapping[str, Case],
     criteria: Sequence[Criterion],
 ) -> tuple[float, ...]:
-    """Return the pass rates of stored commits before this one, by its criteria, the oldest first.
+    """Return the pass rates of stored commits before this one, by its criteria, oldest first.
 
-    Left out is a record that covers too few of the cases as they are now, or that cannot be read.
+    Records that cover too few of the current cases, or cannot be read, are left out.
     """
     if store is None or not own.records or not where.ancestors:
         return ()

@@ -1,4 +1,4 @@
-"""Shows progress while trials run: a bar with an estimate on a terminal, sparse plain lines in a log."""
+"""Shows progress while trials run: a bar with an estimate on a terminal, a few plain lines in a log."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from gate.security.escape import console
 
 
 class Progress(Protocol):
-    """Told by the pipeline what is going on; never told what to print."""
+    """Receives news from the pipeline and decides how to show it."""
 
     def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None:
         """Announce ``runs`` more trials after ``pause`` seconds, with the reason in words."""
 
     def trial(self, trial: Trial) -> None:
-        """Note that one trial was run and scored."""
+        """Report that one trial was run and scored."""
 
     def close(self) -> None: ...
 
 
 class NoProgress:
-    """Says nothing; for `--quiet`, reports made from records, and tests."""
+    """Prints nothing; for `--quiet`, reports made from records, and tests."""
 
     def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None: ...
 
@@ -34,7 +34,7 @@ class NoProgress:
 
 
 class ProgressLines:
-    """A line for each round and then at most one every ``every`` seconds: what a log can bear."""
+    """Prints a line per round and then at most one every ``every`` seconds, so as not to flood a log."""
 
     def __init__(self, out: TextIO, *, every: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
         self.out, self.every, self.clock = out, every, clock
@@ -103,14 +103,14 @@ class ProgressBar:
 
 
 def without_answer(ends: Mapping[End, int]) -> list[str]:
-    """Return how many trials of a round have no answer, by whether the agent failed or nothing was measured."""
+    """Return how many trials of a round have no answer, because the agent failed or they were not measured."""
     failed, lost = ends.get(End.FAILED, 0), ends.get(End.UNMEASURED, 0)
     said = [f"the agent failed in {failed:,}"] if failed else []
     return [*said, f"{lost:,} could not be measured"] if lost else said
 
 
 def left(done: int, total: int, elapsed: float) -> str:
-    """Return the time that is left at the speed so far, in words."""
+    """Return the remaining time in words, at the speed so far."""
     if done == 0:
         return "an unknown time"
     seconds = elapsed / done * (total - done)

@@ -1,9 +1,9 @@
 """The proof of a baseline: in the artifact of a job on the default branch, or in a signature.
 
-On GitHub the artifact of a run can be written by that run alone, and GitHub says which commit, event and workflow file
-it is of. Artifacts expire, so each job that records a baseline carries on what was proven before in its own
-(`gate.baselines.proofs`): the newest of them vouches for all. Elsewhere, a key that the configuration names has signed
-the proofs, which then lie in the ledger.
+On GitHub only a run itself can write its artifact, and GitHub tells the run's commit, event and workflow file.
+Artifacts expire, so each job that records a baseline copies the earlier proofs into its own artifact
+(`gate.baselines.proofs`): the newest one vouches for all. Elsewhere, a key named in the configuration has signed the
+proofs, which then lie in the ledger.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from gate.security.signing import opened
 from gate.system.git import Git, GitError
 
 RESULTS = "gate-results"
-"""Name of a job's artifact, unless the action was told another."""
+"""Name of a job's artifact, unless the action sets another."""
 NAME = "agent-gate"
-"""A word that every workflow that uses the gate has in it."""
+"""A word found in every workflow file that uses the gate."""
 FOLDER = ":/.github/workflows"
 HISTORY = 200
-"""The commits of the default branch that a shallow clone is given."""
+"""The number of the default branch's commits to fetch into a shallow clone."""
 MOST_HISTORY = 10_000
-"""The most commits of the default branch that are looked at."""
+"""The most commits of the default branch to read."""
 CHAINED = 3
-"""Number of newest jobs to trust together: concurrent jobs do not know of each other."""
+"""Number of newest jobs to trust together, as concurrent jobs do not know of each other."""
 TRIED = 12
-"""The newest runs of each event and workflow file that are looked at in search of them."""
+"""The number of newest runs per event and workflow file that are searched for those jobs."""
 RUNS_OF_COMMIT = 3
-"""Runs on one commit that are asked."""
+"""Runs to query per commit."""
 LOOK_UPS = 12
-"""The most commits that are looked up one by one."""
+"""The most commits to look up one by one."""
 FORMER = 3
-"""Number of stored commits whose runs are searched for the default branch's earlier name."""
+"""Number of stored commits whose runs may reveal an earlier name of the default branch."""
 MAY_NOT = (403, 404)
 GONE = (404, 410)
 NOBODY = "only a job on GitHub can ask who measured them, unless `baseline.key` is given"
@@ -58,10 +58,10 @@ PERMISSION = "the token may not read the runs: add `permissions: {actions: read}
 
 
 def level_of(config: Config, environment: Mapping[str, str], kind: str) -> str:
-    """Return what is asked of baselines here: ``off``, ``warn`` or ``block``; ``kind`` is the store's.
+    """Return the proof required of baselines here: ``off``, ``warn`` or ``block``; ``kind`` is the store's.
 
-    Unless it is stated, they are checked where there is a way to: on GitHub for the branch of the repository, and where
-    a key is named. A developer's own machine blocks nobody.
+    By default they are checked wherever that is possible: on GitHub for the repository's branch, and where a key is
+    named. A developer's own machine is never blocked.
     """
     section = config.file.baseline
     stated = "require_provenance" in section.model_fields_set
@@ -79,7 +79,7 @@ def _on_github(environment: Mapping[str, str]) -> bool:
 
 
 def proven_store(store: Store, config: Config, environment: Mapping[str, str], kind: str) -> Store:
-    """Return the store, of which only proven records count if the configuration asks for it."""
+    """Return the store; if the configuration requires proofs, only its proven records count."""
     level = level_of(config, environment, kind)
     if level == "off":
         return store
@@ -87,7 +87,7 @@ def proven_store(store: Store, config: Config, environment: Mapping[str, str], k
 
 
 def prover_of(config: Config, environment: Mapping[str, str]) -> Prover:
-    """Return the provers that can work here, as one."""
+    """Return the provers that can work here, combined into one."""
     ways: list[Prover] = []
     if _on_github(environment):
         ways.append(RunProver(config, environment))
@@ -97,7 +97,7 @@ def prover_of(config: Config, environment: Mapping[str, str]) -> Prover:
 
 
 class AnyProver:
-    """Several provers as one."""
+    """Combines several provers into one."""
 
     def __init__(self, ways: Iterable[Prover]) -> None:
         self._ways = tuple(ways)
@@ -125,7 +125,7 @@ class AnyProver:
 
 
 class KeyProver:
-    """Proofs that lie in the ledger, signed by whoever holds the key."""
+    """Reads proofs in the ledger that the holder of the key has signed."""
 
     def __init__(self, public_key: str) -> None:
         self._key = public_key.encode()
@@ -153,12 +153,13 @@ class KeyProver:
         return Proofs()
 
     def _signed(self, line: Signed, suite_id: str) -> Proofs:
-        """Return what a line proves; nothing if somebody else signed or changed it: anybody may have written it."""
+        """Return the proofs in a line; none if it was signed or changed by someone else, as anyone can write to the
+        ledger."""
         try:
             found = read(opened(line.envelope.encode(), self._key), suite_id)
         except UntrustedError:
             return Proofs()
-        except ConfigError as error:  # the key, or the library
+        except ConfigError as error:  # the key or the library is missing
             self._problems[str(error)] = None
             return Proofs()
         suite = suite_key(suite_id)
@@ -172,7 +173,7 @@ class KeyProver:
 
 
 class RunProver:
-    """Proofs in the artifacts of jobs that ran merged code, on a commit of the default branch."""
+    """Reads proofs in the artifacts of jobs that ran merged code, on a commit of the default branch."""
 
     def __init__(self, config: Config, environment: Mapping[str, str]) -> None:
         self._config = config
@@ -201,7 +202,7 @@ class RunProver:
             self._connected = None
 
     def known(self, store: Store, suite_id: str) -> Proofs:
-        """Return what the newest jobs of the default branch carry on; if none do, those under a former name."""
+        """Return the proofs that the newest jobs of the default branch carry; if none do, those under a former name."""
         branch, _ = self._default
         own = self._carried(branch) if branch else Proofs()
         if own.digests or not branch:
@@ -213,7 +214,7 @@ class RunProver:
         return self._of_suite[suite_id]
 
     def _carried(self, branch: str) -> Proofs:
-        """Return what the newest jobs on the default branch carry on, of those that ran under this name of it."""
+        """Return the proofs that the newest jobs carry, of those that ran on a default branch of this name."""
         if branch not in self._of_branch:
             found = []
             for run in self._runs(self._default[1], TRIED, branch=branch):
@@ -226,7 +227,8 @@ class RunProver:
         return self._of_branch[branch]
 
     def _former_names(self, store: Store, suite_id: str) -> list[str]:
-        """Return the branch names under which the newest stored commits were measured; the commit is what counts."""
+        """Return the names of the branches on which the newest stored commits were measured; only the commits are
+        trusted."""
         branch, history = self._default
         commits = [entry.commit for entry in store.entries(suite_id) if entry.commit in history]
         names: dict[str, None] = {}
@@ -247,7 +249,7 @@ class RunProver:
 
     @property
     def _asks(self) -> bool:
-        """True unless an earlier request failed: the next would, too."""
+        """True unless an earlier request failed, as the next would too."""
         return not self._problems and PERMISSION not in self._reasons
 
     def _runs(self, heads: Set[str], most: int, **asked: str) -> list[MeasuringRun]:
@@ -264,9 +266,9 @@ class RunProver:
         self._problems[f"GitHub could not be asked: {shorten(str(error), 200)}"] = None
 
     def _in_artifact(self, run: MeasuringRun) -> Proofs:
-        """Return what the artifact of a run proves: what it carries on, and the records that it measured itself.
+        """Return the proofs in a run's artifact: those it carries over, and those of the records it measured itself.
 
-        Nothing if it is not there any more, or cannot be read.
+        None if the artifact is gone or cannot be read.
         """
         if run.id not in self._of_run and self._asks:
             found: list[Proofs] = []
@@ -292,7 +294,7 @@ class RunProver:
 
     @cached_property
     def _default(self) -> tuple[str, frozenset[str]]:
-        """The default branch, as the remote has it, and its first-parent history as far as it is known here."""
+        """Return the remote's default branch, and its first-parent history as far as it is known here."""
         remote = self._config.file.baseline.remote
         try:
             said = self._git.text("ls-remote", "--symref", "--", remote, "HEAD")
@@ -314,7 +316,8 @@ class RunProver:
 
     @cached_property
     def _workflows(self) -> frozenset[str]:
-        """The workflow files whose runs count: the configured ones, else this one and those that name the gate."""
+        """Return the workflow files whose runs count: the configured ones, else this one and those that name the
+        gate."""
         if self._config.file.baseline.workflows:
             return frozenset(self._config.file.baseline.workflows)
         named = self._environment["GITHUB_WORKFLOW_REF"].partition("@")[0]
@@ -334,7 +337,7 @@ class RunProver:
 
 
 def _proofs_in(archive: bytes, run: MeasuringRun) -> Iterable[Proofs]:
-    """Yield what the files of an artifact prove. Raises `UntrustedError` if it is no archive."""
+    """Yield the proofs in the files of an artifact. Raises `UntrustedError` if it is no archive."""
     where = f"run {run.id}"
     for name in members(archive, where):
         try:

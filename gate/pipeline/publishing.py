@@ -1,4 +1,4 @@
-"""Publishing a result on the hosts that the configuration names. What goes wrong there changes no verdict."""
+"""Publishes a result on the hosts that the configuration names. A failure to publish never changes the verdict."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gate.security.limits import described
 def publish_result(
     result: Result, hosts: Mapping[str, Mapping[str, Any]], environment: Mapping[str, str]
 ) -> Publication:
-    """Publish a summary, and a comment for each suite.
+    """Publish a summary, and a comment per suite.
 
     Args:
-        result: what to publish.
+        result: the result to publish.
         hosts: name of a host → its options, as under ``publish``.
         environment: the process's variables.
 
     Raises:
-        ConfigError: nobody offers such a host, or it does not know an option.
+        ConfigError: a host is unknown, or does not have such an option.
     """
     all_of_them = Publication()
     for name, options in hosts.items():
@@ -61,7 +61,8 @@ def _effects(result: Result, host: Host) -> list[Effect]:
 
 
 class _Guarded(Applies):
-    """A plugin's host, every failure of which is a PublishError, so that the effects that follow are still applied."""
+    """Wraps a plugin's host and turns each of its failures into a PublishError, so that later effects are still
+    applied."""
 
     def __init__(self, name: str, host: Host) -> None:
         self._name, self._host = name, host

@@ -1,17 +1,17 @@
-"""Which stored records a run is compared with, and why.
+"""The choice of the stored records that a run is compared with.
 
-A change is compared with its *own reference*, the first of these that there is:
+A change is compared with its *own reference*, the first of these that exists:
 
 1. the record of its base commit, else of the nearest first-parent ancestor that has one; earlier records of the same
    agent are pooled with it;
 2. the record of this very commit, if it may be of another agent;
-3. the record that was saved last, one that did not fall short if there is any; not under ``on_missing: fail``.
+3. the record saved last, preferably one that did not fall short; not under ``on_missing: fail``.
 
-A commit of the default branch is compared with the *anchor*, too: the best record that is proven (`Store.anchor`). A
-release is compared with the anchor alone, once there is one.
+A commit of the default branch is also compared with the *anchor*: the best proven record (`Store.anchor`). A release is
+compared with the anchor alone, once there is one.
 
-Left out of a reference are outages, the very runs that are compared, and runs from before the provider moved
-(`gate.pipeline.drift`). Where nothing is stored for a change, the base commit's agent may run beside it.
+A reference leaves out outages, the very runs that are compared, and runs from before the provider moved
+(`gate.pipeline.drift`). If nothing is stored for a change, the base commit's agent may run as well.
 """
 
 from __future__ import annotations
@@ -50,28 +50,28 @@ from gate.security.limits import shorten
 from gate.system.clock import now
 from gate.system.git import Git
 
-NO_COMMIT = "one is stored, but under `on_missing: fail` an ancestor's record alone counts, and there is no commit here"
+NO_COMMIT = "a baseline is stored, but `on_missing: fail` needs one of an ancestor, and there is no commit here"
 OWN = "the baseline saved last is of this very commit: commit a change, then run again"
 CUT_OFF = (
     "this shallow clone has no commit that a baseline is stored of, so which one this change belongs to is not known: "
     "check out with fetch-depth: 0, on GitLab with GIT_DEPTH: 0"
 )
-"""The doubt that keeps a suite from passing against a record that was merely saved last."""
+"""The doubt that keeps a suite from passing against a record that was merely the last one saved."""
 
 
 class References(Struct, frozen=True):
-    """Everything that a record is compared with, the first first, and what its reader should know of it."""
+    """The references that a record is compared with, in order, and notes about them for the reader."""
 
     all: tuple[Reference, ...]
     notes: tuple[str | Finding, ...] = ()
     anchor: str = ""
-    """The commit of the anchor, if there is one and it is among them, under its own name or as the own base."""
+    """The commit of the anchor, if it is among the references, under its own name or as the own base."""
     doubts: tuple[str, ...] = ()
     """Reasons that keep the suite from passing."""
     accepted: str = ""
-    """The person who accepted this very run once it was stored, and the time."""
+    """The person who accepted this very run after it was stored, and the time."""
     expired: str = ""
-    """The last acceptance of a record of this history, if it has ended, in words; else empty."""
+    """A description of the last acceptance of a record of this history, if it has ended; else empty."""
     fell_short: str = ""
     """The verdict of the base's record if it fell short when it was stored and nobody accepted that; else empty."""
 
@@ -90,13 +90,13 @@ def find_references(
     *,
     plan: Sequence[PlannedCase] = (),
 ) -> References:
-    """Return what a record is compared with.
+    """Return the references of a record.
 
-    ``runs`` are those that are compared: no yardstick for themselves. ``plan`` are its cases: the anchor has to cover
-    them.
+    ``runs`` are those being compared, which must not be compared with themselves. ``plan`` holds the record's cases,
+    which the anchor has to cover.
 
     Raises:
-        BaselineError: truncated, damaged or misplaced; or missing under ``on_missing: fail``.
+        BaselineError: a record is truncated, damaged or misplaced; or missing under ``on_missing: fail``.
     """
     if store is None:
         return References((own_reference(config, None, suite_id, where),))
@@ -161,16 +161,16 @@ def own_reference(
 ) -> Reference:
     """Return the stored records that a run is compared with as a change, or a reference without any.
 
-    ``exclude``: commits of which the record does not count.
+    ``exclude``: commits whose records do not count.
 
     Raises:
-        BaselineError: damaged or misplaced; or missing under ``on_missing: fail``.
+        BaselineError: a record is damaged or misplaced; or missing under ``on_missing: fail``.
     """
     if store is None:
         return Reference(BaselineInfo(None, missing="baselines are switched off"))
     exclude = set(exclude)
     found = store.find(suite_id, where.ancestors, exclude=exclude)
-    # No store takes an outage: somebody put it there.
+    # No store accepts an outage: somebody put it there by hand.
     while found is not None and found.commit and outage_in(found.records[0]):
         exclude.add(found.commit)
         found = store.find(suite_id, where.ancestors, exclude=exclude)
@@ -196,36 +196,36 @@ def own_reference(
 
 
 def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Reference | None:
-    """Return the record of this commit, of its nearest ancestor, or else the newest."""
+    """Return the record of this commit, else of its nearest ancestor, else the newest."""
     commits = (*((where.head,) if where.head else ()), *where.ancestors)
     return store.find(suite_id, commits) or store.latest(suite_id)
 
 
 def _saved_last(store: Store, suite_id: str, exclude: Set[str]) -> Reference | None:
-    """Return the newest record that did not fall short, for a commit without a stored ancestor; else the newest."""
+    """Return the newest record that did not fall short, else the newest, for a commit without a stored ancestor."""
     ledger = store.ledger(suite_id).at(now().timestamp())
     below = {entry.key for entry in store.entries(suite_id) if ledger.below(entry.key) is not None}
     return store.latest(suite_id, exclude=exclude | below) or store.latest(suite_id)
 
 
 def _is_own(found: Reference, where: GitContext) -> bool:
-    """True if it measured this very agent. Recordings and agents outside the repository may differ at one commit."""
+    """True if it measured this very agent. At one commit, recordings and agents outside the repository may differ."""
     return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
 
 
 def _no_baseline(
     config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False
 ) -> Reference:
-    """Return a reference without records; ``why``: one is stored, and does not count."""
+    """Return a reference without records; ``why``: the reason why a stored record does not count."""
     missing = why or f"no baseline of {suite_id!r} {_looked_in(config, where)}"
     if config.file.baseline.on_missing == "fail":
-        hint = "the first of all: `gate run --store none` on the default branch, then `gate baseline save`"
-        raise BaselineError(missing, where=str(config.path), hint=f"{hint}; it counts from the next commit on")
+        hint = "on the default branch: `gate run --store none`, then `gate baseline save`"
+        raise BaselineError(missing, where=str(config.path), hint=hint)
     return Reference(BaselineInfo(None, missing=missing, of_itself=of_itself))
 
 
 def _looked_in(config: Config, where: GitContext) -> str:
-    """Return where a baseline was looked for: under ``fail`` only among ancestors, the base first."""
+    """Return a description of where a baseline was searched: under ``fail`` only among ancestors, the base first."""
     nearest = where.base or where.head
     if config.file.baseline.on_missing != "fail" or nearest is None:
         return "in the store"
@@ -234,7 +234,7 @@ def _looked_in(config: Config, where: GitContext) -> str:
 
 
 def _commits_with(config: Config, where: GitContext, git: Git) -> int:
-    """Return how many commits of the base's history have the configuration; 0 if it is new, or nobody knows."""
+    """Return how many commits of the base's history have the configuration; 0 if it is new or that is unknown."""
     if where.base is None:
         return 0
     path = config.path.name
@@ -253,7 +253,8 @@ def find_anchor(
     runs: Set[str] = frozenset(),
     plan: Sequence[PlannedCase] = (),
 ) -> Reference | None:
-    """Return the anchor in the history of this commit; most of its cases must still be in the ``plan``, if given."""
+    """Return the anchor in the history of this commit; if a ``plan`` is given, it must still have most of the anchor's
+    cases."""
     shallow = where.head is not None and git.is_shallow()
 
     def is_near(commit: str | None) -> bool:
@@ -275,7 +276,7 @@ def find_anchor(
 
 
 def _is_same(own: Reference, anchor: Reference) -> bool:
-    """True if the anchor is the record of the own base, all its runs included."""
+    """True if the anchor is the record of the own base, with all its runs."""
     return own.commit == anchor.commit and set(run_ids(own.records[0])) == set(run_ids(anchor.records[0]))
 
 
@@ -283,7 +284,7 @@ def _is_same(own: Reference, anchor: Reference) -> bool:
 
 
 def _in_own_tree(found: References, config: Config) -> References:
-    """Return the references with the base's tree, which is gone with the run, named as the change's own."""
+    """Return the references with the base's tree, which is removed after the run, named as the change's own."""
     if config.base_root is None:
         return found
     before, own = str(config.base_root), str(config.root)
@@ -294,10 +295,10 @@ def _in_own_tree(found: References, config: Config) -> References:
 
 
 def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext, found: References) -> References:
-    """Return the references with what is known of where the records come from.
+    """Return the references with the known origin of their records.
 
     Raises:
-        BaselineError: a proof is required, and there is none. Not on the default branch: its job makes the next one.
+        BaselineError: a proof is required and missing. Not on the default branch: its job makes the next one.
     """
     trust = store.trust(suite_id, [record for reference in found.all for record in reference.records])
     if trust.required and not where.anchored:
@@ -317,7 +318,7 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
 
 
 def _with_provenance(reference: Reference, trust: Trust) -> Reference:
-    """Return the reference as proven or unproven."""
+    """Return the reference marked as proven or unproven."""
     if not reference.records:
         return reference
     doubtful = any(commit_key(record.header) in trust.unproven for record in reference.records)
@@ -330,10 +331,10 @@ def _with_provenance(reference: Reference, trust: Trust) -> Reference:
 def suites_left_out(
     config: Config, store: Store | None, suites: Sequence[str], where: GitContext, environment: Mapping[str, str]
 ) -> str:
-    """Return the suites that the base's configuration runs and has records of, but that are not run now.
+    """Return a note on suites that the base's configuration runs and has records of, but that are not run now.
 
-    A suite that was renamed or removed would leave nothing to compare. One store may serve several configurations, so
-    the base's own says which of its suites are meant.
+    A renamed or removed suite would have nothing to be compared with. One store may serve several configurations, so
+    the base's own configuration tells which suites belong to it.
     """
     if store is None or where.base is None or not suites or config.file.select is not None:
         return ""

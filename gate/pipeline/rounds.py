@@ -1,4 +1,4 @@
-"""The rounds of one suite: asks the schedule for the next trials, runs those that are missing, and keeps them."""
+"""The rounds of one suite: get the next trials from the schedule, run the missing ones, and keep them."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ Slot = tuple[Side, str, str]
 
 
 MORE_EPOCHS = 2
-"""Times the usual maximum that a change is run which was measured regressed before and has not passed since."""
+"""Factor on the usual maximum of epochs for a change that was once measured as regressed and has not passed since."""
 
 
 def _rerun_of_base(
     session: Session, base: BaseAgent, references: Sequence[Reference], *, ran_beside: bool, stated: str
 ) -> str:
-    """Return how the base commit's agent is run again; ``stated`` is the setting, ``ran_beside``: it already was.
+    """Return how the base commit's agent is run again; ``stated`` is the setting, ``ran_beside``: it already ran.
 
     Raises:
         ConfigError: it has to be run, and cannot be.
     """
     where = session.where
     is_itself = where.head is not None and not where.dirty and any(one.commit == where.head for one in references[:1])
-    if is_itself or base.mixed_with_change:  # as every night: to run both sides would excuse the drift to be found
+    if is_itself or base.mixed_with_change:  # as every night: running both sides would excuse drift
         return "never"
     if base.beside or (ran_beside and references and references[0].beside):
         return "beside" if base.possible else "never"
@@ -70,10 +70,10 @@ def _rerun_of_base(
 
 
 class Numbers:
-    """The numbers of trials, by case and side: those that an earlier session did not get to come first.
+    """Hands out trial numbers by case and side, starting with those that an earlier session did not finish.
 
-    A kill loses the trials that were in flight, which are not the last ones. Each number has a recording of its own to
-    be answered from.
+    A kill loses the trials in flight, which need not have the last numbers. Each number has a separate recording, from
+    which its calls may be answered.
     """
 
     def __init__(self, resumed: Iterable[Trial]) -> None:
@@ -93,7 +93,7 @@ class Numbers:
 
 
 class SuiteRun:
-    """The rounds of one suite: trials of an earlier session count, missing ones are run."""
+    """The rounds of one suite: trials of an earlier session count, and missing ones are run."""
 
     def __init__(
         self,
@@ -107,16 +107,16 @@ class SuiteRun:
         *,
         earlier: Sequence[Verdict] = (),
     ) -> None:
-        """``keep`` returns what stays in memory of a trial that is on disk."""
+        """Set up the rounds; ``keep`` returns the part of a trial on disk that stays in memory."""
         self.session, self.plan, self.journal, self.runner = session, plan, journal, runner
         self.settings = replace(session.settings, kept_epochs=kept_epochs(session))
-        if regressed_ago(tuple(earlier)):  # only a pass clears it, so an open answer is run on
+        if regressed_ago(tuple(earlier)):  # only a pass clears it, so an inconclusive run goes on longer
             self.settings = replace(self.settings, max_epochs=MORE_EPOCHS * self.settings.max_epochs)
         self.base, self._references, self._keep = base, references, keep
         self._of_base = [trial for trial in journal.resumed if trial.tag == BASE]
-        """Trials that stand for a stored baseline."""
+        """Trials that take the place of a stored baseline."""
         self.notes: tuple[str, ...] = ()
-        """Notes on how the base commit's agent fared in place of a stored baseline."""
+        """Notes on how the base commit's agent did in place of a stored baseline."""
         rerun = _rerun_of_base(session, base, references, ran_beside=bool(self._of_base), stated=self.settings.rerun)
         self.settings = replace(self.settings, rerun=rerun)
         check_executor(session.config, plan)
@@ -124,12 +124,12 @@ class SuiteRun:
         if runner.world is not None and self.comparisons and not session.where.anchored:
             runner.world.couple(self.comparisons[0].stored)  # a baseline is always measured anew
         self.trials: list[Trial] = []
-        """Redacted, and without the messages, which are in the record."""
+        """Redacted trials, without their messages, which are in the record."""
         self._earlier = [trial for trial in journal.resumed if trial.tag != BASE]
         self._numbers = Numbers(journal.resumed)
 
     def _pair(self) -> None:
-        """Pair the plan with what it is compared with, as far as that is known by now."""
+        """Pair the plan with its references, as far as they are known by now."""
         plan, header, where = self.plan, self.journal.header, self.session.where
         references = with_base(header, self._of_base, self._references)
         self.comparisons: list[Comparison] = []
@@ -148,7 +148,7 @@ class SuiteRun:
         self.reported = any(reported_before(header, one) for one in references)
 
     async def measure(self) -> None:
-        """Measure what the verdict needs; for a shard, its cases."""
+        """Measure the cases of a shard, or else whatever the verdict needs."""
         if self.session.options.shard[1] > 1:
             await self._measure_shard()
         elif self.session.config.agent_kind == "replay":
@@ -162,7 +162,7 @@ class SuiteRun:
             await self._follow_schedule()
 
     async def _follow_schedule(self) -> None:
-        """Ask for trials until the verdict is known against each reference, or a regression is proven."""
+        """Run trials until the verdict is known against each reference, or a regression is proven."""
         for number in range(len(self.comparisons)):
             step = self._next(number)
             while isinstance(step, More):
@@ -177,7 +177,7 @@ class SuiteRun:
     async def _run_base(self) -> None:
         """Run the base commit's agent in place of a stored baseline.
 
-        After the change's first round, which shows that there is something to compare, and what a run takes.
+        It runs after the change's first round, which shows that there is something to compare and how much a run uses.
         """
         budget, config = self.session.run_budget, self.session.config
         jobs = self._jobs_of_base()
@@ -192,7 +192,7 @@ class SuiteRun:
                 for part in in_turn([jobs], config.agent.concurrency):
                     if part and not base_is_silent(self._of_base):
                         await self._run(part, self._of_base)
-            except GateError as error:  # the change is judged by thresholds then
+            except GateError as error:  # the change is then judged by thresholds
                 self._tell(f"could not be run beside: {error}")
         why = useless(self.journal.header, self._of_base) if self._of_base else ""
         if why:
@@ -216,12 +216,12 @@ class SuiteRun:
 
     @property
     def own_cases(self) -> tuple[str, ...]:
-        """The cases of this shard; all, if the suite is not divided."""
+        """Return the cases of this shard; all cases if the suite is not divided."""
         header = self.journal.header
         return tuple(case.id for case in header.plan if case.shard == header.shard[0])
 
     async def _measure_shard(self) -> None:
-        """Run every case of this shard as often as the schedule may ask for."""
+        """Run every case of this shard as often as the schedule might."""
         index, total = self.journal.header.shard
         if self.session.config.agent_kind == "replay":
             await self._replay_trials(self.own_cases)
@@ -235,7 +235,8 @@ class SuiteRun:
                 await self._round(step)
 
     def _confirmation(self) -> More | None:
-        """Return the round that `gate merge` will need of this shard's crashing cases: only here can they be run."""
+        """Return the round that `gate merge` will need of this shard's crashing cases, as only this shard can run
+        them."""
         own, before = set(self.own_cases), self.comparisons[0].stored if self.comparisons else ()
         cases = [case for case in self.plan.suite.cases if case.id in own]
         return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
@@ -252,9 +253,9 @@ class SuiteRun:
         return replace(found, **spent, agent_runs=runs, commit=header.commit, dirty=header.dirty)
 
     async def run_stored_epoch(self, cases: tuple[str, ...], why: str) -> bool:
-        """Run these cases once more, for later changes, and what the verdict needs then.
+        """Run these cases once more for later changes, and then any trials that the verdict needs.
 
-        Returns True if all of them were measured.
+        Return True if all of them were measured.
         """
         number = max(trial.round for trial in self.trials) + 1
         await self._round(More((Request(Side.CANDIDATE, STORED, cases, 1),), number, why))
@@ -271,7 +272,7 @@ class SuiteRun:
         return True
 
     def _lost_in(self, number: int, cases: Sequence[str]) -> tuple[str, ...]:
-        """Return the cases that could not be measured in the epoch of this round."""
+        """Return the cases that could not be measured in this round's epoch."""
         measured = {t.case_id for t in self.trials if t.round == number and t.tag == STORED and t.measured}
         return tuple(case_id for case_id in cases if case_id not in measured)
 
@@ -280,7 +281,7 @@ class SuiteRun:
         wanted = self.settings.exact_epochs or max(available.values(), default=0)
         if not wanted:
             raise MeasureError("the suite holds no recorded trials to replay", where=self.plan.suite.source)
-        self.trials += self.journal.resumed  # one that was recorded as failed stays so
+        self.trials += self.journal.resumed  # a case recorded as failed stays failed
         done = {(trial.case_id, trial.number) for trial in self.trials}
         each = {case_id: range(1, min(wanted, available[case_id]) + 1) for case_id in ids}
         missing = sum(map(len, each.values()))
@@ -298,7 +299,8 @@ class SuiteRun:
         self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
 
     def _recorded_jobs(self, each: Mapping[str, range], wanted: int) -> Iterator[Job]:
-        """Yield jobs case by case, so that each is sent once; under a budget, by epoch, so that whole ones stay."""
+        """Yield jobs case by case, so that each case is sent once; under a budget by epoch, so that whole epochs
+        remain."""
         cases = self.plan.cases
         if self.session.config.file.budget == BudgetSection():
             for case_id, numbers in each.items():
@@ -323,9 +325,10 @@ class SuiteRun:
                     session.progress.trial(trial)
 
     def _next(self, number: int) -> More | SuiteResult | None:
-        """Return the next round that a reference, by its number, needs, or a verdict if another reference follows.
+        """Return the next round against the reference of this number, or a verdict if another reference follows.
 
-        The last needs no verdict here: the closed record is judged. A further one asks for no trials of the base.
+        The last reference needs no verdict here, as the closed record is judged. Later references need no trials of the
+        base.
         """
         trials, settings = self.trials, self.settings
         if number > 0:
@@ -343,7 +346,7 @@ class SuiteRun:
         return next_step(known, verdict_only=True)
 
     async def _round(self, step: More) -> None:
-        """Take the trials of an earlier session, and run those that are missing."""
+        """Take the trials of an earlier session, and run the missing ones."""
         have = [trial for trial in self._earlier if trial.round == step.round]
         self._earlier = [trial for trial in self._earlier if trial.round != step.round]
         self.trials += have
@@ -363,7 +366,7 @@ class SuiteRun:
                 await self._run(jobs)
 
     def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
-        """Return the missing jobs of a request, epoch by epoch, so that a budget that ends leaves whole epochs."""
+        """Return the missing jobs of a request, epoch by epoch, so that a budget that runs out leaves whole epochs."""
         jobs = []
         for case_id in request.cases * request.n:
             slot = request.side, request.tag, case_id
@@ -377,7 +380,7 @@ class SuiteRun:
         return jobs
 
     async def _pause(self, step: More) -> bool:
-        """Wait as long as the step requires. Return False if the budget does not allow it."""
+        """Wait as long as the step requires. Return False if the budget does not allow that."""
         run_budget = self.session.run_budget
         if run_budget.deadline is not None and time.monotonic() + step.pause >= run_budget.deadline:
             run_budget.stopped = f"the budget of minutes leaves no time to {step.why}"
@@ -393,9 +396,9 @@ class SuiteRun:
 
 
 def base_is_silent(trials: Sequence[Trial]) -> bool:
-    """True if the base's agent never answered in these trials of one round, so that the rest is left out.
+    """True if the base's agent never answered in these trials of one round, so that the rest is skipped.
 
-    In a round that picks cases by their outcomes a failure of the agent is no sign of that.
+    In a round whose cases were picked by their outcomes, failures of the agent do not count as silence.
     """
     asked = [trial for trial in trials if trial.side is Side.BASELINE]
     silent = [t for t in asked if not t.measured or (t.failed and t.tag in (FULL, CONCURRENT, BASE))]
@@ -403,9 +406,9 @@ def base_is_silent(trials: Sequence[Trial]) -> bool:
 
 
 def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
-    """Return the jobs of both sides a few at a time in turn, so that a move of the provider strikes both.
+    """Return the jobs of both sides, alternating a few at a time, so that a move of the provider affects both.
 
-    Those of the base alone: a few that show whether it is there, and the rest.
+    Jobs of the base alone are split into a few that show if it answers, and the rest.
     """
     if len(parts) < 2:
         if not parts or not parts[0] or parts[0][0].side is not Side.BASELINE:
@@ -425,9 +428,9 @@ def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
 
 
 def shard_epochs(config: Config) -> int:
-    """Return how often a shard runs each of its cases: the most that `trials` allows, in one go.
+    """Return how often a shard runs each of its cases: as often as `trials` allows, in one go.
 
-    A shard cannot know what the others found, so `trials: auto` is its longest schedule.
+    A shard cannot know the results of the others, so for `trials: auto` that is the longest schedule.
     """
     trials = config.file.trials
     if isinstance(trials, TrialsSection):
@@ -436,7 +439,7 @@ def shard_epochs(config: Config) -> int:
 
 
 def assigned_to_shards(plan: Sequence[PlannedCase], reference: Reference, shards: int) -> tuple[PlannedCase, ...]:
-    """Return the plan with a shard for each case, balanced by how long the cases took in the baseline."""
+    """Return the plan with a shard assigned to each case, balanced by the durations of the cases in the baseline."""
     if shards == 1:
         return tuple(plan)
     known = _durations(trial for record in reference.records for trial in record.trials)
@@ -444,7 +447,7 @@ def assigned_to_shards(plan: Sequence[PlannedCase], reference: Reference, shards
 
 
 def _durations(trials: Iterable[Trial]) -> Mapping[str, float]:
-    """Return the mean seconds of a trial by case, to the millisecond."""
+    """Return the mean seconds per trial by case, to the millisecond."""
     found: dict[str, list[float]] = defaultdict(list)
     for trial in trials:
         if trial.duration is not None and trial.error is None and trial.side is Side.CANDIDATE:
@@ -455,7 +458,7 @@ def _durations(trials: Iterable[Trial]) -> Mapping[str, float]:
 def shard_result(
     shard: tuple[int, int], own: Sequence[str], trials: Sequence[Trial], *, suite_id: str, seed: int, config: Config
 ) -> SuiteResult:
-    """Return whether a shard measured its cases. It never passes or regresses: it knows only its own."""
+    """Return the result of a shard, which only shows if its cases were measured: it never passes or regresses."""
     index, total = shard
     errors = sum(not trial.measured for trial in trials)
     problem = _shard_problem(own, trials, errors, config.file.gate.max_error_rate)
@@ -481,7 +484,7 @@ def shard_result(
 
 
 def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
-    """Return why the shard cannot be used for the whole run; None if it can."""
+    """Return the reason why the shard cannot be used for the whole run; None if it can."""
     if trials and errors / len(trials) > most:
         return Finding.of("too_many_errors", share=errors / len(trials), most=most, error="")
     if trials and not any(trial.answered for trial in trials):
@@ -521,7 +524,7 @@ def ran_in_outage(
         known = replace(
             pair(plan.planned, plan.criteria, reference), cases=cases, trials=trials, settings=session.settings
         )
-        if total > 1:  # few cases are no sample of the suite: all have to fail
+        if total > 1:  # few cases are no sample of the suite, so all must fail
             known = replace(known, stored=())
         found.append(trials_in_outage(known))
     return min(found, key=len)  # what counts against one of them counts

@@ -1,4 +1,4 @@
-"""The state that the suites of one run share: options, configuration, git context, store, budget, the agent's
+"""The state shared by the suites of one run: options, configuration, git context, store, budget, and the agent's
 fingerprint."""
 
 from __future__ import annotations
@@ -40,43 +40,43 @@ from gate.system.git import MAX_SUBJECT, Git
 MOST_SHARDS = 10_000
 _SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
 MOST_SOURCES = 5
-"""Sources that a note proposes by name."""
+"""The most sources that a note proposes by name."""
 
 
 class RunOptions(Struct, frozen=True):
-    """The command line's options for one run, besides the configuration."""
+    """The options of one run from the command line, in addition to the configuration."""
 
     record_path: Path | None = None
     statement_path: Path | None = None
-    """The file of the command's statement, which is no part of what is measured."""
+    """The file of the command's statement, which is not part of the agent."""
     resume: bool = False
     shard: tuple[int, int] = (1, 1)
     command: str = "gate run"
     rules: Rules | None = None
-    """The rules that the configuration comes from, if a base commit's rules apply."""
+    """The rules that replace the configuration's own, if a base commit's rules apply."""
     changed: tuple[str, ...] | None = None
-    """Files that differed from the commit before anything was installed; None: git is asked as the run begins."""
+    """Files that differed from the commit before anything was installed; None: read from git when the run begins."""
     origin: str = ""
-    """The record that this run continues, in words, if an earlier job left one."""
+    """A description of the record that this run continues, if an earlier job left one."""
     same_head: bool = False
-    """True if a record of this very commit is continued though nothing shows that the agent is still the same."""
+    """True if a record of this very commit is continued even though nothing shows that the agent is still the same."""
     note: str = ""
     """A note on how this run came about."""
     anchored: bool | None = None
-    """True to compare with the anchor, too; None: if git says that this is the default branch."""
+    """True to compare with the anchor too; None: only if git says that this is the default branch."""
     release: str = ""
-    """The tag that is to be released."""
+    """The tag to be released."""
     setup: str | None = None
-    """The commands that this job ran before the agent was started; None: the configuration's."""
+    """The commands that this job ran before starting the agent; None: the configuration's."""
     fills_baseline: bool | None = None
-    """True to run what the stored baseline is short of, too; None: on the default branch's CI job only."""
+    """True to also run trials that the stored baseline lacks; None: only in the default branch's CI job."""
 
 
 def parse_shard(text: str, where: str = "") -> tuple[int, int]:
-    """Return the part and the number of parts, of a text such as ``2/5``.
+    """Return the part and the number of parts, from a text such as ``2/5``.
 
     Raises:
-        ConfigError: it is of another form.
+        ConfigError: the text has another form.
     """
     match = _SHARD.fullmatch(text)
     if match is not None and 1 <= int(match[1]) <= int(match[2]) <= MOST_SHARDS:
@@ -85,7 +85,7 @@ def parse_shard(text: str, where: str = "") -> tuple[int, int]:
 
 
 class Session(Struct, frozen=True):
-    """Everything that the suites of one run share."""
+    """The state shared by the suites of one run."""
 
     config: Config
     options: RunOptions
@@ -94,25 +94,25 @@ class Session(Struct, frozen=True):
     git: Git
     where: GitContext
     agent: str
-    """The agent's fingerprint; empty if its source is not here, and it has no version."""
+    """The agent's fingerprint; empty if its source is not here and it has no version."""
     store: Store | None
     settings: Settings
     run_budget: RunBudget
     version: str = ""
     """The agent's version from `agent.version`; empty if it has none."""
     package: OwnPackage | None = None
-    """The gate's own files as they were before the agent was started; None if the gate does not start it."""
+    """The gate's own files before the agent was started; None if the gate does not start it."""
 
     @property
     def fills_baseline(self) -> bool:
-        """True if this run fills the stored baseline: it was asked to, or it is the CI job of the default branch."""
+        """True if this run fills the stored baseline: it was told to, or it is the CI job of the default branch."""
         where, asked = self.where, self.options.fills_baseline
         if asked is None:
             asked = in_ci(self.environment) and where.anchored and where.head is not None
         return asked and not where.dirty and self.store is not None and wanted_trials(self.config) > 0
 
     def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
-        """Return what a suite is compared with; records of the runs ``but``, which may be stored already, are none."""
+        """Return the references of a suite, leaving out records of the runs ``but``, which may already be stored."""
         return find_references(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
 
 
@@ -130,7 +130,7 @@ def open_session(
     written: Sequence[Path],
     version: str = "",
 ) -> Session:
-    """Return the session of a run; ``version`` is that of the agent, if it has one."""
+    """Return the session of a run; ``version`` is the agent's, if it has one."""
     git = Git(config.root, environment=environment)
     root = git.root.resolve()
     left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
@@ -157,7 +157,7 @@ def open_session(
 
 
 def _branch_in_ci(environment: Mapping[str, str]) -> str:
-    """Return the branch of a job, which has a commit checked out and no branch."""
+    """Return the branch of a CI job, which checks out a commit and not a branch."""
     names = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME")
     return next((environment[name][:MAX_SUBJECT] for name in names if environment.get(name)), "")
 
@@ -167,8 +167,8 @@ def _agent_fingerprint(
 ) -> str:
     """Return a fingerprint of the agent's files, settings, version and environment, without secrets.
 
-    Of an agent whose source is not here, of its version; empty if it has none. ``left`` are the files that this run
-    writes; they are not part of the agent.
+    If the agent's source is not here, it is the fingerprint of its version; empty if it has none. ``left`` are the
+    files that this run writes; they are not part of the agent.
     """
     agent = config.agent
     if not agent.is_local:
@@ -205,7 +205,7 @@ def _agent_fingerprint(
 
 
 def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
-    """The tracked files, baselines among them, that differ from the base of a change; names relative to the root."""
+    """Return the tracked files, baselines among them, that differ from the base of a change, relative to the root."""
     if where.base is None or where.anchored or where.base == where.head:
         return frozenset()
     below = Path(git.prefix() or ".")
@@ -213,9 +213,9 @@ def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
 
 
 def about_sources(session: Session) -> str:
-    """Return a note if this change would have cost nothing had `agent.sources` been stated; else empty.
+    """Return a note if this change would have cost nothing with `agent.sources` set; else empty.
 
-    It touches no file that the agent imports or names, nor the suite or the configuration.
+    That is so if it touches neither the suite, nor the configuration, nor any file that the agent imports or names.
     """
     config, git, where = session.config, session.git, session.where
     agent = config.agent
@@ -233,7 +233,7 @@ def about_sources(session: Session) -> str:
 
 
 def about_address(config: Config, agent: str) -> str:
-    """Return a note if nothing ties a verdict to a commit: the agent is behind an address and has no fingerprint."""
+    """Return a note if no verdict is tied to a commit: the agent is behind an address and has no fingerprint."""
     server = server_of(config.agent, config.agent_kind)
     if agent or server is None:
         return ""
@@ -243,7 +243,8 @@ def about_address(config: Config, agent: str) -> str:
 
 
 def about_literal_version(config: Config) -> str:
-    """Return a note if the version for which runs are saved is a text that nobody may have raised; else empty."""
+    """Return a note if the version for which runs are saved is a fixed text that may not have been raised; else
+    empty."""
     source = config.agent.version
     if config.agent.is_local or source is None or source.text is None or "${" in source.text:
         return ""
@@ -254,16 +255,16 @@ def about_literal_version(config: Config) -> str:
 
 
 def may_change(config: Config) -> bool:
-    """True if the agent's version is looked up, so that it may be another one as the run ends.
+    """True if the agent's version is looked up, so that it may have changed by the end of the run.
 
-    Then trials count only once `check_version` was passed, and a record is closed only after that.
+    Then trials count only once `check_version` has passed, and the record is closed only after that.
     """
     source = config.agent.version
     return source is not None and source.text is None
 
 
 async def check_version(session: Session) -> None:
-    """Raise MeasureError if the agent's version has changed: its answers are of neither version."""
+    """Raise MeasureError if the agent's version has changed, as its answers belong to neither version."""
     if not session.version:
         return
     config = session.config
@@ -274,7 +275,8 @@ async def check_version(session: Session) -> None:
 
 
 def check_package(session: Session) -> None:
-    """Raise ConfigError if a file of the gate's own has changed: an agent that runs as its user can write to it."""
+    """Raise ConfigError if one of the gate's own files has changed: an agent that runs as the same user can write to
+    it."""
     if session.package is None:
         return
     changed = session.package.drop_new_bytecode() or session.package.difference()
@@ -284,5 +286,5 @@ def check_package(session: Session) -> None:
 
 
 def fingerprint_of_version(config: Config, version: str) -> str:
-    """Return the fingerprint of an agent that the gate does not start; empty without a version."""
+    """Return the fingerprint of an agent that the gate does not start; empty if it has no version."""
     return of_version(config.agent_kind, config.agent.model_dump(mode="json"), version) if version else ""

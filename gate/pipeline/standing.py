@@ -1,4 +1,4 @@
-"""The word of the ledger on the record that a run is compared with: who accepted it, and how it fell short."""
+"""The ledger's entries on the record that a run is compared with: who accepted it, and how it fell short."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ LUCKY = "if it was picked for its result, an unchanged agent is blocked more oft
 
 
 def acceptance_of(ledger: Ledger, where: GitContext, runs: Set[str]) -> str:
-    """Return who accepted these very runs: other runs of the commit were not seen, and are not accepted."""
+    """Return who accepted these very runs, and when. Other runs of the commit were not seen, so they are not
+    accepted."""
     key = key_of(where.head)
     found = ledger.accepted(key) if where.anchored else None
     if found is None or not runs:
@@ -29,7 +30,7 @@ def acceptance_of(ledger: Ledger, where: GitContext, runs: Set[str]) -> str:
 
 
 def ended_acceptance(ledger: Ledger, where: GitContext) -> str:
-    """Return in words the newest acceptance of a record of this history that has ended."""
+    """Return a description of the newest acceptance of a record of this history that has ended; empty if none has."""
     near = {key_of(commit) for commit in where.ancestors}
     if where.head is not None:
         near.add(where.head)
@@ -40,9 +41,9 @@ def ended_acceptance(ledger: Ledger, where: GitContext) -> str:
 
 
 def note_of_shortfall(mark: Mark, own: Reference, *, is_ancestor: bool) -> str:
-    """Return how the base's own record fell short, which a comparison with it does not show.
+    """Return a note on how the base's own record fell short, which a comparison with it does not show.
 
-    It may have been held to earlier runs of the same commit.
+    It may have been compared with earlier runs of the same commit.
     """
     commit = (own.commit or "")[:12]
     base = f"the base commit {commit}" if is_ancestor else f"{commit}, which was saved last,"

@@ -1,4 +1,4 @@
-"""The store of baselines that a run looks in: of which kind it is, where, and what of it is trusted."""
+"""The store of baselines for a run: its kind, its place, and the part of it that is trusted."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gate.system.git import Git
 
 
 def store_kind(config: Config, environment: Mapping[str, str]) -> str:
-    """Return the kind of store that is configured; without one, files, and in CI the repository's own branch.
+    """Return the configured kind of store; by default files, and in CI the repository's own branch.
 
-    What a job writes beside its clone is gone with it. A folder that is there already, committed or restored, is kept
-    to; so it is where there is no remote to push to. Under the rules of a base commit, one that the change commits says
-    nothing: it would be compared with nothing.
+    Files that a job writes next to its clone are lost with it. But a folder that already exists, committed or restored,
+    is still used, and so it is if there is no remote to push to. Under the rules of a base commit, a folder that the
+    change commits does not count: it would leave the change with nothing to be compared with.
     """
     section = config.file.baseline
     stated = "store" in section.model_fields_set or "path" in section.options
@@ -32,7 +32,7 @@ def store_kind(config: Config, environment: Mapping[str, str]) -> str:
 
 
 def _has_folder(config: Config, git: Git) -> bool:
-    """True if the file store's folder is there; under a base's rules, in its tree or with records no commit has."""
+    """True if the file store's folder exists; under a base's rules, in the base's tree or with uncommitted records."""
     name = config.file.baseline.folder
     folder = config.root / name
     if config.base_root is None or (config.base_root / name).is_dir():
@@ -41,14 +41,14 @@ def _has_folder(config: Config, git: Git) -> bool:
 
 
 def _has_restored(config: Config, git: Git) -> bool:
-    """True if the file store's folder has records that no commit has."""
+    """True if the file store's folder has records that are in no commit."""
     folder = str(config.root / config.file.baseline.folder)
     restored = git.ask("ls-files", "-z", "--others", "--", folder) if git.is_repository() else None
     return any(name.endswith(SUFFIX) for name in (restored or "").split("\0"))
 
 
 def is_lost(config: Config, environment: Mapping[str, str]) -> bool:
-    """True if stored records are gone with the CI job: they are in a folder of its clone that nobody has committed."""
+    """True if stored records are lost with the CI job, being in an uncommitted folder of its clone."""
     folder = config.root / config.file.baseline.folder
     if store_kind(config, environment) != "file" or not in_ci(environment) or not folder.is_relative_to(config.root):
         return False
@@ -77,8 +77,8 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
 def _root_of(config: Config, kind: str, environment: Mapping[str, str]) -> Path:
     """Return the folder that the store's paths are relative to.
 
-    A change could edit a folder that is committed, or bring one: under a base's rules it is read as the base commit has
-    it. What no commit has is the job's, as from a cache. Raises ConfigError where both are in one folder.
+    A change could edit a committed folder, or add one: under a base's rules it is read as the base commit has it.
+    Records in no commit are the job's, for instance from a cache. Raises ConfigError if one folder has both.
     """
     base, name = config.base_root, config.file.baseline.folder
     if kind != "file" or base is None:

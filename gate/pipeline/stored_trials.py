@@ -1,15 +1,14 @@
 """Runs that are decided on stored trials: a release, and a change that leaves the agent as it was.
 
-The commit of a release was measured when it became one of the default branch. To measure it again for its tag would
-cost the same once more, and give a change that fell short there a second chance. So everything that is stored of it
-counts, in one look, whatever it was run for; a case that has fewer trials than a baseline should have is run until it
-has them. A record of another agent, other cases or other criteria says nothing of this release: then it is measured
-as any commit.
+The commit of a release was measured when it reached the default branch. Measuring it again for its tag would cost the
+same once more, and give a change that fell short a second chance. So all its stored trials count, in one look, whatever
+they were run for; a case that has fewer trials than a baseline should have is run until it has enough. A record of
+another agent, other cases or other criteria says nothing about this release: then it is measured like any commit.
 
-A comment in the documentation cannot make an agent worse, and to measure it once more is a further chance to fail by
-bad luck. So if the agent's fingerprint, the cases and the criteria are those of the base's nearest record, the trials
-of that record are the change's own, and every rule is applied to them. Nights, runs on demand, the default branch and
-releases are there to measure, and do; and so does whoever says how many trials to run.
+A comment in the documentation cannot make an agent worse, and measuring it once more is another chance to fail by bad
+luck. So if the agent's fingerprint, the cases and the criteria are those of the base's nearest record, the trials of
+that record are the change's own, and every rule is applied to them. Nightly runs, runs on demand, the default branch
+and releases exist to measure, so they do; and so does a run with an explicit number of trials.
 """
 
 from __future__ import annotations
@@ -53,26 +52,26 @@ from gate.security import files
 from gate.security.environment import is_on_demand
 
 MEASURED_BELOW = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
-"""Verdicts of the base's record that a change with the same agent shares; other failures measured nothing."""
+"""Verdicts of the base's record that a change with the same agent shares; other failures did not measure the agent."""
 
 
 class StoredTrials(Struct, frozen=True):
-    """Stored trials as the record of this commit, and what they are compared with."""
+    """Stored trials used as the record of this commit, and the references they are compared with."""
 
     record: Record
     path: Path
     """The file of the record."""
     found: References
     note: str
-    """The origin of the trials, for the reader."""
+    """A description of where the trials are from, for the reader."""
     doubt: str = ""
     """The reason why a case has fewer trials than it should have."""
     same_as: str = ""
-    """The base's commit whose trials they are; empty: they are of this very commit."""
+    """The base's commit that the trials belong to; empty: they belong to this very commit."""
 
 
 async def stored_trials(session: Session, plan: Plan, header: Header, found: References) -> StoredTrials | None:
-    """Return the stored trials that decide this run, or None if the suite is to be measured.
+    """Return the stored trials that decide this run; None if the suite has to be measured.
 
     Raises:
         BaselineError: the record of a release's commit is damaged.
@@ -88,12 +87,12 @@ async def stored_trials(session: Session, plan: Plan, header: Header, found: Ref
 
 
 async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTrials | None:
-    """Return the record of the commit that is released, with the trials that it was short of."""
+    """Return the record of the released commit, including the trials that it lacked."""
     record = _record_of_release(session, header)
     if record is None:
         return None
     path = session.options.record_path or records_folder(session.config, header.suite_id) / f"{header.commit}-tag.jsonl"
-    with suppress(GateError):  # an earlier attempt added trials here, and nobody stored them
+    with suppress(GateError):  # an earlier attempt added trials here that were never stored
         record = _joined(record, read_record(path))
     runs = count(len(run_ids(record)), "run")
     note = f"decided on what was measured of this commit before, {count(len(record.trials), 'trial')} of {runs}"
@@ -121,7 +120,7 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
                     judges=further.judges,
                     stopped=further.note,
                 )
-            else:  # or a later run would go on from what another version may have answered
+            else:  # else a later run would continue from answers that may be another version's
                 take_back(own)
     added = read_record(own)
     record = _joined(record, added)
@@ -133,10 +132,10 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
 
 
 class _MissingTrials:
-    """Runs the trials that a released commit is short of, and knows what they cost and what ended them early."""
+    """Runs the trials that a released commit lacks; knows their cost and what ended them early."""
 
     def __init__(self, session: Session, plan: Plan, purpose: str) -> None:
-        """``purpose`` follows "24 runs" in the note that they ended early."""
+        """Set up the runner; ``purpose`` follows "24 runs" in the note that they ended early."""
         self._session, self._plan, self._purpose = session, plan, purpose
         self.judge_cost_usd: float | None = None
         self.judges: Mapping[str, tuple[str, ...]] = {}
@@ -144,7 +143,7 @@ class _MissingTrials:
 
     async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
         session = self._session
-        session.run_budget.stopped = ""  # asked anew before each trial
+        session.run_budget.stopped = ""  # checked again before each trial
         runs, done = sum(map(len, epochs)), 0
         epochs, short = _affordable(epochs, session.run_budget)
         session.progress.plan(self._plan.suite.id, sum(map(len, epochs)), why)
@@ -156,7 +155,7 @@ class _MissingTrials:
                 async for trial in runner.record([job for jobs in epochs for job in jobs], journal):
                     session.progress.trial(trial)
                     done += 1
-            except MeasureError as error:  # the verdict stands, and the next run on this branch goes on
+            except MeasureError as error:  # the verdict stands, and the next run on this branch continues
                 self.note = str(error)
             finally:
                 self.judge_cost_usd, self.judges = runner.judge_cost_usd, runner.judges
@@ -165,7 +164,7 @@ class _MissingTrials:
 
 
 def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Sequence[Sequence[Job]], str]:
-    """Return the whole epochs that ``budget.runs`` has room for, and why others are left out."""
+    """Return the whole epochs that ``budget.runs`` can cover, and the reason why others are left out."""
     left = budget.runs_left
     for whole, jobs in enumerate(epochs):
         if left is not None and len(jobs) > left:
@@ -175,7 +174,8 @@ def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Seq
 
 
 def _epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:
-    """Return the jobs that bring each case of a record's shard to so many trials, numbered after its own."""
+    """Return the jobs that bring each case in the record's shard up to ``wanted`` trials, numbered after its existing
+    ones."""
     shard = record.header.shard[0]
     numbers = Counter[str]()
     for trial in record.trials:
@@ -194,7 +194,7 @@ def _epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int
 
 
 def _record_of_release(session: Session, header: Header) -> Record | None:
-    """Return the stored record of this very commit, agent, cases and criteria, if it is known who measured it."""
+    """Return the stored record of this very commit, agent, cases and criteria, if its origin is known."""
     where, store = session.where, session.store
     if store is None or not where.release or not where.head or where.dirty:
         return None
@@ -225,7 +225,7 @@ def _joined(stored: Record, more: Record) -> Record:
 def _of_same_agent(session: Session, plan: Plan, header: Header, found: References) -> StoredTrials | None:
     """Return the base's record under the header of this commit, if both commits have the same agent.
 
-    It is written among the suite's records in the form of a stored one: no run continues it, and it does not count as a
+    It is written to the suite's records in the form of a stored one: no run continues it, and it does not count as a
     measurement of the change.
     """
     record, commit = nearest_record(found), found.first.commit
@@ -252,7 +252,7 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
 
 
 def nearest_record(found: References) -> Record | None:
-    """Return the base's nearest record, if it is known to be of this history and nothing casts doubt on its origin."""
+    """Return the base's nearest record, if it is known to be of this history and its origin is not in doubt."""
     info = found.first.info
     if not found.first.records or info.distance is None or info.provenance == "unproven" or found.doubts:
         return None
@@ -276,9 +276,9 @@ def with_stored_trials(record: Record, found: References) -> Record:
 
 
 def _may_skip(session: Session, plan: Plan) -> bool:
-    """True if this is the run of a change, which leaves it to the gate how often it runs the agent.
+    """True if this is the run of a change that leaves the number of trials to the gate.
 
-    Who plays the user of a scenario is part of no fingerprint.
+    The user played in a scenario is part of no fingerprint, so such a run is never skipped.
     """
     options, where, rules = session.options, session.where, session.options.rules
     if options.resume or options.shard != (1, 1):
@@ -295,7 +295,7 @@ def _may_skip(session: Session, plan: Plan) -> bool:
 
 
 def _is_same(record: Record, header: Header) -> bool:
-    """True if agent, cases and criteria are those of the record; however it was divided into shards."""
+    """True if agent, cases and criteria are those of the record, however it was divided into shards."""
     agent = with_tools(header.agent, record.trials)
     if not header.agent or agent != record.header.agent:
         return False

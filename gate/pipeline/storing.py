@@ -1,7 +1,7 @@
-"""Epochs that a run on the default branch makes in any case, so that later changes have enough to compare with.
+"""Epochs that a run on the default branch always makes, so that later changes have enough trials to compare with.
 
-They come before the verdict, and the whole ones count in it. How often a case is run says nothing of its outcomes: each
-is run as often as it is short of the target. A suite that falls short is not worth more trials: it has to be put right
+They come before the verdict, and whole epochs count in it. The number of trials does not depend on outcomes: each case
+is run as often as it is short of the target. A suite that falls short is not worth more trials: it has to be fixed
 first.
 """
 
@@ -30,9 +30,9 @@ FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
 
 
 async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> str:
-    """Run the epochs that the stored baseline is short of, and after each what the verdict needs then.
+    """Run the epochs that the stored baseline lacks, and after each one the trials that the verdict then needs.
 
-    Returns why they ended early; empty if they did not. ``verdict`` judges what there is by now.
+    Return the reason why they ended early; empty if they did not. ``verdict`` judges the trials so far.
     """
     if verdict() not in FIT:
         return ""
@@ -80,16 +80,16 @@ def _short(run: SuiteRun, wanted: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[int, Mapping[str, int]]:
-    """Return how many trials of each case the baseline is to have, and of which case this run is to make how many.
+    """Return the target number of trials per case for the baseline, and the number that this run should make, by case.
 
-    The trials of other runs of this agent count. To be asked once this run has made its first epoch.
+    Trials of other runs of this agent count. Call it once this run has made its first epoch.
 
     Raises:
-        BaselineError: what is stored cannot be read.
+        BaselineError: a stored record cannot be read.
     """
     records: Sequence[Record] = [record, *_pooled(session, plan, record)]
-    records, _ = since_last_move(records)  # what was run before the provider moved is not pooled
-    later = pair(plan.planned, plan.criteria, reference_to(records)).stored  # what a change would be compared with
+    records, _ = since_last_move(records)  # trials from before the provider moved are not pooled
+    later = pair(plan.planned, plan.criteria, reference_to(records)).stored  # a change would be compared with these
     later = tuple(trial for trial in later if trial.measured and trial.tag == FULL)
     own = set(run_ids(record))
     others = Counter(trial.case_id for trial in later if trial.run not in own)
@@ -98,10 +98,10 @@ def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[in
 
 
 def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored: int) -> int:
-    """Return how many trials per case is to have after this run; ``stored``: those that other runs made at least.
+    """Return the target number of trials per case; ``stored``: the fewest per case from other runs.
 
-    A run leaves so many of its own at most. Where other runs of this agent are stored, it adds them to theirs, until
-    they are enough: for the goal, and for an unchanged agent to pass.
+    Without a goal or other runs it is `wanted_trials`. Else a run adds up to that many to the others' trials, until
+    there are enough for the goal and for an unchanged agent to pass.
     """
     each, goal = wanted_trials(session.config), goal_of(session.config)
     if goal is None or not stored:
@@ -116,7 +116,7 @@ def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored
 
 
 def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
-    """Return the stored records of this commit, and earlier ones of the same agent."""
+    """Return the other stored records of this commit, or earlier ones of the same agent."""
     where, store = session.where, session.store
     assert store is not None
     commits = dict.fromkeys(filter(None, (where.head, *where.ancestors)))

@@ -1,8 +1,9 @@
-"""The terms of a verdict: what is demanded of a record, how it was measured, and how a job divides its error budget.
+"""The terms of a verdict: the demands on a record, how it was measured, and how a job divides its error budget.
 
-A user takes one decision per job. So ``alpha`` is divided over the job's comparisons (Bonferroni): each suite with each
-of its references that has records. What has no baseline cannot be called regressed, and takes no part. Once suites are
-proven, the others are judged by what is left (Holm): the job is blocked already, and the same trials may name more.
+A user makes one decision per job. So ``alpha`` is divided over the job's comparisons (Bonferroni): each suite with each
+of its references that has records. A suite without a baseline cannot be called regressed, so it takes no part. Once
+suites are proven, the others are judged with what is left (Holm): the job is blocked already, and the same trials may
+name more.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ SETTINGS_OF_RUN = (
     "stored_trials",
     "goal",
 )
-"""Settings that say how trials were asked for and in what job, not what they are held to."""
+"""Settings on how trials were scheduled and in what job, as opposed to demands on them."""
 
 
 class Demands(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The demands of one commit's rules on a record.
 
-    A key that is not known here, as one of another version, is refused: left out, it could make a verdict better.
+    An unknown key, as from another version, is refused: ignoring it could make a verdict better.
     """
 
     criteria: tuple[Criterion, ...]
     settings: Settings = Settings()
     thresholds: Mapping[str, Mapping[str, float]] | None = None
-    """Thresholds of single cases, by case and criterion; None: those of the record's plan."""
+    """Thresholds of individual cases, by case and criterion; None: those of the record's plan."""
 
 
 class RunDesign(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The way in which a record came about, as far as its verdict depends on it."""
+    """The way a record came about, as far as its verdict depends on it."""
 
     scheduled: bool = False
     """True if a schedule decided from round to round what to run, so that each of its looks counts."""
@@ -64,54 +65,54 @@ class RunDesign(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     anchored: bool = False
     """True if the anchor is a reference too: the commit is on the default branch, or is a release."""
     release: str = ""
-    """The tag that is to be released, if any."""
+    """The tag to be released; empty if there is none."""
     store: str = ""
-    """The kind of store that baselines were looked up in; empty: the configuration's."""
+    """The kind of store that baselines came from; empty: the configuration's."""
     compared: tuple[str, ...] = ()
-    """The references that the run compared its record with, as `identity` has them; empty if it does not say."""
+    """The references that the run compared its record with, in the form of `identity`; empty if unknown."""
     base_has_no_rules: bool = False
-    """True if the base commit has no such configuration, so that its agent is held to the change's rules."""
+    """True if the base commit has no such configuration, so that its agent is judged by the change's rules."""
     same_as: str = ""
-    """The commit whose stored trials these are: the agent, the cases and the criteria are the ones that were measured
-    there, so that nothing was run and nothing can be lost. Empty: the trials are the record's own."""
+    """The commit whose stored trials these are, with the same agent, cases and criteria, so that nothing was run and
+    nothing can be lost. Empty: the trials are the record's own."""
     same_verdict: str = ""
-    """The ledger's verdict on those trials if they fell short and nobody accepted that: then they still do."""
+    """The ledger's verdict on those trials if they fell short and nobody accepted that: it still holds."""
     earlier: tuple[Verdict, ...] = ()
-    """Earlier measurements of this change, judged again when it was measured, the newest first."""
+    """Verdicts of earlier measurements of this change, as judged when it was measured, newest first."""
     taken_up: int = 0
-    """Trials of the record that an earlier job had measured; shown, and no part of the verdict."""
+    """Number of the record's trials measured by an earlier job; shown, but not part of the verdict."""
     past: tuple[float, ...] = ()
-    """Pass rates of the default branch's runs before, the oldest first; shown, and no part of the verdict."""
+    """Pass rates of earlier runs on the default branch, oldest first; shown, but not part of the verdict."""
     command: str = ""
-    """The command that reproduces the result; empty: the one that shows it."""
+    """The command that reproduces the result; empty: the command that shows it."""
 
 
 class Terms(Demands, frozen=True):
     """The demands on a record, how it was measured, and notes for its reader. Kept in the closed record."""
 
     deselected: frozenset[str] | None = None
-    """Cases of the suite that were left out on purpose. None: of a record that says that some were, nobody knows which,
-    and all that it lacks are taken for such."""
+    """Cases of the suite that were left out on purpose. None: the record says that there were some but not which, so
+    all missing cases count as such."""
     selection: Mapping[str, Any] = {}
-    """The selection of cases, as in the configuration; empty if all were to be run."""
+    """The selection of cases, as in the configuration; empty if all cases were selected."""
     categories: Mapping[str, frozenset[str]] = {}
-    """Tools by category, so that a call of one is not shown as a difference where its category was expected."""
+    """Tools by category, so that a call of one is not shown as a difference if its category was expected."""
     base: Demands | None = None
-    """The demands of the base commit, if they differ: no verdict is better than the one under them."""
+    """The demands of the base commit if they differ: the verdict is never better than the one under them."""
     rules: str = ""
     """The commit whose rules these are; empty: the record's own."""
     changes: tuple[str, ...] = ()
-    """The change's own rules that do not hold yet."""
+    """The change's own rules that are not in force yet."""
     doubts: tuple[str, ...] = ()
-    """Parts of the base that were not compared, in words; each keeps the suite from passing."""
+    """Descriptions of parts of the base that were not compared; each keeps the suite from passing."""
     doubts_if_compared: tuple[str, ...] = ()
-    """Further doubts if a baseline is stored."""
+    """Further doubts that apply if a baseline is stored."""
     notes: tuple[str | Finding, ...] = ()
     """Warnings about how the record came about."""
     design: RunDesign = RunDesign()
 
     def with_design(self, **changes: Any) -> Terms:
-        """Return the terms with other facts of the design."""
+        """Return the terms with some facts of the design replaced."""
         return replace(self, design=replace(self.design, **changes))
 
     def plain(self) -> dict[str, Any]:
@@ -156,8 +157,8 @@ def terms_of_plan(
 ) -> Terms:
     """Return the terms that a configuration sets for a suite.
 
-    ``rules`` are those it comes from, if it is held to a base's; ``release`` is the tag that is to be released, if any:
-    a release has an error rate of its own.
+    ``rules`` are those it comes from, if a base commit's rules apply; ``release`` is the tag to be released, if any: a
+    release has a separate error rate.
     """
     settings = settings or settings_of(config, now(), release=bool(release))
     terms = Terms(
@@ -183,7 +184,7 @@ def terms_of_plan(
 
 
 def _demands_of_base(plan: Plan, own: Demands, base: Config | None, release: str) -> Demands | None:
-    """Return what the base commit demands of the same trials; None if that is the same, or is not known."""
+    """Return the base commit's demands on the same trials; None if they are the same or unknown."""
     if base is None or not plan.base_criteria:
         return None
     thresholds = {}
@@ -198,9 +199,9 @@ def _demands_of_base(plan: Plan, own: Demands, base: Config | None, release: str
 
 
 def own_terms(record: Record, settings: Settings | None = None) -> Terms:
-    """Return the terms that the record's run judged it by.
+    """Return the terms by which the record's run judged it.
 
-    A record that does not say is judged by its criteria and these ``settings``.
+    A record without terms is judged by its criteria and these ``settings``.
 
     Raises:
         MeasureError: the record's terms cannot be read.
@@ -217,9 +218,9 @@ def own_terms(record: Record, settings: Settings | None = None) -> Terms:
 
 
 def with_run_of(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
-    """Return the terms with what only the record's run knows: how it asked for trials, its notes and its command.
+    """Return the terms with facts that only the record's run knows: how it was scheduled, its notes and its command.
 
-    With ``scope`` also what its command line selected: cases that a run left out on purpose need not be compared.
+    With ``scope`` also the selection of its command line: cases left out on purpose need not be compared.
     """
     own = own_terms(record)
     if scope and record.header.selected and own.deselected:
@@ -239,7 +240,7 @@ def with_run_of(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
 
 
 def with_settings_of_run(terms: Terms, settings: Settings) -> Terms:
-    """Return the terms with how trials were asked for, and in what job, as these settings have it."""
+    """Return the terms with these settings' values for how trials were scheduled and in what job."""
     base = terms.base
     if base is not None:
         base = replace(base, settings=_with_settings_of_run(base.settings, settings))
@@ -262,7 +263,7 @@ def job_settings(
     *,
     beside: Sequence[bool] = (),
 ) -> Settings:
-    """Return the settings of each suite of a job, whose error budget is divided over what the job compares.
+    """Return the settings of each suite of a job, whose error budget is divided over the job's comparisons.
 
     ``beside``: for each suite, True if the base commit's agent runs in place of a stored baseline.
     """
@@ -274,7 +275,7 @@ def job_settings(
 
 
 def divided_at_least(terms: Terms, references: Sequence[Reference]) -> Terms:
-    """Return the terms with an alpha that is divided at least over what is compared here."""
+    """Return the terms with an alpha that is divided at least over the comparisons made here."""
     comparisons = comparisons_of(references, rules=_rule_sets(terms))
     base = terms.base
     if base is not None:
@@ -287,33 +288,33 @@ def _rule_sets(terms: Terms) -> int:
 
 
 def comparisons_of(references: Sequence[Reference], *, rules: int = 1, beside: bool = False) -> int:
-    """Return how many comparisons a suite makes.
+    """Return the number of comparisons that a suite makes.
 
-    ``rules``: 2 if it is judged by its own rules and by those of its base. ``beside``: the base commit's agent takes
-    the place of a stored baseline.
+    ``rules``: 2 if it is judged both by its own rules and by those of its base. ``beside``: True if the base commit's
+    agent takes the place of a stored baseline.
     """
     return rules * (beside + sum(bool(reference.records) for reference in references))
 
 
 def divided(settings: Settings, suites: int, comparisons: int) -> Settings:
-    """Return the settings of each suite in a job with these numbers of comparisons and suites."""
+    """Return the settings of each suite in a job with these numbers of suites and comparisons."""
     return replace(settings, suites=max(1, suites), comparisons=max(1, comparisons))
 
 
 def at_least(settings: Settings, comparisons: int) -> Settings:
-    """Return the settings, divided over at least so many comparisons."""
+    """Return the settings, divided over at least this many comparisons."""
     return settings if settings.comparisons >= comparisons else replace(settings, comparisons=comparisons)
 
 
 def after_proofs(settings: Settings, proven: int) -> Settings:
-    """Return the settings of the other suites once so many are proven."""
+    """Return the settings of the other suites once this many are proven."""
     return replace(settings, comparisons=max(1, settings.comparisons - proven))
 
 
 def step_down(found: Sequence[SuiteResult], again: Callable[[int, int], SuiteResult]) -> list[SuiteResult]:
-    """Return the suites' results, with those proven that the rest of the error budget suffices to prove.
+    """Return the suites' results; suites are judged again with the error budget left after each proof.
 
-    ``again(number, proven)`` judges a suite from the trials that there are, after so many proofs.
+    ``again(number, proven)`` judges a suite from the existing trials, after this many proofs.
     """
     results, judged_after = list(found), 0
     while True:

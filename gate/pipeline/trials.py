@@ -1,4 +1,5 @@
-"""Runs the trials that a schedule asks for, or takes recorded ones, and scores them; knows both sides' agents."""
+"""Runs the trials that a schedule asks for, or takes recorded ones, and scores them; starts the agents of both
+sides."""
 
 from __future__ import annotations
 
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
 
 
 JUDGE_BACKLOG = 256
-"""Trials that may wait for a judge's answer before no further one is taken from the agent."""
+"""Trials that may wait for a judge's answer before the agent gets no further ones."""
 
 
 class TrialRunner:
-    """The agents of both sides and the judge, started when first needed and ended together."""
+    """The agents of both sides and the judge, started when first needed and stopped together."""
 
     def __init__(
         self,
@@ -56,12 +57,12 @@ class TrialRunner:
         run_id: str = "",
         version: str = "",
     ) -> None:
-        """``version``: the candidate's version at the start of the run."""
+        """Set up the runner; ``version``: the candidate's version at the start of the run."""
         self.config, self.plan, self.environment, self.run_budget = config, plan, environment, run_budget
         self.redactor = redactor_of(environment)
         self._base, self._run_id, self._version = base, run_id, version
         self.world: World | None = None
-        """The outside world, where it is recorded or replayed."""
+        """The outside world, if it is recorded or replayed."""
         self._agents: dict[Side, Agent] = {}
         self._judge: Judge | None = None
         self._simulator: Judge | None = None
@@ -94,21 +95,21 @@ class TrialRunner:
 
     @property
     def judge_cost_usd(self) -> float | None:
-        """The cost of the judge and the simulated user; None if neither was asked, or a price is not known."""
+        """The cost of the judge and the simulated user; None if neither was used or a price is unknown."""
         costs = [model.spending.cost_usd for model in (self._judge, self._simulator) if model is not None]
         return None if not costs or None in costs else self.run_budget.judge.spent_usd
 
     @property
     def judges(self) -> Mapping[str, tuple[str, ...]]:
-        """By criterion that asks the judge, the names by which the models answered."""
+        """The names by which the models answered, by criterion that uses the judge."""
         names = tuple(sorted(self._judge.answered)) if self._judge is not None else ()
         return {s.criterion.name: names for s in self.plan.scorers if s.needs_judge and names}
 
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
-        """Yield scored trials as they finish, in no order; fewer than asked for if a budget ends.
+        """Yield scored trials as they finish, in no particular order; fewer than requested if a budget ends.
 
-        Under a budget of dollars or tokens the first trials run one by one until an answer tells what it took, so that
-        the next ones have a price. Raises MeasureError if the first answer does not tell.
+        Under a budget of dollars or tokens the first trials run one by one until an answer reports what it used, so
+        that the following ones have a price. Raises MeasureError if the first answer does not report it.
         """
         alone, budget = 0, self.run_budget
         while alone < min(len(jobs), PROBES) and budget.priced and not budget.known and not budget.stopped:
@@ -138,7 +139,7 @@ class TrialRunner:
         async with aclosing(finished), aclosing(self._scored(finished, judge, processes)) as scored:
             async for trial in scored:
                 self.run_budget.charge(trial)
-                yield trial  # it is recorded first
+                yield trial  # the trial is recorded first
                 if self.config.agent_kind != "replay":
                     self.run_budget.check_told(trial)
         self._check_base(side)
@@ -152,14 +153,14 @@ class TrialRunner:
             yield trial
 
     async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
-        """Yield trials that were run before, scored, as they finish, in no order."""
+        """Yield trials that were run before, scored, as they finish, in no particular order."""
         async for trial in self._scored(trials, await self._open_judge(), await self._open_in_agent()):
             yield trial
 
     async def _scored(
         self, finished: AsyncIterator[Trial], judge: Judge | None, processes: MetricProcesses | None
     ) -> AsyncGenerator[Trial, None]:
-        """Score finished trials. Waiting for judges and other processes overlaps with the agent's next trials."""
+        """Score finished trials. The wait for judges and other processes overlaps with the agent's next trials."""
         cases, waiting = self.plan.cases, set[asyncio.Task[Trial]]()
         try:
             async for trial in finished:
@@ -180,7 +181,7 @@ class TrialRunner:
                 task.cancel()
 
     def _check_base(self, side: Side) -> None:
-        """Before its trials and after them: what was written to its files meanwhile may have made them worse."""
+        """Check the base's files before and after its trials, as changes to them may make it worse."""
         if side is Side.BASELINE and self._base is not None:
             self._base.check()
 
@@ -218,7 +219,7 @@ class TrialRunner:
         return self._agents[side]
 
     async def _open_receiver(self) -> Receiver | None:
-        """Return the receiver of both sides' traces; None where none is configured."""
+        """Return the receiver of both sides' traces; None if none is configured."""
         traces = self.config.agent.traces
         if traces is None or self.config.agent_kind == "replay":
             return None
@@ -231,13 +232,13 @@ class TrialRunner:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the traces that were received, and on the recordings."""
+        """Return notes on the received traces and on the recordings."""
         traced = (agent for agent in self._agents.values() if isinstance(agent, TracedAgent))
         found = dict.fromkeys(note for agent in traced for note in agent.notes)
         return (*found, *(() if self.world is None else self.world.notes))
 
     async def _users(self) -> Callable[[Job], User]:
-        """Return who talks to the agent: in a scenario a model, or the recorded user."""
+        """Return a function that gives the user of a job: a model in a scenario, or the recorded user."""
         if not any(case.scenario for case in self.plan.suite.cases):
             return lambda job: written_user(job.case)
         if self.config.agent_kind == "replay":
@@ -255,15 +256,15 @@ class TrialRunner:
         return lambda job: simulated_user(job.case, model, options.max_turns)
 
     async def _open_judge(self) -> Judge | None:
-        """Return the judge of the run; None where no criterion asks one."""
+        """Return the judge of the run; None if no criterion uses it."""
         if self._judge is None and any(s.needs_judge for s in self.plan.scorers):
             opened = judge_of(self.config, self.environment, self.run_budget.judge)
             self._judge = await self._stack.enter_async_context(opened)
         return self._judge
 
     async def _open_in_agent(self) -> MetricProcesses | None:
-        """Return the worker processes for custom metrics that run in the agent's interpreter; None if there
-        are none."""
+        """Return the worker processes for custom metrics that run in the agent's interpreter; None if there are
+        none."""
         metrics = [scorer.metric for scorer in self.plan.scorers if isinstance(scorer.metric, InAgentMetric)]
         if self._processes is None and metrics:
             from gate.agents.python import PythonOptions
@@ -280,16 +281,16 @@ class TrialRunner:
 
 
 MOST_TRIALS = 500
-"""Trials of one batch: no more are lost where the gate is killed."""
+"""Most trials in a batch: no more are lost if the gate is killed."""
 QUICK_SECONDS, SLOW_SECONDS = 0.1, 0.4
-"""A batch that took less is followed by a larger one, one that took more by a smaller."""
+"""A batch that took less is followed by a larger one, and one that took more by a smaller one."""
 
 Recorded = tuple[Trial, bytes]
 """A trial's digest, and its line in the record."""
 
 
 def asks_judge(plan: Plan) -> bool:
-    """True if scoring waits for a judge: then trials are scored one by one, many at a time."""
+    """True if scoring waits for a judge; then trials are scored one by one, many at a time."""
     return any(scorer.needs_judge for scorer in plan.scorers)
 
 
@@ -304,9 +305,9 @@ class Replayer:
         self._recorded = in_order(plan.suite.recorded)
 
     async def run(self, jobs: Iterable[Job], trials: int) -> AsyncGenerator[list[Recorded], None]:
-        """Yield the jobs as they are scored, in parts and in no order; fewer than asked for if a budget ends.
+        """Yield the scored trials of the jobs in parts, in no particular order; fewer than requested if a budget ends.
 
-        ``trials`` is how many there are. Close it (``contextlib.aclosing``) to cancel what is in flight.
+        ``trials`` is the number of jobs. Close it (``contextlib.aclosing``) to cancel what is in flight.
         """
         options = self._config.file.executor
         async with open_executor(options, self._setup, self._redactor, self._environment, trials=trials) as executor:
@@ -317,7 +318,7 @@ class Replayer:
             try:
                 while self._fill(waiting, source, executor, pace, slots):
                     done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                    for task in sorted(done, key=lambda task: task.exception() is not None):  # what succeeded is kept
+                    for task in sorted(done, key=lambda task: task.exception() is not None):  # keep successes
                         part, answer = waiting.pop(task), task.result()
                         pace.learn(len(part), answer.seconds)
                         yield self._kept(part, answer.scored)
@@ -335,7 +336,7 @@ class Replayer:
         pace: _BatchSize,
         slots: int,
     ) -> bool:
-        """Ask for batches while there are slots and jobs. Returns True if any is waited for."""
+        """Start batches while there are slots and jobs. Return True if any is in progress."""
         while len(waiting) < slots and (part := list(islice(source, pace.size))):
             waiting[asyncio.create_task(executor.score(self._batch(part)))] = part
         return bool(waiting)
@@ -361,7 +362,7 @@ class Replayer:
 
 
 class _BatchSize:
-    """The size of a batch: as many trials as take a moment, so that little is lost and a signal is heard."""
+    """The size of a batch: as many trials as take a moment, so that little is lost and signals are handled soon."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -375,7 +376,7 @@ class _BatchSize:
 
 
 def in_order(recorded: Iterable[RecordedTrial]) -> Mapping[str, Sequence[RecordedTrial]]:
-    """Return the trials by case in the order of their numbers: trial n of a case is the n-th of them."""
+    """Return the trials by case, ordered by number: trial n of a case is the n-th."""
     found: dict[str, list[RecordedTrial]] = defaultdict(list)
     for trial in sorted(recorded, key=lambda trial: trial.number):
         found[trial.case_id].append(trial)
@@ -383,7 +384,7 @@ def in_order(recorded: Iterable[RecordedTrial]) -> Mapping[str, Sequence[Recorde
 
 
 def check_executor(config: Config, plan: Plan) -> None:
-    """Raise ConfigError if an executor is named that has nothing to do."""
+    """Raise ConfigError if an executor is named but there is nothing for it to do."""
     named = config.file.executor.named
     judged = next((scorer.criterion.name for scorer in plan.scorers if scorer.needs_judge), None)
     if not named or judged is None:

@@ -1,7 +1,7 @@
 """The one path from a record to a result, for every command: pair, decide, note, and name the exit code.
 
-`gate run` takes it once its record is closed, `gate report`, `compare`, `merge` and the action for records of others.
-Measures nothing and looks nothing up: a record, its references and the terms of judging come in, a result comes out.
+`gate run` takes it once its record is closed; `gate report`, `compare`, `merge` and the action take it for existing
+records. It measures and looks up nothing: a record, its references and the terms of its verdict give a result.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ from gate.suites import Selection
 
 NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
 MAX_SHOWN_CHARS = 20_000_000
-"""Characters of failing answers that are held to be shown; those after are in the record alone."""
+"""The most characters of failing answers kept to be shown; later ones are in the record alone."""
 
 
 # --- a record as far as judging and showing need it -----------------------------------------------
 
 
 class Keeper:
-    """A digest of each trial that is on disk, so that a run or a record of any length fits in memory.
+    """Reduces each trial on disk to a digest, so that a run or a record of any length fits in memory.
 
     Failing trials are kept whole, to be shown, while there is ``room`` for their answers.
     """
@@ -79,7 +79,7 @@ class Keeper:
         self._text = MAX_WORDING_CHARS if any(map(reads_text, criteria)) else 0
 
     def keep(self, trial: Trial) -> Trial:
-        """Return what stays of a trial."""
+        """Return the part of a trial that stays in memory."""
         case = self._cases.get(trial.case_id)
         failed = case is None or passed(trial, case, self._criteria) is False
         if failed and self._room > 0:
@@ -89,18 +89,18 @@ class Keeper:
 
 
 def keeper_of(header: Header, criteria: Sequence[Criterion] | None = None) -> Callable[[Trial], Trial]:
-    """Return a function that keeps of a trial what `judge_record` needs; ``criteria`` replace the record's."""
+    """Return a function that keeps the part of a trial that `judge_record` needs; ``criteria`` replace the record's."""
     cases = {case.id: case for case in cases_of(header)}
     return Keeper(cases, header.criteria if criteria is None else criteria).keep
 
 
 def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None = None) -> Record:
-    """Return a closed record, from a file or as it is, as far as `judge_record` needs it.
+    """Return a closed record, from a file or as given, reduced to what `judge_record` needs.
 
-    ``criteria`` say which trials fail; None: the record's own.
+    ``criteria`` decide which trials fail; None: the record's own.
 
     Raises:
-        MeasureError: missing, cut short, or damaged.
+        MeasureError: the record is missing, cut short or damaged.
     """
     if isinstance(source, Path) and not source.is_file():
         raise no_record(source, MeasureError)
@@ -121,10 +121,10 @@ def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None
 def judge_record(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
     """Return the verdict on a record as it stands; nothing is run.
 
-    Against several references the first is the one whose figures are shown first, and the verdict is the worst of all.
+    With several references, the figures against the first are shown first, and the verdict is the worst of all.
 
     Raises:
-        MeasureError: the record holds no trial.
+        MeasureError: the record has no trials.
     """
     whole = record
     record = in_one_look(whole) if terms.design.whole else judged_part(whole)
@@ -153,7 +153,8 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
 
 
 def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
-    """Return only the record that the trials are of; if it is not the reference, terms that do not mention it."""
+    """Return only the record that the trials belong to, and, if it is not the reference, terms that do not mention
+    it."""
     if not terms.design.same_as:
         return references, terms
     first = references[0] if references else NO_REFERENCE
@@ -170,7 +171,7 @@ def _at_no_cost(found: SuiteResult) -> SuiteResult:
 
 
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
-    """Return the pass rates of the default branch if the terms have them, else those behind the baseline."""
+    """Return the pass rates of the default branch if the terms have them, else those of the baseline's records."""
     rate = next((row.candidate for row in found.criteria if row.criterion.name == PASS_RATE), None)
     return (*terms.design.past, rate.value) if rate is not None and len(terms.design.past) >= 2 else found.trend
 
@@ -180,7 +181,8 @@ def _stated(text: str) -> Finding:
 
 
 def _change(text: str) -> Finding:
-    """Return a difference from the base's rules; a kind of agent, or what it starts, has a place in the headline."""
+    """Return a finding for a difference from the base's rules; another kind or start of the agent goes into the
+    headline."""
     key = text.removeprefix(AGENT_DIFFERS).partition(":")[0]
     if text.startswith(AGENT_DIFFERS) and key in AGENTS:
         return Finding.of("other_agent", key=key, text=text)
@@ -192,7 +194,7 @@ def _finding(note: str | Finding) -> Finding:
 
 
 def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]]) -> CaseResult:
-    """Return the case with each expected category that a call of its turn satisfies under the name of that call."""
+    """Return the case with each expected category named after the call of its turn that satisfies it."""
     if not categories or not any(call.category for turn in case.expected for call in turn or ()):
         return case
     turns: list[tuple[ToolCall, ...] | None] = []
@@ -207,7 +209,7 @@ def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]])
 
 
 def _named_call(call: ToolCall, free: list[str], categories: Mapping[str, frozenset[str]]) -> ToolCall:
-    """Take the first free name in the call's category, if there is one."""
+    """Return the call under the first free name in its category, and take that name; unchanged if there is none."""
     tools = categories.get(call.category or "", frozenset())
     for name in free:
         if name in tools:
@@ -227,18 +229,18 @@ def _against_all(record: Record, references: Sequence[Reference], demands: Deman
 
 
 def _rule_place(suite: SuiteResult) -> int:
-    """Return the place of the rule that decided the suite, against whichever reference."""
+    """Return the rank of the rule that decided the suite, against any reference."""
     return place(suite.deciding.cause)
 
 
 def _with_what_nobody_accepts(shown: SuiteResult, others: Sequence[SuiteResult]) -> SuiteResult:
-    """Return the suite with what nobody can accept, under any of the rules and against any reference."""
+    """Return the suite with the failures that nobody can accept, under any of the rules and against any reference."""
     below = dict.fromkeys(name for one in (shown, *others) for name in one.below)
     return replace(shown, below=tuple(below), if_accepted=worst([one.if_accepted for one in (shown, *others)]))
 
 
 def _stricter_of(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
-    """Return what was found under the rules that hold, unless an earlier rule applies under the base's own."""
+    """Return the result under the rules in force, unless an earlier rule decides under the base's own."""
     if _rule_place(of_base) >= _rule_place(held):
         return _with_what_nobody_accepts(held, [of_base])
     other = Finding.of("by_base_rules", stricter=held.verdict)
@@ -251,7 +253,7 @@ def _scope(header: Header) -> str:
 
 
 def accepted(suite: SuiteResult, found: References) -> SuiteResult:
-    """Return the suite as accepted; if it does not pass and an acceptance has ended, with that."""
+    """Return the suite as accepted; if it does not pass and an acceptance has ended, with a note of that."""
     if found.accepted:
         suite = accepted_by(suite, found.accepted)
         if suite.accepted:
@@ -273,7 +275,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         deselected=_deselected(header, reference, terms),
         judges=record.footer.judges if record.footer is not None else {},
     )
-    fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # and these trials are no excuse for themselves
+    fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
     doubts = terms.doubts
     if reference.records and not reference.beside:
         doubts = (*doubts, *terms.doubts_if_compared)
@@ -305,7 +307,8 @@ def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
 
 
 def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Sequence[Reference]) -> SuiteResult:
-    """Return the first result under the worst verdict of all, with the others by the names of their references."""
+    """Return the first result with the worst verdict of all, and with the other results named after their
+    references."""
     if not others:
         return first
     further = []
@@ -319,14 +322,14 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
 
 
 def judged_part(record: Record) -> Record:
-    """Return the record without the trials that stand for a stored baseline, which are not judged."""
+    """Return the record without the trials that take the place of a stored baseline, which are not judged."""
     if not any(trial.tag == BASE for trial in record.trials):
         return record
     return replace(record, trials=tuple(trial for trial in record.trials if trial.tag != BASE))
 
 
 def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
-    """Return the suite with what was run in place of a stored baseline, and that it was compared with that."""
+    """Return the suite with the runs made in place of a stored baseline, and a note that it was compared with them."""
     runs = sum(trial.tag == BASE for trial in record.trials)
     if not runs:
         return suite
@@ -344,9 +347,9 @@ def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Ref
 
 
 def in_one_look(record: Record) -> Record:
-    """Return every epoch of a record as if they had been run at once, whatever each was run for.
+    """Return a record with all its epochs as if run at once, whatever each was run for.
 
-    Reruns were picked by their outcomes and are left out; what decides how often a case was run is the target alone.
+    Reruns were picked by their outcomes and are left out; the number of runs of a case depends on the target alone.
     """
     own = [trial for trial in trials_of(record) if trial.is_of_epoch]
     trials = tuple([replace(trial, tag=FULL, round=1) for trial in own])
@@ -365,7 +368,7 @@ def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
 
 
 def _spent(record: Record) -> dict[str, Any]:
-    """Return what the record's run cost, and when and of what commit it was."""
+    """Return the cost of the record's run, its time and its commit."""
     footer = record.footer
     return {
         **structs.asdict(spent_on(record.trials)),
@@ -397,10 +400,10 @@ def result_of(
 def left_out_by(
     selection: Selection | None, deselected: Set[str], plan: Sequence[PlannedCase], reference: Reference
 ) -> frozenset[str]:
-    """Return the cases that need not be compared, since the selection leaves them out.
+    """Return the cases that need not be compared because the selection leaves them out.
 
-    By what the reference knows of a case: one that has lost its tag since is still owed. Of its metadata the reference
-    knows nothing, and a condition on it leaves out what is ``deselected`` now.
+    The selection applies to the reference's data: a case that has lost its tag since is still expected. A reference has
+    no metadata, so a condition on metadata leaves out the cases that are ``deselected`` now.
     """
     if selection is None:
         return frozenset(deselected)

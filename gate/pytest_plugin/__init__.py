@@ -1,1 +1,1 @@
-"""pytest's plugin: a configuration's cases as test items, and the gate's verdict and exit code as the session's."""
+"""The pytest plugin: a configuration's cases as test items, and the gate's verdict and exit code for the session."""

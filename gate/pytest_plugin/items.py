@@ -1,4 +1,4 @@
-"""A configuration as pytest collects it: a file, its suites, and in each the verdict and the cases."""
+"""A configuration as pytest collects it: a file with its suites, each with the verdict and the cases."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from gate.reports.checks import Outcome, ReportItem
 from gate.security.escape import console
 
 VERDICT = "verdict"
-"""The name of the item that has a suite's verdict."""
+"""The name of the item for a suite's verdict."""
 
 
 class GateFile(pytest.File):
-    """A gate.yaml. Its suites are read when it is collected; no agent is started then."""
+    """A gate.yaml. Collecting it reads its suites and starts no agent."""
 
     problem: GateError | None = None
     """The reason why it could not be collected."""
     cases = 0
-    """Number of items of its suites."""
+    """The number of cases in its suites."""
 
     def collect(self) -> Iterator[SuiteNode]:
         from gate.config.load import load_config
@@ -54,7 +54,7 @@ class SuiteNode(pytest.Collector):
 
 
 class GateItem(pytest.Item):
-    """The verdict of a suite, or one of its cases. What it came to is set before it is set up."""
+    """The verdict of a suite, or one of its cases. Its result is set before pytest sets it up."""
 
     def __init__(self, *, suite: SuiteNode, case_id: str | None, place: Location | None, **kwargs: object) -> None:
         super().__init__(**kwargs)  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ class GateItem(pytest.Item):
         return parent
 
     def show(self, found: ReportItem) -> None:
-        """Sets what it came to; what does not block is a skip that says so."""
+        """Set the result; one that does not block becomes a skip with the reason."""
         self.found = found
         self.user_properties.append(("gate", found.kind))
         if found.outcome is Outcome.SKIPPED:
@@ -94,5 +94,5 @@ class GateItem(pytest.Item):
 
 
 def _name(text: str) -> str:
-    """An id as part of a node's id, which is cut at double colons where it is typed."""
+    """Return an id for use in a node id, which pytest splits at double colons."""
     return console(text, 200).replace("::", ": :") or "(no name)"

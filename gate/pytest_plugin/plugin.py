@@ -1,4 +1,4 @@
-"""The option `--gate`. pytest imports this in every session: what the gate works with is imported where it is given."""
+"""The option `--gate`. pytest imports this module in every session, and the rest of the gate only with the option."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ OPTION = "gate_configurations"
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Adds ``--gate FILE``, which may be repeated.
+    """Add ``--gate FILE``, which may be repeated.
 
-    pytest would rewrite the assertions in every module of a package that has a plugin, which takes longer than all of
-    the gate's own imports, and none of them is a test's.
+    Turns off the rewriting of assertions in the gate's modules: it takes longer than all of their imports, and none of
+    the assertions belongs to a test.
     """
     getattr(getattr(pluginmanager, "rewrite_hook", None), "_must_rewrite", set()).discard("gate")
     group = parser.getgroup("agent gate")
@@ -22,9 +22,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers what collects and runs the cases, where the option is given.
+    """Register the collector and runner of cases if the option is given.
 
-    A worker of pytest-xdist gets nothing to do: the gate runs once, in the process that started the workers.
+    A worker of pytest-xdist has nothing to do: the gate runs once, in the process that started the workers.
     """
     given = config.getoption(OPTION)
     if not given or hasattr(config, "workerinput"):

@@ -1,4 +1,4 @@
-"""Collects configurations in a session of `pytest --gate`, runs each once, and gives its exit code."""
+"""Collects configurations in a session of `pytest --gate`, runs each once, and sets the exit code."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from gate.reports.view import views_of
 from gate.security.escape import console
 
 STOPPED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
-"""The exit codes of a session that was cut short; they stand."""
+"""The exit codes of an interrupted session, which are not changed."""
 
 
 class GateRun:
-    """A configuration of the session: what was selected of it, and what came of it."""
+    """A configuration in the session, with its selected items and its result."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,13 +41,13 @@ class GateRun:
 
     @property
     def part(self) -> list[str]:
-        """The ids of the selected cases, if some were left out; the verdict alone asks for all of them."""
+        """The ids of the selected cases if only some are selected; selecting only the verdict means all of them."""
         chosen = list(dict.fromkeys(item.case_id for item in self.selected if item.case_id is not None))
         return chosen if sum(item.case_id is not None for item in self.selected) < self.whole else []
 
     @property
     def whole(self) -> int:
-        """Cases of the configuration, selected or not."""
+        """The number of cases in the configuration, selected or not."""
         return 0 if self.file is None else self.file.cases
 
     @property
@@ -58,7 +58,7 @@ class GateRun:
         return self.result.exit_code if self.result is not None else ExitCode.NOT_MEASURED
 
     def run(self, progress: Progress) -> None:
-        """Measures what was selected, once. An error is kept: every item shows it."""
+        """Measure the selected cases, once. An error is kept: every item shows it."""
         words = ["gate", "run", "--config", str(self.path), *(w for case_id in self.part for w in ("--case", case_id))]
         overrides = {"select.ids": self.part} if self.part else {}
         options = RunOptions(command=join(words), fills_baseline=False)
@@ -70,7 +70,7 @@ class GateRun:
 
 
 class GateSession:
-    """The plugin of one session. Raises ConfigError where a configuration cannot be read."""
+    """The plugin of one session. Raises ConfigError if a configuration cannot be read."""
 
     def __init__(self, config: pytest.Config, paths: Sequence[Path], *, distributed: bool) -> None:
         for path in paths:
@@ -81,10 +81,10 @@ class GateSession:
         self._others_failed = False
         self._ours: set[str] = set()
 
-    # --- what is collected ------------------------------------------------------------------------
+    # --- collection -----------------------------------------------------------------------------------
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GateFile | None:
-        """A configuration that is named like a file of tests, or one of whose nodes is."""
+        """Return the collector for a configuration that the command line names as a file or by a node id."""
         run = next((run for run in self._runs if _resolved(run.path) == _resolved(file_path)), None)
         if run is None or not parent.session.isinitpath(file_path):
             return None
@@ -93,7 +93,7 @@ class GateSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Adds the configurations that are not named, wherever they lie, after the tests."""
+        """Add the configurations that the command line does not name, wherever they are, after the tests."""
         for run in self._runs:
             if run.file is None:
                 items += self._collected(run, session)
@@ -110,7 +110,7 @@ class GateSession:
         run.selected = _of(run, items)
         self._ours |= {item.nodeid for item in run.selected}
 
-    # --- what is run ------------------------------------------------------------------------------
+    # --- running --------------------------------------------------------------------------------------
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Iterator[None]:
@@ -133,7 +133,7 @@ class GateSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Before the first item of a configuration: runs its suites; nothing is captured yet."""
+        """Run the suites of a configuration before its first item, while pytest captures no output."""
         if not isinstance(item, GateItem):
             return
         run = next(run for run in self._runs if run.file is item.file)
@@ -151,7 +151,7 @@ class GateSession:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._others_failed = self._others_failed or (report.failed and report.nodeid not in self._ours)
 
-    # --- how it ends ------------------------------------------------------------------------------
+    # --- the end --------------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -168,7 +168,7 @@ class GateSession:
             session.exitstatus = int(worst)
 
     def _reached(self, session: pytest.Session) -> list[GateRun]:
-        """All, but those that a session did not get to which an earlier failure ended."""
+        """Return all configurations except those that the session did not reach because an earlier failure ended it."""
         ended = bool(session.shouldfail or session.shouldstop)
         return [run for run in self._runs if not (ended and run.result is None and run.error is None)]
 
@@ -203,7 +203,7 @@ def _summary(run: GateRun, terminal: pytest.TerminalReporter) -> list[str]:
 
 
 def _found(item: GateItem, run: GateRun) -> ReportItem:
-    """Return the outcome of an item. If the gate fails, so does every verdict; if it does not, no item does."""
+    """Return the outcome of an item. If the gate fails, so does every verdict; if it does not, no item fails."""
     if run.error is not None:
         return ReportItem(item.name, outcome=Outcome.ERROR, kind="error", message=str(run.error))
     assert run.result is not None
@@ -217,7 +217,7 @@ def _found(item: GateItem, run: GateRun) -> ReportItem:
 
 
 def _as_the_gate_ends(found: ReportItem, result: Result) -> ReportItem:
-    """The check, failing only where the gate does; where nothing else fails then, its verdicts do."""
+    """Return the check, failing only if the gate fails; if nothing else fails then, the verdicts do."""
     failing = (Outcome.FAILED, Outcome.ERROR)
     if result.exit_code is ExitCode.PASS:
         message = f"{found.message} (does not block: the gate's verdict is {result.verdict.value})"

@@ -1,4 +1,4 @@
-"""The record: everything that a run measured, as lines of JSON; journal, shard, baseline and artifact alike."""
+"""The record: all measurements of a run, as lines of JSON; journal, shard, baseline and artifact alike."""
 
 from gate.records.model import FORMAT, Footer, Header, PlannedCase, Record, Run, cases_of, count, difference
 from gate.records.reader import (

@@ -12,30 +12,30 @@ from msgspec import Struct
 from gate.records.model import Header
 
 UNCOMMITTED = "uncommitted"
-"""Placeholder for the commit of a record measured outside a repository."""
+"""Placeholder for the commit of a record that was measured outside a repository."""
 
 
 class Stored(Struct, frozen=True):
-    """The bytes of one stored record, as they are; nobody has looked into them."""
+    """The raw bytes of one stored record, not yet read."""
 
     where: str
-    """For people."""
+    """Its place, for display."""
     open: Callable[[], BinaryIO]
-    """Raises `BaselineError` or `OSError` if they cannot be read."""
+    """Opens the bytes. Raises `BaselineError` or `OSError` if they cannot be read."""
 
 
 def suite_key(suite_id: str) -> str:
-    """A folder name for a suite: readable, and unique by a digest, regardless of the id."""
+    """Return a folder name for a suite: readable, and made unique by a digest, for any id."""
     slug = re.sub(r"[^a-z0-9]+", "-", suite_id.lower())[:40].strip("-")
     digest = hashlib.sha256(suite_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{slug}-{digest}" if slug else digest
 
 
 def commit_key(header: Header) -> str:
-    """Return the file name of a record, without suffix."""
+    """Return the file name of a record, without its suffix."""
     return key_of(header.commit)
 
 
 def key_of(commit: str | None) -> str:
-    """Return the name of a commit's record, without suffix."""
+    """Return the file name of a commit's record, without its suffix."""
     return commit or UNCOMMITTED

@@ -1,7 +1,7 @@
 """Single lines of a record as bytes: strict when reading, and always valid JSON when writing.
 
-Lines are UTF-8 without unpaired surrogates, numbers are finite, nesting and length are bounded. What a line may hold is
-declared in `wire`.
+Lines are UTF-8 without unpaired surrogates, numbers are finite, nesting and length are limited. The fields of a line
+are declared in `wire`.
 """
 
 from __future__ import annotations
@@ -30,29 +30,30 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Struct)
 
 PLAN_CHUNK = 1000
-"""Cases on one plan line, so that a plan of a million cases has no line of hundreds of megabytes."""
+"""The most cases on one plan line, so that a plan of a million cases has no line of hundreds of megabytes."""
 COMFORTABLE_BYTES = 2_000_000
-"""A trial's line above this is written again with its texts shortened."""
+"""A trial's line longer than this is written again with shortened texts."""
 SUM_DIGITS = 12
 SUM_BYTES = len(b',"sum":""}\n') + SUM_DIGITS
-"""Length of the end of a line with a sum."""
+"""Length of a line's end if it has a sum."""
 _MOST_BYTES = MAX_LINE_BYTES - SUM_BYTES
 CLOSING = b'{"closing"'
-"""The beginning of a closing line, and of no other."""
+"""The beginning of closing lines, and of no others."""
 _MAX_INTEGER_BITS = 1000
 _INNER_NESTING = MAX_NESTING - 10
-"""The deepest nesting of a tool's arguments with which the line around them stays within the limit."""
+"""The deepest nesting of a tool's arguments that keeps the line around them within the limit."""
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
 class NotJSONError(MalformedError):
-    """The line is no JSON at all, as one that was never written whole."""
+    """The line is not JSON at all, for instance because it was never written completely."""
 
 
 def read_line(kind: type[S], line: bytes, name: str) -> S:
-    """The line as a struct of `wire`. Raises `MalformedError`, which calls the line ``name`` and says what is wrong."""
+    """Return the line as a struct of `wire`. Raises `MalformedError`, which calls the line ``name`` and names the
+    mistake."""
     try:
         found: S = _decoder(kind).decode(line)
     except ValidationError as problem:
@@ -81,7 +82,7 @@ def read_header_line(line: bytes) -> wire.HeaderLine:
 
 @cache
 def _decoder(kind: type[S]) -> Decoder[S]:
-    """Takes neither unpaired surrogates, nor NaN, nor a number beyond all bounds."""
+    """Return a decoder that rejects unpaired surrogates, NaN and numbers out of range."""
     return Decoder(kind)
 
 
@@ -89,7 +90,7 @@ def _decoder(kind: type[S]) -> Decoder[S]:
 
 
 def header_lines(header: Header) -> bytes:
-    """The header's line and the plan's lines after it."""
+    """Return the header's line and the plan's lines after it."""
     lines = [to_line(wire.header_line(header))]
     for start in range(0, len(header.plan), PLAN_CHUNK):
         lines.append(to_line(wire.plan_line(header.plan[start : start + PLAN_CHUNK])))
@@ -97,7 +98,7 @@ def header_lines(header: Header) -> bytes:
 
 
 def trial_line(trial: Trial) -> bytes:
-    """One trial as one line; texts are shortened where the line would be unreasonably long."""
+    """Return a trial as one line; texts are shortened if the line would be unreasonably long."""
     line = to_line(wire.trial_line(trial))
     if len(line) <= COMFORTABLE_BYTES:
         return line
@@ -113,22 +114,22 @@ def trial_line(trial: Trial) -> bytes:
 
 
 def _shortened(line: bytes, text_limit: int) -> bytes:
-    """A trial's line with every text shortened except the case's name."""
+    """Return a trial's line with every text shortened except the case's name."""
     plain = decode(line)
     return to_line({**clean(plain, text_limit=text_limit), "case": plain["case"]})
 
 
 def footer_line(footer: Footer, checksum: str) -> bytes:
-    """The closing line; ``checksum`` is the SHA-256 of all bytes before it."""
+    """Return the closing line; ``checksum`` is the SHA-256 of all bytes before it."""
     return to_line(wire.closing_line(footer, checksum))
 
 
 def summed(lines: bytes, checksum: Hash) -> bytes:
-    """The lines, the last with a ``sum`` over every byte of the record before it; ``checksum`` is brought up to date.
+    """Return the lines, the last one with a ``sum`` over all bytes of the record before it, and update ``checksum``.
 
     ``checksum`` is the SHA-256 of everything before ``lines``.
     """
-    body = lines[:-2]  # without the brace and the line's end
+    body = lines[:-2]  # without the brace and the newline
     checksum.update(body)
     end = b',"sum":"%b"}\n' % checksum.hexdigest()[:SUM_DIGITS].encode()
     checksum.update(end)
@@ -136,7 +137,7 @@ def summed(lines: bytes, checksum: Hash) -> bytes:
 
 
 def to_line(value: Struct | Mapping[str, Any]) -> bytes:
-    """One line of JSON. Values that JSON cannot hold are replaced by the nearest that it can."""
+    """Return one line of JSON. Values that JSON cannot hold are replaced by the nearest that it can."""
     try:
         line = _dump(value)
         if line.count(b"[") + line.count(b"{") <= _INNER_NESTING:
@@ -151,13 +152,13 @@ def _dump(value: Any) -> bytes:
 
 
 _ENCODER = Encoder()
-"""Writes numbers that are not finite as null."""
+"""Writes non-finite numbers as null."""
 
 
 def nests_within(line: bytes, limit: int) -> bool:
-    """True if the containers of a line of JSON nest at most ``limit`` deep; uses no stack, however deep they nest."""
+    """True if the containers in a line of JSON nest at most ``limit`` deep. Needs no stack, at any depth."""
     if b"\\" in line:
-        line = line.replace(rb"\\", b"").replace(rb"\"", b"")  # quotes that end no text
+        line = line.replace(rb"\\", b"").replace(rb"\"", b"")  # quotes that do not end a text
     shape = line.translate(_BRACKETS, _REST).replace(b'""', b"")
     shape = _TEXTS.sub(b"", shape)
     for _ in range(limit):
@@ -173,7 +174,8 @@ _TEXTS = re.compile(rb'"[^"]*"')
 
 
 def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:
-    """The nearest value that is valid JSON: text without unpaired surrogates, finite numbers, bounded nesting."""
+    """Return the nearest value that is valid JSON: text without unpaired surrogates, finite numbers, limited
+    nesting."""
     if isinstance(value, str):
         text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text if text_limit is None else shorten(text, text_limit)
@@ -191,7 +193,7 @@ def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:
 
 
 def _plain(struct: Struct) -> Mapping[str, Any] | Sequence[Any]:
-    """The struct's fields as the encoder would write them, regardless of their values."""
+    """Return the struct's fields as the encoder would write them, for any values."""
     values = astuple(struct)
     if struct.__struct_config__.array_like:
         return values
@@ -204,7 +206,7 @@ def _plain(struct: Struct) -> Mapping[str, Any] | Sequence[Any]:
 
 @cache
 def _keys(kind: type[Struct]) -> list[tuple[str, Any]]:
-    """Each key with the value at which it is left out; `NODEFAULT`, which nothing equals, for one that never is."""
+    """Return each key with the value at which it is left out; `NODEFAULT`, which nothing equals, if it never is."""
     return [(info.encode_name, {} if info.default_factory is not NODEFAULT else info.default) for info in fields(kind)]
 
 

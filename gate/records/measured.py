@@ -1,8 +1,8 @@
 """The part of a record that a history needs: scores, durations, usage and errors, without texts.
 
-Takes a tenth of the time of `read_record`, since texts are stepped over and lines are taken many at once. The closing
-line's checksum is held to every byte as it is there; the sums of single lines, which protect a record that was never
-closed, are not looked at.
+Takes a tenth of the time of `read_record`, since texts are skipped and lines are read many at once. The closing line's
+checksum is compared with every byte; the sums of single lines, which protect a record that was never closed, are not
+checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gate.security.limits import MAX_LINE_BYTES
 
 S = TypeVar("S", bound=Struct)
 BLOCK = 1 << 20
-"""Bytes read at once."""
+"""Bytes to read at once."""
 
 
 class _Turn(MeasuredTurn, frozen=True, gc=False):
@@ -31,7 +31,7 @@ class _Turn(MeasuredTurn, frozen=True, gc=False):
 
 
 class _Line(MeasuredTrial, frozen=True, gc=False, kw_only=True):
-    """A trial's line; other keys are stepped over."""
+    """A trial's line; other keys are skipped."""
 
     case_id: str = field(name="case")
     number: Ordinal = field(name="n")
@@ -48,7 +48,7 @@ class _First(Struct, gc=False):
 
 
 def created_in(first: bytes) -> float:
-    """The time in a record's first line, to put records in order before they are read; 0 where it holds none."""
+    """Return the time in a record's first line, to sort records before reading them; 0 if it has none."""
     try:
         return _FIRST.decode(first).created
     except (MsgspecError, ValueError, RecursionError):
@@ -60,10 +60,10 @@ _LINE = Decoder(_Line)
 
 
 class MeasuredReader:
-    """Iterates over the trials of a closed record; the header is there from the start, the footer at the end.
+    """Iterates over the trials of a closed record; the header is available from the start, the footer at the end.
 
     Raises:
-        GateError: the ``error`` kind, for bytes that are not a closed record, or were edited or cut short.
+        GateError: of the kind ``error``, if the bytes are not a closed record, or were edited or cut short.
     """
 
     def __init__(self, file: BinaryIO, *, where: str, error: type[GateError] = BaselineError) -> None:
@@ -93,7 +93,7 @@ class MeasuredReader:
             raise self._unreadable("not closed", HINT_TRUNCATED)
 
     def _blocks(self) -> Iterator[bytes]:
-        """Whole lines, many at once."""
+        """Yield whole lines, many at once."""
         while block := self._file.read(BLOCK):
             if not block.endswith(b"\n"):
                 block += self._file.readline(MAX_LINE_BYTES + 1)
@@ -104,12 +104,12 @@ class MeasuredReader:
             yield block
 
     def _taken(self, block: bytes) -> list[_Line]:
-        """The trials on these lines."""
+        """Return the trials on these lines."""
         try:
-            found = _LINE.decode_lines(block)  # what is stepped over may nest as deep as it likes
+            found = _LINE.decode_lines(block)  # skipped values may nest to any depth
         except (MsgspecError, ValueError, RecursionError):
             found = []
-        if len(found) != block.count(b"\n"):  # empty lines, or one trial on several
+        if len(found) != block.count(b"\n"):  # empty lines, or a trial over several lines
             found = [self._read(_Line, line, "trial") for line in block[:-1].split(b"\n")]
         self._check_keys(found)
         self._check_scores(found)
@@ -118,7 +118,7 @@ class MeasuredReader:
         return found
 
     def _check_keys(self, trials: Sequence[_Line]) -> None:
-        """Raises for a trial that is there twice, or is of no planned case."""
+        """Raise an error for a trial that appears twice, or of a case outside the plan."""
         keys = {(trial.case_id, trial.number, trial.side) for trial in trials}
         if len(keys) == len(trials) and self._seen.isdisjoint(keys) and self._known.issuperset([k[0] for k in keys]):
             self._seen |= keys
@@ -131,7 +131,7 @@ class MeasuredReader:
             self._seen.add(key)
 
     def _check_scores(self, trials: Sequence[_Line]) -> None:
-        """Raises for a score that its scale does not have."""
+        """Raise an error for a score outside its scale."""
         for name, (low, high) in self._ranges.items():
             values = [value for value in values_of(name, trials) if value is not None]
             if values and not (low <= min(values) and max(values) <= high):
@@ -160,7 +160,7 @@ class MeasuredReader:
 
 
 def _closing_in(block: bytes) -> int:
-    """Return the beginning of the first closing line of some lines; their end if there is none."""
+    """Return the position of the first closing line in some lines; their end if there is none."""
     if block.startswith(CLOSING):
         return 0
     return block.find(b"\n" + CLOSING) + 1 or len(block)

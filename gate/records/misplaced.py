@@ -1,4 +1,4 @@
-"""Stored records whose file name says another suite or commit than they hold."""
+"""Stored records whose file name gives another suite or commit than their content."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gate.records.model import Header
 
 MISPLACED = "it belongs to another suite or commit than its name says (save it again from a run of this suite)"
 _NAME = re.compile(r"(?:\d{8}T\d{6}-)?((?:[0-9a-f]{40,64}|uncommitted)(?:-dirty)?)(?:-[0-9a-f]{12}|-unknown)?\.jsonl")
-"""The commit in the file name of a stored record; a store that names its records otherwise does not say it."""
+"""The commit in the file name of a stored record; other naming schemes do not state it."""
 _FOLDER = re.compile(r".*[0-9a-f]{12}")
 """The folder of a suite in a store."""
 
 
 def misplaced_in(contents: Iterable[Stored]) -> list[str]:
-    """Return where misplaced records are, with which nothing is compared. Records that cannot be read are skipped."""
+    """Return the places of misplaced records, which are never compared with. Unreadable records are skipped."""
     return [stored.where for stored in contents if _is_stored_wrong(stored)]
 
 
@@ -32,7 +32,7 @@ def _is_stored_wrong(stored: Stored) -> bool:
 
 
 def is_misplaced(where: str, header: Header) -> bool:
-    """True if a file that is named as stores name theirs has the name of another record."""
+    """True if a file that is named in the stores' form has the name of another record."""
     folder, _, name = where.rpartition("/")
     suite = folder.replace(":", "/").rpartition("/")[2]
     named = _NAME.fullmatch(name)

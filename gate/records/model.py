@@ -13,46 +13,46 @@ from gate.model import Case, Complexity, Criterion, Location, Part, ToolCall, Tr
 FORMAT = 2
 """The format that is written and read."""
 INTERRUPTED = "interrupted"
-"""The reason for the end of a run that never closed its record, in a closed copy of it."""
+"""The reason given for the end of a run that never closed its record, in a closed copy of the record."""
 
 
 class PlannedCase(Struct, frozen=True, gc=False):
-    """A case that a run sets out to measure."""
+    """A case that a run is going to measure."""
 
     id: str
     fingerprint: str
-    """Fingerprint of the case's content: trials of cases that differ in it are not comparable."""
+    """Fingerprint of the case's content: trials of cases with different fingerprints are not comparable."""
     tags: frozenset[str] = frozenset()
     complexity: Complexity = Complexity.MEDIUM
     location: Location | None = None
     hint: float | None = None
     """Expected duration of one trial in seconds, from earlier records."""
     shard: int = 1
-    """The shard that runs it, from 1."""
+    """The shard that runs it, counted from 1."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """The case's own thresholds by criterion, so that the record can be judged without its suite."""
     expected: tuple[tuple[ToolCall, ...] | None, ...] = ()
-    """Expected calls per turn, so that a difference can be shown; None where the author states nothing."""
+    """Expected calls per turn, so that differences can be shown; None for turns without an expectation."""
     equivalent: str = ""
-    """The group of cases that the author holds to be the same task."""
+    """The group of cases that the author declares to be the same task."""
     cluster: str = ""
-    """The group of cases that share a fixture, so that their trials of one epoch depend on one another."""
+    """The group of cases that share a fixture, so that their trials in one epoch depend on one another."""
     responses: tuple[str | None, ...] = ()
-    """Expected responses per turn, shortened, to stand beside what was said; empty if none is stated."""
+    """Expected responses per turn, shortened, to show next to the actual ones; empty if none is given."""
 
 
 class Run(Struct, frozen=True):
-    """One run of those whose trials a stored record unites."""
+    """One of the runs whose trials a stored record unites."""
 
     id: str
     created: float
     """Unix time."""
     trials: int
-    """Number of the record's trials that are its own; they follow those of the runs before it."""
+    """Number of the record's trials that belong to it; they follow those of the runs before it."""
 
     @property
     def age(self) -> tuple[float, str]:
-        """Return the key that orders runs, the oldest first; runs of one moment by their ids."""
+        """Return the key that orders runs, oldest first; simultaneous runs by their ids."""
         return self.created, self.id
 
 
@@ -61,7 +61,7 @@ class Header(Struct, frozen=True):
 
     suite_id: str
     plan: tuple[PlannedCase, ...]
-    """Every case of the suite in order, whichever shard runs it."""
+    """Every case of the suite in order, in whichever shard it runs."""
     criteria: tuple[Criterion, ...]
     run_id: str = ""
     gate_version: str = ""
@@ -71,51 +71,51 @@ class Header(Struct, frozen=True):
     dirty: bool = False
     """True if the work tree differed from ``commit``."""
     agent: str = ""
-    """Fingerprint of the agent's source; empty where it is not known, which equals nothing."""
+    """Fingerprint of the agent's source; empty if unknown, which equals nothing."""
     seed: int = 0
     shard: tuple[int, int] = (1, 1)
-    """The number of the shard, from 1, and of all."""
+    """The number of the shard, from 1, and the number of shards."""
     epochs: int = 0
-    """Number of planned epochs of a shard; 0 if that is not decided beforehand."""
+    """Number of planned epochs of a shard; 0 if it is not decided in advance."""
     created: float = 0.0
     """Unix time."""
     selected: bool = False
-    """True if a selection left cases of the suite out of the plan."""
+    """True if a selection excluded cases of the suite from the plan."""
     scope: str = ""
-    """The selection of cases in words, as ``tag smoke``."""
+    """The selection of cases in words, such as ``tag smoke``."""
     whole: int = 0
     """Number of cases in the suite's files, if a selection reduced the plan; 0 without a selection."""
     stripped: bool = False
     """True if messages and responses were dropped (the form of a stored baseline)."""
     definition: str = ""
-    """Fingerprint of the agent's definition, the ``agent`` section: how it is asked and where its answers are read."""
+    """Fingerprint of the agent's definition, the ``agent`` section: its requests and how its answers are read."""
     subject: str = ""
     """First line of the commit's message."""
     branch: str = ""
     """Branch that was measured."""
     version: str = ""
-    """The agent's version as `agent.version` tells it; empty if it has none."""
+    """The agent's version from `agent.version`; empty if it has none."""
     runs: tuple[Run, ...] = ()
     """The runs that a stored record combines, oldest first; empty: the record holds one run alone, ``run_id``."""
 
 
 class Footer(Struct, frozen=True):
-    """The closing line's summary of the lines before it."""
+    """The summary, in the closing line, of the lines before it."""
 
     trials: int
     errors: int
-    """Trials that brought no answer, whether the agent failed or the infrastructure."""
+    """Trials without an answer, because of the agent or the infrastructure."""
     rounds: int
     """The highest round."""
     duration: float = 0.0
     """Wall time in seconds, over all sessions that wrote the record."""
     judge_cost_usd: float | None = None
     stopped: str = ""
-    """The reason why the run ended before its schedule did (budget, cancelled); empty if it did not."""
+    """The reason why the run ended before its schedule (budget, cancelled); empty if it did not."""
     terms: Mapping[str, Any] = field(default_factory=dict)
-    """The terms of the run's verdict, as `gate.pipeline.terms.Terms` writes them; empty if the run gave none."""
+    """The terms of the run's verdict, as written by `gate.pipeline.terms.Terms`; empty if the run stated none."""
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By criterion, the names by which the models that judged it answered; only where they told one."""
+    """The names by which the judging models answered, by criterion; only if they stated one."""
 
 
 def joined_judges(
@@ -127,16 +127,16 @@ def joined_judges(
 
 
 class Record(Struct, frozen=True):
-    """Everything that a run measured."""
+    """All measurements of a run."""
 
     header: Header
     trials: tuple[Trial, ...]
     footer: Footer | None = None
-    """None where the record was not closed: the run crashed or is still going."""
+    """None if the record was not closed: the run crashed or is still going."""
 
 
 def count(trials: tuple[Trial, ...]) -> Footer:
-    """Return the footer that these trials ask for."""
+    """Return the footer for these trials."""
     errors = sum(trial.error is not None for trial in trials)
     return Footer(len(trials), errors, max((trial.round for trial in trials), default=0))
 
@@ -191,14 +191,14 @@ def _criteria_difference(one: Header, other: Header) -> str:
 
 
 def _turns(case: PlannedCase) -> tuple[Turn, ...]:
-    """Return the turns of a planned case as far as they are known: what is expected of them."""
+    """Return the turns of a planned case as far as they are known: only the expectations."""
     stated = zip_longest(case.expected, case.responses)
     turns = [Turn("", tools, None if said is None else (Part(said),)) for tools, said in stated]
     return tuple(turns) or (Turn(""),)
 
 
 def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | None = None) -> tuple[Case, ...]:
-    """Return the cases of a record as far as judging needs them; what was said is not in its plan."""
+    """Return the cases of a record as far as a verdict needs them; the plan does not contain their texts."""
     found = []
     for case in header.plan:
         one = Case(

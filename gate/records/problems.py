@@ -1,6 +1,6 @@
-"""The reason why a line does not follow the format, in words, starting from msgspec's error.
+"""The reason why a line does not follow the format, in words, derived from msgspec's error.
 
-Only refused lines come here, so it can afford to look at the line again.
+Only rejected lines get here, so there is time to examine the line again.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _KINDS = {
     "null": "null",
 }
 _SHOWN = 60
-"""Characters shown of what a line holds."""
+"""The most characters shown of a line's value."""
 _LONGEST = 200
 
 
 def describe(problem: str, kind: type[Struct], line: bytes, name: str) -> str:
-    """Return one line: the field with its place on the line, what it should be, and what it is.
+    """Return one line: the field with its place on the line, the expected value, and the actual one.
 
-    ``problem`` is msgspec's message about decoding ``line`` as ``kind``; ``name`` is what the line is called.
+    ``problem`` is msgspec's message about decoding ``line`` as ``kind``; ``name`` is how the line is called.
     """
     what, _, path = problem.rpartition(" - at `$")
     what, path = what or problem, path.removesuffix("`") if what else ""
     try:
         place, value, declared = _located(path, decode(line), kind)
-    except (ValueError, LookupError, TypeError, RecursionError):  # a key is there twice, or a number beyond all bounds
+    except (ValueError, LookupError, TypeError, RecursionError):  # a key appears twice, or a number is out of range
         place = repr(path[:_SHOWN])[1:-1].removeprefix(".") or name
         return f"{place}: {repr(what[:_LONGEST])[1:-1].lower()}"
     field = place or name
@@ -56,13 +56,13 @@ def _wrong(what: str, value: Any, declared: Any) -> str:
     if what == "Number out of range":
         return f"a number out of range: {_shown(value)}"
     expected = _expected(what, declared)
-    if _fits(value, declared):  # the decoder looks at each, and the last one is shown
+    if _fits(value, declared):  # the decoder checks each one, and the last one is shown
         return f"there twice, and once not {expected}"
     return f"not {expected}: {_shown(value)}"
 
 
 def _expected(what: str, declared: Any) -> str:
-    """Return the wanted value in words, as ``a whole number from 1``."""
+    """Return the expected value in words, such as ``a whole number from 1``."""
     words: list[str] = []
     for kind in _members(declared):
         if _is(kind, Enum):
@@ -86,7 +86,7 @@ def _shown(value: Any) -> str:
 
 
 def _located(path: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
-    """Return the place as ``turns[0].calls[1].name``, what stands there, and the type that is declared for it."""
+    """Return the place, such as ``turns[0].calls[1].name``, its value, and its declared type."""
     place = ""
     for key, index in re.findall(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]", path):
         step = key or (_culprit(value, _inner(kind, "")) if index == "..." else int(index))
@@ -96,7 +96,7 @@ def _located(path: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
 
 
 def _culprit(found: dict[str, Any], kind: Any) -> str:
-    """Return the first key of an object whose value is not of the kind; msgspec tells no keys of mappings."""
+    """Return the first key of an object whose value is not of the kind, as msgspec does not name keys of mappings."""
     for key, value in found.items():
         if not _fits(value, kind):
             return key
@@ -112,7 +112,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _inner(kind: Any, step: str | int) -> Any:
-    """Return the type that is declared one step further in: under a key, at an index, or of any value of a mapping."""
+    """Return the type declared one step further in: under a key, at an index, or for the values of a mapping."""
     for member in _members(kind):
         arguments = get_args(member)
         if _is(member, Struct):
@@ -128,7 +128,7 @@ def _inner(kind: Any, step: str | int) -> Any:
 
 
 def _members(kind: Any) -> Iterator[Any]:
-    """Yield the types that a declared type allows, its bounds left out."""
+    """Yield the alternatives of a declared type, without their bounds."""
     if get_origin(kind) is Annotated:
         yield from _members(get_args(kind)[0])
     elif get_origin(kind) in (Union, UnionType):

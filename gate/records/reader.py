@@ -1,7 +1,7 @@
-"""Reads records, streaming in constant memory or whole; refuses truncated, edited and duplicated ones.
+"""Reads records, streaming in constant memory or whole; rejects truncated, edited and duplicated ones.
 
-Knows what lines mean together; single lines are left to `lines`. Input may be untrusted: anything wrong is the
-caller's `GateError`, naming the line.
+Checks how lines fit together; single lines are left to `lines`. Input may be untrusted: any mistake raises the caller's
+`GateError`, naming the line.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def away(then: str = "measure again") -> str:
 
 
 class RecordReader:
-    """Iterates over the trials of a record, given as lines of bytes; the header is there from the start.
+    """Iterates over the trials of a record, given as lines of bytes; the header is available from the start.
 
-    With ``complete`` the last line must be a closing line that agrees with everything before it. Without, a record that
-    was never closed is read as far as it goes, and a truncated last line is left out. ``truncated`` is raised instead
-    of ``error`` if the lines merely end too early. ``remedy`` says what to do about damage; by default, `away`.
+    With ``complete`` the last line must be a closing line that agrees with everything before it. Without it, a record
+    that was never closed is read as far as possible, and a truncated last line is left out. ``truncated`` is raised
+    instead of ``error`` if the lines merely end too early. ``remedy`` is the hint for damage; by default, `away`.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class RecordReader:
         self._truncated = truncated or error
         self._line_number = 0
         self.checksum = hashlib.sha256()
-        """Over everything up to `end`."""
+        """The checksum of everything up to `end`."""
         self.end = 0
-        """Bytes up to the end of the last good line."""
+        """Number of bytes up to the end of the last good line."""
         self.tally = Tally()
         self.footer: Footer | None = None
-        """The footer where the last line read is a closing line."""
+        """The footer, if the last line read is a closing line."""
         self.last_footer: Footer | None = None
         """The newest closing line, whether or not trials follow it."""
         self.header = self._read_header()
@@ -92,7 +92,8 @@ class RecordReader:
         return self._proven()
 
     def _proven(self) -> Iterator[Trial]:
-        """The trials up to the last sum or closing line. What follows was never written whole, and is left out."""
+        """Yield the trials up to the last sum or closing line. Anything later was never written completely, and is left
+        out."""
         held: list[Trial] = []
         state = self._state()
         for trial, proven in self._read_trials():
@@ -110,7 +111,7 @@ class RecordReader:
         return self.checksum.copy(), self.end, self.tally.rounds, self.footer
 
     def _read_trials(self) -> Iterator[tuple[Trial | None, bool]]:
-        """Each trial, or None for a closing line, and whether its line proves everything before it unchanged."""
+        """Yield each trial, or None for a closing line, and True if its line proves everything before it unchanged."""
         held: GateError | None = None
         for raw in self._lines:
             if held is not None:
@@ -131,7 +132,7 @@ class RecordReader:
             raise self._cut("not closed")
 
     def _check_sum(self, raw: bytes, claimed: str) -> None:
-        """Reads on over a line that ends in a sum. Raises unless it fits everything before it."""
+        """Read past a line that ends in a sum. Raises an error unless the sum matches everything before it."""
         body, end = raw[:-SUM_BYTES], raw[-SUM_BYTES:]
         self._advance(body)
         found = self.checksum.hexdigest()[:SUM_DIGITS]
@@ -163,7 +164,7 @@ class RecordReader:
         return line
 
     def _line(self, raw: bytes, read: Callable[[bytes], T]) -> T | GateError:
-        """The line; or, if it may never have been written whole, what is wrong. Raises for anything else wrong."""
+        """Return the line, or the error if it may never have been written completely. Raises any other error."""
         self._line_number += 1
         if not raw.endswith(b"\n"):
             return self._problem("a line is too long") if len(raw) > MAX_LINE_BYTES else self._cut("cut short")
@@ -185,7 +186,7 @@ class RecordReader:
         self.end += len(raw)
 
     def _take(self, line: wire.TrialLine | wire.ClosingLine) -> tuple[Trial | None, str | None]:
-        """The trial, or None for a closing line, and the sum that the line claims."""
+        """Return the trial, or None for a closing line, and the sum stated in the line."""
         if isinstance(line, wire.ClosingLine):
             self._close(*wire.to_footer(line))
             return None, None
@@ -200,7 +201,7 @@ class RecordReader:
         return trial, line.sum
 
     def _check_scores(self, trial: Trial) -> None:
-        """Raise for a score outside its scale."""
+        """Raise an error for a score outside its scale."""
         for name, score in trial.scores.items():
             ends = self._ranges.get(name)
             if ends is not None and score.value is not None and not ends[0] <= score.value <= ends[1]:
@@ -227,10 +228,10 @@ class RecordReader:
 
 
 class Tally:
-    """Counts trials and notices doubled ones, in a few bytes a case."""
+    """Counts trials and detects duplicates, in a few bytes per case."""
 
     _MASKED = 512
-    """Trial numbers up to this are bits of an integer per case and side; higher ones, rare, are members of a set."""
+    """Trial numbers up to this are bits of an integer per case and side; higher ones, which are rare, are in a set."""
 
     def __init__(self) -> None:
         self.trials = self.errors = self.rounds = 0
@@ -260,7 +261,7 @@ class Tally:
         self.rounds = max(self.rounds, trial.round)
 
     def remove(self, trials: Sequence[Trial]) -> None:
-        """Takes back trials that were added; ``rounds`` is left to the caller."""
+        """Take back trials that were added; the caller resets ``rounds``."""
         for trial in trials:
             baseline = trial.side is Side.BASELINE
             if trial.number > self._MASKED:
@@ -285,7 +286,7 @@ def parse_record(
 
 
 def read_record(path: Path, *, complete: bool = True, error: type[GateError] = BaselineError) -> Record:
-    """Return the record in a file, held in memory whole. Raises ``error`` where it cannot be read or believed."""
+    """Return the whole record in a file. Raises ``error`` if it cannot be read or trusted."""
     with _opened(path, error) as file:
         return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error))
 
@@ -293,7 +294,7 @@ def read_record(path: Path, *, complete: bool = True, error: type[GateError] = B
 def read_closed_part(path: Path, *, error: type[GateError] = BaselineError) -> Record:
     """Return the record as it was when a run last closed it.
 
-    It has no trial and no footer if no run ever did. Raises ``error`` where it cannot be read or believed.
+    It has no trials and no footer if no run ever did. Raises ``error`` if it cannot be read or trusted.
     """
     with _opened(path, error) as file:
         reader = RecordReader(lines_of(file), where=str(path), complete=False, error=error)
@@ -305,13 +306,13 @@ def read_closed_part(path: Path, *, error: type[GateError] = BaselineError) -> R
 def closed_trials(footer: Footer | None) -> int:
     """Return the number of trials when a run last closed its record; ``footer`` is the newest closing line.
 
-    A copy of a record that was never closed has a closing line all the same.
+    A closed copy of a record that was never closed also has a closing line.
     """
     return 0 if footer is None or footer.stopped == INTERRUPTED else footer.trials
 
 
 def fold_record(path: Path, keeper: Callable[[Header], Callable[[Trial], Trial]], *, error: type[GateError]) -> Record:
-    """Return the closed record in a file with every trial as ``keeper(header)`` keeps it. Raises as `read_record`."""
+    """Return the closed record in a file, with each trial as kept by ``keeper(header)``. Raises as `read_record`."""
     with _opened(path, error) as file:
         reader = RecordReader(lines_of(file), where=str(path), error=error)
         trials = tuple(map(keeper(reader.header), reader))
@@ -319,13 +320,13 @@ def fold_record(path: Path, keeper: Callable[[Header], Callable[[Trial], Trial]]
 
 
 def iter_trials(path: Path, *, error: type[GateError] = BaselineError) -> Iterator[Trial]:
-    """Yield the trials of a record, one at a time; what `read_record` refuses is refused when the place is reached."""
+    """Yield the trials of a record one at a time, with the errors of `read_record` once their place is reached."""
     with _opened(path, error) as file:
         yield from RecordReader(lines_of(file), where=str(path), error=error)
 
 
 def is_closed(path: Path) -> bool:
-    """True if the last line of a file is a closing line; whether that agrees with the rest is not looked at."""
+    """True if the last line of a file is a closing line, even one that disagrees with the rest."""
     size, read = path.stat().st_size, 1 << 16
     with path.open("rb") as file:
         while True:
@@ -337,13 +338,13 @@ def is_closed(path: Path) -> bool:
 
 
 def read_header(path: Path, *, error: type[GateError] = BaselineError) -> Header:
-    """Return only the header and plan, without looking at a single trial."""
+    """Return only the header and plan, without reading any trial."""
     with _opened(path, error) as file:
         return RecordReader(lines_of(file), where=str(path), complete=False, error=error).header
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """Return the lines of a file; an overlong line comes in pieces, of which the first lacks its end."""
+    """Return the lines of a file; an overlong line comes in pieces, of which all but the last lack a line end."""
     return iter(lambda: file.readline(MAX_LINE_BYTES + 1), b"")
 
 

@@ -22,15 +22,15 @@ from gate.security.limits import MAX_LOG_CHARS, cut, shorten, tail
 from gate.security.redact import Redactor
 
 MAX_STORED_TEXT = 500
-"""Characters kept of an error's message and of any text in a tool's arguments, in a stored baseline."""
+"""The most characters kept of an error's message and of any text in a tool's arguments, in a stored baseline."""
 ANSWER_BYTES = 6
-"""Bytes of the digest of an answer: two different answers of a case share it once in 2⁴⁸."""
+"""Bytes in the digest of an answer: two different answers of a case share one once in 2⁴⁸."""
 OTHER_TERMS = "the shards ran under different criteria or settings: judge them by one configuration (gate merge -c)"
-"""The reason why a merged record is not passed as it stands."""
+"""The reason why a merged record is not passed without another judgement."""
 
 
 def redacted(trial: Trial, redactor: Redactor) -> Trial:
-    """Return the trial with every secret that the redactor knows masked, wherever text from outside stands."""
+    """Return the trial with every known secret masked in all texts from outside."""
     text, value = redactor.redact, redactor.redact_json
 
     def parts(found: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -57,7 +57,7 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
         scores={name: score(given) for name, given in trial.scores.items()},
         error=None if trial.error is None else TrialError(trial.error.kind, text(trial.error.message)),
         replay=None if trial.replay is None else _redacted_replay(trial.replay, text),
-        log=tail(text(trial.log), MAX_LOG_CHARS),  # cut after it is masked: half a secret has no shape
+        log=tail(text(trial.log), MAX_LOG_CHARS),  # mask before cutting: half a secret is not recognized
     )
 
 
@@ -67,17 +67,17 @@ def _redacted_replay(replay: Replay, text: Callable[[str], str]) -> Replay:
 
 
 def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
-    """Return the trial redacted and with the digest of its answer, and its line in the record."""
+    """Return the redacted trial with the digest of its answer, and its line in the record."""
     trial = with_answer_digest(trial)
     line = trial_line(trial)
     if len(line) <= COMFORTABLE_BYTES and redactor.passes(_without_usage(line), _json_values(trial)):
         return trial, line
-    masked = with_answer_digest(redacted(trial, redactor))  # a digest of a secret could be told by trying
+    masked = with_answer_digest(redacted(trial, redactor))  # a secret could be guessed from its digest
     return masked, trial_line(masked)
 
 
 def with_answer_digest(trial: Trial) -> Trial:
-    """Return the trial with a digest of what the agent answered; without one where it failed, or nothing was said."""
+    """Return the trial with a digest of the agent's answer; without one if the agent failed or said nothing."""
     if trial.error is not None or not trial.invocations:
         return trial
     digest = blake2b(digest_size=ANSWER_BYTES, key=b"answer")
@@ -88,7 +88,7 @@ def with_answer_digest(trial: Trial) -> Trial:
 
 
 def _without_usage(line: bytes) -> str:
-    """The line without the keys that speak of tokens and mean numbers; a quote in a text would be escaped."""
+    """Return the line without its keys on token usage, which hold numbers; a quote inside a text would be escaped."""
     return line.decode().replace('"input_tokens":', "").replace('"output_tokens":', "")
 
 
@@ -103,18 +103,18 @@ def _json_values(trial: Trial) -> Iterator[Any]:
 
 
 MAX_SHOWN_LOG = 1_000
-"""Characters of a failing trial's log that stay in memory."""
+"""The most characters of a failing trial's log that stay in memory."""
 CallDigest = tuple[str, Any, float | None]
 TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], bool]
 ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...]]
 Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...], str, str]
-"""The digest of a trial. Of each turn: digest, usage, the beginning of the response, calls (name, arguments, seconds),
-whether it shows that calls are reported. Of each score: name, value, reason, error, dimensions. At last `Trial.answer`,
-and the end of `Trial.log`."""
+"""The digest of a trial. Per turn: digest, usage, the beginning of the response, calls (name, arguments, seconds), and
+a flag for whether calls are reported. Per score: name, value, reason, error, dimensions. Then `Trial.answer`, and the
+end of `Trial.log`."""
 
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Digest:
-    """Return the digest that `digested` keeps of texts and scores, as plain values."""
+    """Return the digest of texts and scores that `digested` keeps, as plain values."""
     turns = tuple([_turn_digest(turn, calls=failed or calls, names=names, text=text) for turn in trial.invocations])
     scores = tuple(
         [
@@ -132,7 +132,7 @@ def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = 
 
 
 def from_digest(trial: Trial, digest: Digest) -> Trial:
-    """Return the trial with what a digest kept of it in place of what it holds."""
+    """Return the trial with its content replaced by that of a digest."""
     turns, scores, answer, log = digest
     return Trial(
         trial.case_id,
@@ -156,12 +156,12 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
 
 
 def digested(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Trial:
-    """Return a trial without the texts that its record on disk holds: what a decision needs, in a tenth of the memory.
+    """Return a trial without the texts in its record on disk: all that a decision needs, in a tenth of the memory.
 
     Scores with their dimensions, usage, duration and error stay. The conversation becomes a digest, since it is only
     compared for equality. Reasons and tool calls stay if the trial ``failed``, so they can be shown; with ``calls``,
-    tool calls stay in any case; the names and durations of timed tools always stay, with ``names`` those of all.
-    ``text``: the number of characters of each response to keep.
+    tool calls always stay; the names and durations of timed tools always stay, with ``names`` those of all. ``text``:
+    the number of characters of each response to keep.
     """
     return from_digest(trial, digest_of(trial, failed=failed, calls=calls, names=names, text=text))
 
@@ -197,7 +197,7 @@ def _shared_turn(digest: str, usage: Usage | None, reports: bool) -> Invocation:
 
 @lru_cache(maxsize=1_000)
 def _shared_scores(scores: tuple[ScoreDigest, ...]) -> Mapping[str, Score]:
-    """Return one mapping for all trials that scored alike."""
+    """Return one mapping shared by all trials with equal scores."""
     return {
         name: Score(value, reason, error, details={"dimensions": dict(parts)} if parts else {})
         for name, value, reason, error, parts in scores
@@ -205,10 +205,10 @@ def _shared_scores(scores: tuple[ScoreDigest, ...]) -> Mapping[str, Score]:
 
 
 def strip(record: Record, redactor: Redactor | None = None) -> Record:
-    """Return the form of a stored baseline: what was measured, without what was said.
+    """Return the form of a stored baseline: the measurements, without the conversations.
 
-    Messages, responses, tool results, reasons and details go; scores with their dimensions, usage, durations, and the
-    names and redacted arguments of tools stay. Stripping twice changes nothing more.
+    Messages, responses, tool results, reasons and details are dropped; scores with their dimensions, usage, durations,
+    and the names and redacted arguments of tools stay. Stripping twice changes nothing more.
     """
     if record.header.stripped:
         return record
@@ -247,7 +247,7 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
 
 
 def _shortened(value: Any) -> Any:
-    """Return a JSON value with its long texts shortened; the redactor has bounded its nesting before."""
+    """Return a JSON value with its long texts shortened; the redactor has already limited its nesting."""
     if isinstance(value, str):
         return shorten(value, MAX_STORED_TEXT)
     if isinstance(value, dict):
@@ -258,8 +258,8 @@ def _shortened(value: Any) -> Any:
 def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase, ...]:
     """Return the plan with every case assigned to one of ``shards``, so that their expected durations are about equal.
 
-    Longest first, to the shard with the least so far; a case without a hint counts as the mean of the others. Depends
-    on the plan alone, so that every machine comes to the same assignment.
+    The longest cases are assigned first, each to the shard with the least so far; a case without a hint counts as the
+    mean of the others. Depends on the plan alone, so that every machine makes the same assignment.
     """
     if shards < 1:
         raise ValueError("at least one shard")
@@ -276,9 +276,9 @@ def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase
 
 
 def merge(records: Sequence[Record]) -> Record:
-    """Return the record that one run over all shards would have left.
+    """Return the record that one run over all shards would have produced.
 
-    Raises `MeasureError` if a shard is missing, doubled, not closed, of another plan, commit or version, or holds
+    Raises `MeasureError` if a shard is missing, duplicated, not closed, of another plan, commit or version, or has
     trials of cases that are not its own.
     """
     if not records:
@@ -301,7 +301,7 @@ def merge(records: Sequence[Record]) -> Record:
 
 
 def _run_of(shards: Sequence[Record]) -> str:
-    """Return the run that shards make together: another one as soon as one of them was run anew."""
+    """Return the run id of the shards together, which changes if any of them is run anew."""
     ids = [record.header.run_id for record in shards]
     return ids[0] if len(set(ids)) == 1 else blake2b("\n".join(ids).encode(), digest_size=16).hexdigest()
 
@@ -332,7 +332,7 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
 
 
 def _missing(record: Record, own: Iterable[str]) -> int:
-    """Return the number of planned trials that a shard lacks, failed ones included; 0 if it says why it stopped."""
+    """Return the number of planned trials that a shard lacks, failed ones included; 0 if it states why it stopped."""
     if record.footer is None or record.footer.stopped:
         return 0
     ran = Counter(trial.case_id for trial in record.trials if trial.side is Side.CANDIDATE)
@@ -340,7 +340,7 @@ def _missing(record: Record, own: Iterable[str]) -> int:
 
 
 def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
-    """Return the footer of all shards. They run side by side: durations are not added, costs are."""
+    """Return the footer of all shards. They run in parallel, so costs are added and durations are not."""
     found = count(trials)
     costs, reasons, terms = [], dict[str, None](), []
     for record in records:
@@ -361,7 +361,7 @@ def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
 def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the terms of the first shard with the notes of all; the command ran one shard alone.
 
-    If the shards were to be judged by different terms, those of the first are a guess, and no pass by them is believed.
+    If the shards' terms differ, those of the first are a guess, and a pass by them is not trusted.
     """
     first = next(filter(None, terms), {})
     if len(terms) < 2 or not first:
@@ -370,7 +370,7 @@ def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     for one in terms:
         told = one.get("notes")
         if isinstance(told, list | tuple):
-            for note in told:  # a text, or a fact with its fields
+            for note in told:  # a text, or a finding with its fields
                 notes[json.dumps(note, sort_keys=True)] = note
     joined = {**first, "notes": list(notes.values()), "command": ""}
     if any(_rules(one) != _rules(first) for one in terms):

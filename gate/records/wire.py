@@ -1,8 +1,8 @@
 """The lines of a record: every key with its type, bounds and default, and the conversion from and to the model.
 
-A struct here has the model's fields under the keys of the format. Where it says the same as the model it inherits the
-fields, and states bounds and other keys alone. Fields at their default are left out of a line. Bytes are left to
-`lines`, what lines mean together to `reader`.
+A struct here has the model's fields under the keys of the format. Fields that are the same as in the model are
+inherited; only bounds and different keys are stated. Fields at their default are left out of a line. `lines` handles
+bytes, and `reader` how lines fit together.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from gate.records.model import FORMAT, Footer, Header, PlannedCase, Run
 from gate.security.limits import cut
 
 MAX_COUNT = 2**53
-"""No honest count, seed or line number is larger."""
+"""An upper bound on counts, seeds and line numbers: no honest one is larger."""
 Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 Ordinal = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 Amount = Annotated[float, Meta(ge=0)]
 """A duration, a time, a cost."""
 MAX_ADDRESS = 200
-"""Characters of the name of a recording."""
+"""The most characters in the name of a recording."""
 MAX_DIFFERENCE = 500
-"""Characters of what differed first."""
+"""The most characters of the first difference."""
 MOST_LISTS = 100
-"""Lists of tools that a trial was told, and tools that changed in them."""
+"""The most lists of tools told to a trial, and the most tools that changed in them."""
 
 
 class MalformedError(ValueError):
-    """A line is not what the format says; the message names the field."""
+    """A line does not follow the format; the message names the field."""
 
 
 # --- header ---------------------------------------------------------------------------------------
 
 
 class VersionLine(Struct, frozen=True):
-    """The part of the first line that every format version has; later ones may add to it."""
+    """The part of the first line that every version of the format has; later versions may add to it."""
 
     gate_record: Ordinal
 
@@ -101,11 +101,11 @@ class HeaderLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
 
 
 _ALIKE = (set(HeaderLine.__struct_fields__) & set(Header.__struct_fields__)) - {"runs", "criteria"}
-"""Fields of a header that stand on its line as they are."""
+"""Fields of a header that its line has unchanged."""
 
 
 def header_line(header: Header) -> HeaderLine:
-    """The header without its plan."""
+    """Return the header's line, without its plan."""
     alike: dict[str, Any] = {name: getattr(header, name) for name in _ALIKE}
     runs = tuple([RunArray(*astuple(run)) for run in header.runs])
     criteria = tuple([CriterionObject(*astuple(criterion)) for criterion in header.criteria])
@@ -113,7 +113,8 @@ def header_line(header: Header) -> HeaderLine:
 
 
 def to_header(line: HeaderLine) -> Header:
-    """The header, its plan still empty. Raises `MalformedError` for a name that is there twice, or a shard too high."""
+    """Return the header, its plan still empty. Raises `MalformedError` for a name used twice, or a shard out of
+    range."""
     if line.shard[0] > line.shard[1]:
         raise MalformedError(f"shard is not [i, n] with i from 1 to n: {list(line.shard)}")
     if len({criterion.name for criterion in line.criteria}) < len(line.criteria):
@@ -231,13 +232,13 @@ class UsageObject(Usage, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
 
 class ThoughtObject(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A part that the model marked as a thought; any other part is its text alone."""
+    """A part that the model marked as a thought; other parts are plain text."""
 
     thought: str
 
 
 class ForeignObject(ForeignScore, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """A score of another tool's scorer."""
+    """A score from another tool's scorer."""
 
 
 class TurnObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -253,7 +254,7 @@ class TurnObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
 
 class ScoreObject(Score, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """A score with more to say than its value; any other is a number, or null where the metric does not apply."""
+    """A score with more than a value; others are a number, or null if the metric does not apply."""
 
 
 class ReplayObject(Replay, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -274,7 +275,7 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     n: Ordinal
     round: Ordinal = 1
     tag: str | None = None
-    """None: `FULL`."""
+    """None means `FULL`."""
     side: Side = Side.CANDIDATE
     scores: dict[str, float | ScoreObject | None] = field(default_factory=dict)
     error: tuple[ErrorKind, str] | None = None
@@ -413,11 +414,11 @@ class ClosingLine(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 def closing_line(footer: Footer, checksum: str) -> ClosingLine:
-    """``checksum`` is the SHA-256 of all bytes before the line, in hexadecimal digits."""
+    """Return the closing line; ``checksum`` is the SHA-256 of all bytes before it, in hexadecimal digits."""
     return ClosingLine(ClosingObject(**asdict(footer), sha256=checksum))
 
 
 def to_footer(line: ClosingLine) -> tuple[Footer, str]:
-    """The footer, and the checksum that it claims."""
+    """Return the footer, and the checksum stated in the line."""
     *said, checksum = astuple(line.closing)
     return Footer(*said), checksum

@@ -34,12 +34,12 @@ class _TruncatedError(MeasureError):
 
 
 class RecordWriter:
-    """A record that is being written, held under an exclusive lock until it is closed.
+    """A record being written, held under an exclusive lock until it is closed.
 
-    Starts the file afresh, or with ``resume`` continues what is there: a truncated last line is dropped, the stored
-    header stays, with its seed, and `MeasureError` says why if the record is damaged, or has another plan, commit,
-    agent, shard or set of criteria. What is appended in one go ends in a sum over everything before it, so
-    that a later edit of an open record is found.
+    Starts the file afresh, or with ``resume`` continues the existing one: a truncated last line is dropped, the stored
+    header stays, with its seed, and `MeasureError` tells if the record is damaged, or has another plan, commit, agent,
+    shard or set of criteria. Trials appended in one go end in a sum over everything before them, so that a later edit
+    of an open record is detected.
 
     `finish` adds the closing line; leaving the ``with`` block without it leaves a record that can be resumed.
     """
@@ -73,13 +73,13 @@ class RecordWriter:
             raise
 
     def append(self, trial: Trial) -> None:
-        """Adds one finished trial. Raises `MeasureError` where the disk is full; what was written before stays."""
+        """Add one finished trial. Raises `MeasureError` if the disk is full; everything written before stays."""
         self.extend([(trial, trial_line(trial))])
 
     def extend(self, recorded: Sequence[tuple[Trial, bytes]]) -> None:
-        """Adds finished trials with their lines, all or none. Raises as `append`.
+        """Add finished trials with their lines, all or none. Raises as `append`.
 
-        Of a trial only its case, number, side, round and error are looked at.
+        Of a trial only its case, number, side, round and error are used.
         """
         for trial, _ in recorded:
             if trial.case_id not in self._known:
@@ -102,11 +102,11 @@ class RecordWriter:
         terms: Mapping[str, Any] | None = None,
         judges: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Footer:
-        """Writes the closing line and makes sure that everything is on disk.
+        """Write the closing line and make sure that everything is on disk.
 
-        ``duration`` (seconds) and ``judge_cost_usd`` are of this session so far and added to those of earlier ones, and
-        so are ``judges``; ``stopped`` says why the run ended before its schedule did, ``terms`` what its verdict is
-        reached by.
+        ``duration`` (seconds) and ``judge_cost_usd`` cover this session so far and are added to those of earlier ones,
+        and ``judges`` are joined with theirs; ``stopped`` is the reason why the run ended before its schedule,
+        ``terms`` are those of its verdict.
         """
         trials, errors, rounds = self._tally.counts
         costs = [cost for cost in (self._before.judge_cost_usd, judge_cost_usd) if cost is not None]
@@ -124,7 +124,7 @@ class RecordWriter:
 
     @property
     def closed_trials(self) -> int:
-        """Number of the resumed trials that were there when a run last closed the record; they come first."""
+        """Return the number of resumed trials present when a run last closed the record; they come first."""
         return closed_trials(self._before)
 
     @property
@@ -133,7 +133,7 @@ class RecordWriter:
         return self._footer is not None and not self._footer.stopped
 
     def close(self) -> None:
-        """Releases the file and its lock. Writes nothing."""
+        """Release the file and its lock without writing anything."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -158,7 +158,7 @@ class RecordWriter:
             reader = RecordReader(
                 lines, where=where, complete=False, error=MeasureError, truncated=_TruncatedError, remedy=remedy
             )
-        except _TruncatedError:  # killed before the first trial: nothing is lost by starting again
+        except _TruncatedError:  # killed before the first trial: starting again loses nothing
             self._start()
             return
         _check_same(reader.header, self.header, str(self.path))
@@ -170,7 +170,8 @@ class RecordWriter:
         self._file.truncate(self._end)
 
     def _write(self, data: bytes, *, chained: bool = False) -> None:
-        """Appends whole lines, ``chained`` with a sum on the last; on failure the file is cut back to where it was."""
+        """Append whole lines, ``chained`` with a sum on the last one; on failure the file is cut back to its former
+        end."""
         checksum = self._checksum.copy()
         if chained:
             data = summed(data, checksum)
@@ -196,7 +197,7 @@ class RecordWriter:
 
 
 def write_record(path: Path, record: Record) -> Footer:
-    """Write a whole record, closed, replacing what is at ``path`` at once or not at all. Raises `MeasureError`."""
+    """Write a whole, closed record, atomically replacing the file at ``path``. Raises `MeasureError`."""
     try:
         files.write_parts(path, record_lines(record))
     except OSError as problem:
@@ -205,7 +206,7 @@ def write_record(path: Path, record: Record) -> Footer:
 
 
 def record_lines(record: Record) -> Iterator[bytes]:
-    """The lines of a whole record, closed; its counts and checksum are computed, not believed."""
+    """Yield the lines of a whole, closed record; its counts and checksum are computed anew."""
     checksum = hashlib.sha256()
     lines = header_lines(record.header)
     checksum.update(lines)
@@ -227,7 +228,7 @@ def _closed(record: Record) -> Footer:
 
 
 def _locked(path: Path) -> FileIO:
-    """The file, created with its folders where it is missing, under an exclusive lock."""
+    """Return the file under an exclusive lock, created with its folders if missing."""
     try:
         file = files.open_to_append(path)
     except files.LinkError as problem:
@@ -246,14 +247,14 @@ def _locked(path: Path) -> FileIO:
 
 
 def _lines_from_start(file: FileIO) -> Iterator[bytes]:
-    """The lines of the file from its start, through a buffer of their own; the file and its lock stay open."""
+    """Return the lines of the file from its start, through a separate buffer; the file and its lock stay open."""
     file.seek(0)
     with os.fdopen(os.dup(file.fileno()), "rb") as buffered:
         yield from lines_of(buffered)
 
 
 def _is_record(file: FileIO) -> bool:
-    """True if the file is empty or begins as a record does."""
+    """True if the file is empty or begins like a record."""
     file.seek(0)
     begin = file.read(len(_BEGIN)) or b""
     return _BEGIN.startswith(begin)

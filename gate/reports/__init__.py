@@ -1,10 +1,10 @@
-"""The forms a result can be rendered in: one file each, found by name and loaded only when asked for.
+"""The formats of a result: one file each, found by name and loaded only when needed.
 
-Findings become words by templates: of a suite in `words`, of a criterion in `reasons`. `explanation` makes the headline
-and the next step of them, and `story` tells how the verdict came about. A `View` has all of it once for a suite, its
-`RowView` for a criterion; `cases` says which cases are shown, `labels` names verdicts and costs, `formatting` knows
-figures. The forms only lay that out: `console`, `markdown`, `html`, `notebook`, `json`, `openmetrics`, and as tests of
-a test runner (`checks`) `junit` and `ctrf`. Histories (`history`) and line-ups (`lineup`) have words of their own.
+Templates turn findings into words: those on a suite in `words`, those on a criterion in `reasons`. `explanation` builds
+the headline and the next step from them, and `story` explains the verdict. A `View` holds all of this for a suite, a
+`RowView` for a criterion; `cases` selects the cases to show, `labels` names verdicts and costs, `formatting` formats
+figures. The formats only lay this out: `console`, `markdown`, `html`, `notebook`, `json`, `openmetrics`, and, as tests
+of a test runner (`checks`), `junit` and `ctrf`. Histories (`history`) and line-ups (`lineup`) have separate texts.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _BUILT_IN = {
     "markdown": "gate.reports.markdown:render",
 }
 REPORTS = Registry["Callable[[Result], str]"]("report", "agent_gate.reports", _BUILT_IN)
-"""Name → the function that renders a result; every one works with the result alone. Files are written in this order."""
+"""Name → the function that renders a result; each needs only the result. Files are written in this order."""
 FILES = tuple(name for name in REPORTS if name != "console")
-"""The reports that have an option of their own on the command line: ``--junit PATH``."""
+"""The reports with their own command-line option, such as ``--junit PATH``."""
 
 
 def load_report(form: str) -> Callable[[Result], str]:
-    """Return the function that renders a result in this form. Raises ConfigError for an unknown form."""
+    """Return the function that renders a result in this format. Raises ConfigError for an unknown format."""
     return REPORTS.load(form)

@@ -1,6 +1,6 @@
-"""The badge of a suite: its newest verdict as a small picture, and as the JSON that shields.io draws one from.
+"""The badge of a suite: its newest verdict as a small picture, and as the JSON from which shields.io draws one.
 
-It claims no more than is known: a run that nobody judged is ``unknown``, and what could not be measured is no pass.
+It claims no more than is known: a run without a verdict is ``unknown``, and one that could not be measured is no pass.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from gate.security.escape import one_line
 
 LABEL = "agent gate"
 MOST = 40
-"""Characters of a suite's name."""
+"""Maximum number of characters in a suite's name."""
 _CHARACTER = 6.7
-"""Width of a character of the badge's text in pixels, on average; the text is fitted to it."""
+"""Average width of a character of the badge's text in pixels; the text is fitted to it."""
 
 
 class _Look(Struct, frozen=True):
     said: str
     color: str
-    """White text on it has a contrast of at least 4.5."""
+    """The background; white text on it has a contrast of at least 4.5."""
     is_error: bool = False
 
 
@@ -41,12 +41,12 @@ _LOOKS = {
 
 
 def look_of(verdict: str) -> _Look:
-    """Return the look of a verdict; an empty one, or one of another version, is unknown."""
+    """Return the look of a verdict; an empty one, or one from another version, is unknown."""
     return next((look for known, look in _LOOKS.items() if known.value == verdict), UNKNOWN)
 
 
 def badge(suite_id: str, verdict: str, day: str) -> str:
-    """An SVG file; its title has the run's ``day``, so that an old verdict is recognisable."""
+    """Return an SVG file; its title has the ``day`` of the run, so that an old verdict is recognisable."""
     look, label = look_of(verdict), one_line(f"{LABEL}: {suite_id}", MOST)
     left, right = (round(_CHARACTER * len(text) + 12) for text in (label, look.said))
     title = f"{label}: {look.said} ({one_line(day, MOST)})"
@@ -69,7 +69,7 @@ def badge(suite_id: str, verdict: str, day: str) -> str:
 
 
 def endpoint(suite_id: str, verdict: str) -> str:
-    """For ``https://img.shields.io/endpoint?url=…``."""
+    """Return the JSON for ``https://img.shields.io/endpoint?url=…``."""
     look = look_of(verdict)
     said = {
         "schemaVersion": 1,

@@ -1,4 +1,4 @@
-"""The change of behaviour that the cases which got worse have in common, in one sentence."""
+"""The change of behaviour that the worse cases have in common, in one sentence."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Calls = Sequence[Sequence[ToolCall]]
 
 
 def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> tuple[str, int]:
-    """Return what most of the broken cases have in common, and of how many of them it holds.
+    """Return the change that most of the broken cases have in common, and the number of cases with it.
 
-    The text is empty if nothing of the calls is common to at least half of them. For example:
-    no longer calls `look_up_order` before `refund`
+    The text, such as ``no longer calls `look_up_order` before `refund` ``, is empty if no change in the calls is common
+    to at least half of them.
     """
     wanted = set(broken)
     counts: Counter[str] = Counter()
@@ -35,9 +35,9 @@ def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> t
 
 
 def differences_of(case: CaseResult) -> dict[str, str]:
-    """Return what a case's worst trial does otherwise than a passing one, or than its author expects.
+    """Return the differences of a case's worst trial from a passing one, or from the expected calls.
 
-    Each sentence with the call before which that happens, as `` before `refund` ``; empty if there is none.
+    Each sentence maps to the call that it precedes, such as `` before `refund` ``; empty if there is none.
     """
     before = _names(case.reference) or _names([turn or () for turn in case.expected])
     now = _names(case.actual)
@@ -70,7 +70,7 @@ def _names(turns: Calls) -> list[str]:
 
 
 def _before(name: str, before: Sequence[str], now: Sequence[str]) -> str:
-    """Return the call that followed a missing one and is still made, as ``before refund``."""
+    """Return the call that followed a missing one and is still made, as in ``before refund``."""
     for following in before[before.index(name) + 1 :]:
         if following != name:
             return f" before {_name(following)}" if following in now else ""
@@ -78,6 +78,6 @@ def _before(name: str, before: Sequence[str], now: Sequence[str]) -> str:
 
 
 def _name(name: str) -> str:
-    """Return a name between backticks, which it has none of itself."""
+    """Return a name between backticks, with those inside it replaced."""
     plain = " ".join(name.replace("`", "'").split())
     return f"`{shorten(plain, MAX_NAME_CHARS)}`"

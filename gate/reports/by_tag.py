@@ -1,7 +1,7 @@
-"""Results by tag and complexity in words: where a loss is, and the rows of a table. Escapes nothing.
+"""Results by tag and complexity in words: the place of a loss, and the rows of a table. Escapes nothing.
 
-No interval stands in the table. Each would be that of its group alone, and of many groups a few lie below no change by
-chance, so one would read as a proof. What is named is found by a test of all groups together; JSON has the intervals.
+The table shows no intervals. Each would be for its group alone, and among many groups a few exclude no change by
+chance, which would look like proof. A test of all groups together finds the named ones; JSON has the intervals.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from gate.reports.formatting import count, figures, same_cases
 from gate.security.limits import cut
 
 SHOWN = 12
-"""Groups that a report lists; the rest is counted."""
+"""Maximum number of groups in a report; the rest is counted."""
 NO_FIGURE = "–"
 MAX_NAME = 60
-"""Characters of a tag in a sentence or a row."""
+"""Maximum number of characters in a tag in a sentence or a row."""
 
 
-# --- where a loss is ------------------------------------------------------------------------------
+# --- the place of a loss --------------------------------------------------------------------------
 
 
 def where(suite: SuiteResult) -> str:
-    """Return the groups that a loss is concentrated in; empty if it is in none.
+    """Return the groups in which a loss is concentrated; empty if there are none.
 
-    ``tag refund, 100 of 1,200 cases: pass rate 98 % → 65 %, elsewhere 98.1 % → 98 %; also tag billing: 90 % → 60 %``
+    For example, ``tag refund, 100 of 1,200 cases: pass rate 98 % → 65 %, elsewhere 98.1 % → 98 %``.
     """
     if suite.verdict not in (Verdict.REGRESSED, Verdict.INCONCLUSIVE) or not suite.concentrated:
         return ""
@@ -51,7 +51,7 @@ def _scale(found: Concentration, suite: SuiteResult) -> Scale:
 
 
 def _named(kind: GroupKind, name: str) -> str:
-    """``tag refund``, ``complexity complex``."""
+    """Return text such as ``tag refund`` or ``complexity complex``."""
     return f"{kind.value} {_shortened(name)}"
 
 
@@ -60,7 +60,7 @@ def _shortened(name: str) -> str:
 
 
 def in_named(suite: SuiteResult, tags: Sequence[str], complexity: str) -> bool:
-    """True if a case is in a group that the loss is concentrated in."""
+    """True if a case is in a group in which the loss is concentrated."""
     mine = {(GroupKind.TAG, tag) for tag in tags} | {(GroupKind.COMPLEXITY, complexity)}
     return any((one.kind, one.name) in mine for one in suite.concentrated)
 
@@ -69,7 +69,7 @@ def in_named(suite: SuiteResult, tags: Sequence[str], complexity: str) -> bool:
 
 
 class Row(Struct, frozen=True):
-    """A group as a table shows it; the name is the user's."""
+    """A group as a row of the table; its name is the user's."""
 
     group: GroupResult
     name: str
@@ -77,17 +77,17 @@ class Row(Struct, frozen=True):
     candidate: str
     baseline: str
     rates: str
-    """``100 % → 66 %``; the candidate's alone if the baseline's is of other cases."""
+    """``100 % → 66 %``; only the candidate's if the baseline has other cases."""
     moved: str
-    """``35 worse (33 broken), 2 better``; of paired cases, by however little."""
+    """``35 worse (33 broken), 2 better``; counts paired cases, however small their change."""
     is_named: bool
-    """True if the loss is concentrated in it."""
+    """True if the loss is concentrated in the group."""
 
 
 def rows(suite: SuiteResult, most: int = SHOWN) -> tuple[list[Row], int]:
-    """Return the groups to show: those that are named, then those that lost most; and how many more there are.
+    """Return the groups to show, named ones first, then those that lost most, and the number of further groups.
 
-    A tag of a single case says what the case says, and is counted with the rest if others are there.
+    A tag with a single case adds nothing to the case, and is only counted if there are larger ones.
     """
     named = {(one.kind, one.name): place for place, one in enumerate(suite.concentrated)}
     groups = [one for one in suite.groups if one.cases > 1] or list(suite.groups)
@@ -97,7 +97,7 @@ def rows(suite: SuiteResult, most: int = SHOWN) -> tuple[list[Row], int]:
 
 
 def is_paired(one: GroupResult) -> bool:
-    """True if both sides are of the same cases, so that one can be read as what became of the other."""
+    """True if both sides have the same cases, so that the difference is a change."""
     return one.change is not None and same_cases(one)
 
 
@@ -122,7 +122,7 @@ def _row(one: GroupResult, *, is_named: bool) -> Row:
 
 
 def _moved(one: GroupResult) -> str:
-    """Return the counts; cases that got worse include proven broken ones."""
+    """Return the counts of changed cases; those that got worse include proven broken ones."""
     said = []
     if worse := max(one.lost, one.broken):
         said.append(f"{worse:,} worse ({one.broken:,} broken)" if one.broken else f"{worse:,} worse")

@@ -1,4 +1,4 @@
-"""The cases that a report shows, the worst first, and how each fared in words. Escapes nothing."""
+"""The cases that a report shows, worst first, and their results in words. Escapes nothing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gate.reports.formatting import count
 from gate.reports.labels import STATUSES
 
 IMPROVED_E = 2.0
-"""From here on a case is listed as passing more often; the bar of a suspected one, the other way."""
+"""The minimum e-value for listing a case as improved: the bar for a suspected one, in the other direction."""
 ALIKE = 0.8
-"""Share of their words that two reasons have in common, from which on they are one."""
+"""The minimum share of common words for two reasons to count as the same."""
 
 
-# --- which cases ----------------------------------------------------------------------------------
+# --- the cases ------------------------------------------------------------------------------------
 
 
 def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
@@ -32,19 +32,19 @@ def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
 
 
 def failing_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
-    """Return further cases of which trials failed: nothing says that they got worse, yet they keep the score down."""
+    """Return further cases with failed trials: nothing shows that they got worse, yet they lower the score."""
     known = (*GOT_WORSE, CaseStatus.REMOVED)
     return _worst_first([case for case in suite.cases if case.status not in known and case.passed < case.trials], suite)
 
 
 def improved_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
-    """Return the cases that pass more often than in the baseline, the strongest evidence first."""
+    """Return the cases that pass more often than in the baseline, strongest evidence first."""
     known = [case for case in suite.cases if case.improvement is not None and case.improvement >= IMPROVED_E]
     return tuple(sorted(known, key=lambda case: (-(case.improvement or 0.0), case.id)))
 
 
 def _worst_first(cases: Sequence[CaseResult], suite: SuiteResult) -> tuple[CaseResult, ...]:
-    """Sort by status; then the cases of a tag that the loss is concentrated in, before a noisy one elsewhere."""
+    """Sort by status; then cases of a tag in which the loss is concentrated before others."""
 
     def rank(case: CaseResult) -> tuple[float | str, ...]:
         elsewhere = bool(suite.concentrated) and not in_named(suite, case.tags, case.complexity.value)
@@ -54,7 +54,7 @@ def _worst_first(cases: Sequence[CaseResult], suite: SuiteResult) -> tuple[CaseR
 
 
 def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:
-    """Return the case without a composite criterion's reasons if it has those of the parts."""
+    """Return the case without a composite criterion's reasons if it has those of its parts."""
     whole = {row.criterion.name: row.criterion.parts for row in suite.criteria if row.criterion.parts}
     if not whole or len(case.reasons) < 2:
         return case
@@ -64,15 +64,15 @@ def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:
 
 
 def passes_less(case: CaseResult) -> bool:
-    """True if it passes less often than at the baseline."""
+    """True if it passes less often than in the baseline."""
     return case.passed * case.baseline_trials < case.baseline_passed * case.trials
 
 
-# --- reasons that are alike -----------------------------------------------------------------------
+# --- similar reasons ------------------------------------------------------------------------------
 
 
 def distinct(reasons: Sequence[str]) -> tuple[str, ...]:
-    """Return the first of reasons that differ in figures alone, or in a word or two."""
+    """Return the reasons without those that differ from an earlier one only in figures, or in a word or two."""
     kept: list[str] = []
     for reason in reasons:
         if not any(_is_alike(reason, other) for other in kept):
@@ -81,7 +81,7 @@ def distinct(reasons: Sequence[str]) -> tuple[str, ...]:
 
 
 def one_of_each_reason(cases: Sequence[CaseResult], most: int) -> tuple[tuple[CaseResult, ...], bool]:
-    """Return the first case of each distinct cause, ``most`` at most, and True if all others fail for one of these."""
+    """Return the first case of each distinct cause, ``most`` at most, and True if these are all the causes."""
     found: list[CaseResult] = []
     for case in cases:
         if any(_has_same_cause(case, other) for other in found):
@@ -93,7 +93,7 @@ def one_of_each_reason(cases: Sequence[CaseResult], most: int) -> tuple[tuple[Ca
 
 
 def _has_same_cause(case: CaseResult, other: CaseResult) -> bool:
-    """True if the agent does the same thing otherwise in both, or both fail for the same reason."""
+    """True if the agent's behaviour changed in the same way in both, or both fail for the same reason."""
     if not differences_of(case).keys().isdisjoint(differences_of(other)):
         return True
     return _is_alike(_first_reason(case), _first_reason(other))
@@ -122,7 +122,7 @@ def status(case: CaseResult) -> str:
 
 
 def status_counts(suite: SuiteResult) -> str:
-    """``40 cases: 3 broken, 2 flaky, 1 never passed, 34 ok``."""
+    """Return text such as ``40 cases: 3 broken, 2 flaky, 1 never passed, 34 ok``."""
     if not suite.cases:
         return "no cases"
     known = Counter(map(status, suite.cases))
@@ -134,7 +134,7 @@ def status_counts(suite: SuiteResult) -> str:
 
 
 def tally(case: CaseResult) -> str:
-    """``0/4 passed, was 5/5``, with errors if there were any."""
+    """Return text such as ``0/4 passed, was 5/5``, with errors if there were any."""
     parts = [f"{case.passed:,}/{case.trials:,} passed" if case.trials else "no trial measured"]
     if case.baseline_trials:
         parts.append(f"was {case.baseline_passed:,}/{case.baseline_trials:,}")
@@ -144,7 +144,7 @@ def tally(case: CaseResult) -> str:
 
 
 def improvement(case: CaseResult, suite: SuiteResult) -> str:
-    """``0/5 → 3/3``: how often it passed at the baseline and now; and that it may be chance, if it may."""
+    """Return the passes in the baseline and now, such as ``0/5 → 3/3``, and a note if that may be chance."""
     said = f"{case.baseline_passed:,}/{case.baseline_trials:,} → {case.passed:,}/{case.trials:,}"
     if suite.outcome is not None and case.id in suite.outcome.evidence.gained:
         return said
@@ -154,7 +154,7 @@ def improvement(case: CaseResult, suite: SuiteResult) -> str:
 
 
 def worse_title(cases: Sequence[CaseResult]) -> str:
-    """Return a name of `worse_cases` that holds of each of them: one may fail as it did at the baseline."""
+    """Return a title that is true of each of these `worse_cases`: some may fail just as in the baseline."""
     if all(map(passes_less, cases)):
         return "Cases that got worse"
     unmeasured = sum(case.status is CaseStatus.ERROR for case in cases)

@@ -1,9 +1,9 @@
 """A result as a list of tests, for the formats of test runners: JUnit and CTRF.
 
-One test for each suite's verdict, one per criterion and one per case; criteria and worse cases against further
-references, such as the anchor, stand in a group of their name. A suite whose verdict fails the gate has at least one
-failure or error, and one whose verdict does not has none: a reader of such a file alone is told what the exit code
-says. Text is as it is; a format escapes and bounds it.
+There is one test for each suite's verdict, one per criterion and one per case; criteria and worse cases against further
+references, such as the anchor, are in a group with the reference's name. A suite whose verdict fails the gate has at
+least one failure or error, and any other suite has none, so that the file alone agrees with the exit code. Text is raw;
+each format escapes and bounds it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ _FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.NOT_COMPARED)
 _PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
 _ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
 NO_SUITE = "gate"
-"""The class of the test of a result without suites."""
+"""The class name of the test for a result without suites."""
 MOST_SECONDS = 1e10
-"""Some 300 years: above each time since 1970, and so low that its milliseconds are a whole number in every reader."""
+"""About 300 years in seconds: above any time since 1970, yet its milliseconds are exact in every reader."""
 _DIGITS = 4
-"""Digits of a second. Numbers of more digits, and sums beyond those above, are written with exponents, which JUnit
-forbids."""
+"""Decimal digits of a second. More digits, or larger sums, would be written with exponents, which JUnit forbids."""
 
 
 class Outcome(str, Enum):
-    """The four that test runners know. Skipped never means passed: nothing was judged, or it does not block."""
+    """The outcomes of test runners. Skipped never means passed: nothing was judged, or the test does not block."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -49,29 +48,29 @@ class ReportItem(Struct, frozen=True):
 
     name: str
     group: tuple[str, ...] = ()
-    """Below the suite: ``("criteria",)``, ``("anchor", "criteria")``; empty for its verdict and its cases."""
+    """The path below the suite: ``("criteria",)``, ``("anchor", "criteria")``; empty for its verdict and its cases."""
     outcome: Outcome = Outcome.PASSED
     kind: str = ""
-    """The verdict or the case's status, as a machine reads it."""
+    """The verdict or the case's status, for machines."""
     message: str = ""
-    """The reason why it did not pass; empty if it did."""
+    """The reason why the test did not pass; empty if it did."""
     details: tuple[str, ...] = ()
     """Lines that belong to the message."""
     output: tuple[str, ...] = ()
-    """Lines to show whatever the outcome."""
+    """Lines to show for any outcome."""
     case: CaseResult | None = None
 
 
 def told_seconds(seconds: float | None) -> float | None:
-    """A time as the formats of test runners can say it; None where it is not known, or none that anything can take.
+    """Return a time that the formats can express; None if it is unknown or impossible.
 
-    Agents and traces tell their own times; as many as there are cases still add up to a number.
+    Agents and traces report times of any size; the limit keeps the sum over all cases finite.
     """
     return round(seconds, _DIGITS) if seconds is not None and 0 <= seconds <= MOST_SECONDS else None
 
 
 def checks_of(view: View, result: Result) -> list[ReportItem]:
-    """The tests of a suite: its verdict, its criteria, its cases, then those against further references."""
+    """Return the tests of a suite: its verdict, its criteria, its cases, then those against further references."""
     undecided_fails = result.exit_code is ExitCode.FAILED and not any(_fails(s) for s in result.suites)
     suite = view.suite
     found = [_verdict(view, undecided_fails)]
@@ -85,21 +84,20 @@ def checks_of(view: View, result: Result) -> list[ReportItem]:
 
 
 def unjudged(result: Result) -> ReportItem:
-    """The one test of a result without suites: a run that ended without a verdict. Never green."""
+    """Return the only test of a result without suites: a run that ended without a verdict. It never passes."""
     why = "; ".join(result.problems) or "no suite was judged"
     return ReportItem("verdict", outcome=Outcome.ERROR, kind=result.verdict.value, message=why)
 
 
 def _keeps_from_passing(suite: SuiteResult, undecided_fails: bool) -> bool:
-    """True if this suite is why the exit code is not 0."""
+    """True if this suite is a reason why the exit code is not 0."""
     if suite.verdict is Verdict.PASS or _is_accepted(suite, suite.verdict):
         return _fails(suite) or suite.standing in _ERRORS
     return _fails(suite) or suite.verdict is not Verdict.INCONCLUSIVE or undecided_fails
 
 
 def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
-    """Return the failures that do not fail the suite, as a case that never passed: skipped, with all that is to be
-    said."""
+    """Return a failure as skipped, with a note, because it does not fail the suite."""
     if check.outcome not in (Outcome.FAILED, Outcome.ERROR):
         return check
     why = f"does not block: the suite's verdict is {VERDICTS[suite.verdict]}"
@@ -107,7 +105,7 @@ def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
 
 
 def _fails(suite: SuiteResult) -> bool:
-    """True if something of it fails the gate that nobody accepted."""
+    """True if a part of the suite fails the gate and nobody accepted that."""
     found = [suite.standing]
     for one in (suite, *suite.further):
         found += [row.verdict for row in one.criteria if _blocks(row)]
@@ -127,7 +125,7 @@ def _blocks(found: CriterionResult) -> bool:
 def _judged(
     check: ReportItem, suite: SuiteResult, verdict: Verdict, message: str, *, blocking: bool, undecided_fails: bool
 ) -> ReportItem:
-    """The check with the verdict as one of the four outcomes; what does not block, or was accepted, is skipped."""
+    """Return the check with the verdict as an outcome; a verdict that does not block, or was accepted, is skipped."""
     check = replace(check, kind=verdict.value)
     if verdict is Verdict.PASS:
         return check
@@ -156,7 +154,7 @@ def _verdict(view: View, undecided_fails: bool) -> ReportItem:
 
 
 def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Iterator[ReportItem]:
-    """Return the checks against another reference: its verdict, its criteria, and the cases that got worse since."""
+    """Yield the checks against another reference: its verdict, its criteria, and the cases that got worse since."""
     group = one.reference or "further"
     one = replace(one, accepted=suite.accepted)
     view = View(one)

@@ -1,7 +1,8 @@
-"""The report for a terminal: with colour if the terminal supports it, in plain ASCII if not.
+"""The report for a terminal: in colour if the terminal supports it, in plain ASCII if necessary.
 
-The order is that of the comment: what happened, how sure that is, the cases that show it, and what to do. ``-v`` has
-the numbers. Outside text reaches rich only as `Text`, never as markup, and only through `gate.security.escape.console`.
+The order is that of the comment: the outcome, its certainty, the cases that show it, and the next step. ``-v`` adds the
+numbers. Text from outside reaches rich only as `Text`, never as markup, and only through
+`gate.security.escape.console`.
 """
 
 from __future__ import annotations
@@ -38,22 +39,22 @@ _SIGNS = {
 """Sign and colour of each tone."""
 _CODE = re.compile(r"`[^`\n]{1,50}`")
 _JOINED = "\ue000"
-"""Stands for a space at which no line is broken: a command is to be copied."""
+"""Replaces the spaces of a command, at which no line may be broken."""
 _LISTED = 20
 _MANY = 200
-"""Cases that ``-v`` lists."""
+"""Maximum number of cases that ``-v`` lists."""
 _LINES = 40
-"""Lines of one difference."""
+"""Maximum number of lines in one difference."""
 _TAGS = 6
-"""Tags that are shown without ``-v``: those that lost."""
+"""Maximum number of tags shown without ``-v``: those with losses."""
 
 
 def render(
     result: Result, *, width: int = 80, color: bool = False, encoding: str = "utf-8", verbose: bool = False
 ) -> str:
-    """The report, ``width`` columns wide; ``encoding`` is the terminal's: ASCII replaces what it lacks.
+    """Return the report, ``width`` columns wide, in the terminal's ``encoding``: ASCII replaces missing characters.
 
-    ``verbose`` adds the numbers, every case with its own reasons, and what agents wrote.
+    ``verbose`` adds the numbers, every case with its reasons, and the agents' logs.
     """
     from rich.console import Console  # weight: no other command needs it
 
@@ -80,7 +81,7 @@ def render(
 
 
 def render_line(result: Result, *, encoding: str = "utf-8") -> str:
-    """A line for each suite, verdict and headline, and one for the exit code."""
+    """Return a line for each suite with verdict and headline, and one for the exit code."""
     parts = []
     for view in views_of(result):
         parts.append(f"{escape.console(view.suite.suite_id, 100)}: {escape.console(view.verdict_line, 400)}")
@@ -114,7 +115,7 @@ def _suite(console: Console, view: View, *, verbose: bool) -> None:
 
 
 def _cases(console: Console, view: View) -> None:
-    """The table of cases: name, before and now; and what the first of them did otherwise."""
+    """Print the table of cases, with name, before and now, and the changed behaviour of the first."""
     cases = view.table
     if cases.lines:
         rows = [["case", "before", "this change"] if cases.has_base else ["case", "passed"]]
@@ -156,7 +157,7 @@ def _turns(console: Console, turns: Iterable[TurnDiff]) -> None:
 
 
 def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
-    """A row for each tag, where something is not as it should be; otherwise with ``-v``."""
+    """Print a row for each tag with a loss unless the verdict is a pass; with ``-v``, for all tags."""
     if not suite.groups or (suite.verdict is Verdict.PASS and not verbose):
         return
     shown, left = by_tag.rows(suite)
@@ -209,7 +210,7 @@ def _criterion(console: Console, row: RowView) -> None:
 
 
 def _every_case(console: Console, view: View) -> None:
-    """Every case: how often it passed, what it scored, and what it did where it failed."""
+    """Print every case with its passes and scores, and the behaviour in failed ones."""
     listed = {case.id for case in (*view.worse, *view.failing)}
     others = [case for case in view.suite.cases if case.id not in listed]
     cases = [*view.worse, *view.failing, *others]
@@ -234,7 +235,7 @@ def _every_case(console: Console, view: View) -> None:
 
 
 def _log(console: Console, case: CaseResult) -> None:
-    """The end of what the agent wrote in the trial that is shown."""
+    """Print the end of the agent's log in the shown trial."""
     lines = log_lines(case.log, _LISTED)
     if lines:
         _line(console, 4, ("the agent wrote:", "dim"))
@@ -243,7 +244,7 @@ def _log(console: Console, case: CaseResult) -> None:
 
 
 def _below(console: Console, view: View, *, verbose: bool) -> None:
-    """Return the line on costs, and where to read more."""
+    """Print the costs, and the commands for more details."""
     suite = view.suite
     if not verbose:
         said = [status_counts(suite), view.cost]
@@ -255,7 +256,7 @@ def _below(console: Console, view: View, *, verbose: bool) -> None:
         return
     facts = {name: escape.console(said, 500) for name, said in view.facts.items() if said}
     if "Trend" in facts:
-        facts["Trend"] = view.facts["Trend"]  # a picture, whose spaces count
+        facts["Trend"] = view.facts["Trend"]  # spaces matter in a picture
     tools = "; ".join(f"{escape.console(name, 80)} {said}" for name, said in view.tool_times)
     facts |= {"Tools": tools} if tools else {}
     _facts(console, facts.items(), command=escape.console(view.explain, 500))
@@ -295,7 +296,7 @@ def _printed(console: Console, text: str, indent: int) -> None:
 
 
 def _line(console: Console, indent: int, *parts: tuple[str, str], hang: int = 0) -> None:
-    """Parts of text with their styles, wrapped; the lines after the first ``hang`` further in."""
+    """Print parts of text with their styles, wrapped; lines after the first are indented by ``hang`` more."""
     whole = [(_CODE.sub(lambda code: code[0].replace(" ", _JOINED), text), style) for text, style in parts]
     lines = _text(*whole).wrap(console, max(console.width - indent - hang, 10), overflow="fold")
     for number, line in enumerate(lines):
@@ -305,7 +306,7 @@ def _line(console: Console, indent: int, *parts: tuple[str, str], hang: int = 0)
 
 
 def _whole(console: Console, indent: int, *parts: tuple[str, str]) -> None:
-    """A line with a command, which is to be copied: never wrapped."""
+    """Print a line with a command, never wrapped, so that it can be copied."""
     console.print(_text((" " * indent, ""), *parts), soft_wrap=True)
 
 

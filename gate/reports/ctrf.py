@@ -1,7 +1,7 @@
 """The CTRF report (Common Test Report Format, specification 1.0): the tests of `checks` as one JSON document.
 
-An error counts as failed, as CTRF knows no other outcome that its readers do not take for green; ``rawStatus`` has the
-verdict or the case's status. Within ``extra`` keys are ours and may be added.
+An error counts as failed, because readers take every other CTRF outcome for a success; ``rawStatus`` has the verdict or
+the case's status. Keys within ``extra`` are ours, and more may be added.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STATUSES = {
 
 
 def render(result: Result) -> str:
-    """The document as JSON in ASCII. Text from outside has no control characters, and its length is bounded."""
+    """Return the document as JSON in ASCII. Text from outside has no control characters and a bounded length."""
     tests = []
     for view in views_of(result):
         tests += [_test(view.suite.suite_id, check) for check in checks_of(view, result)]
@@ -69,12 +69,12 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def _milliseconds(seconds: float | None) -> int:
-    """The format wants a number; 0 is what it says of a time that is not known."""
+    """Return milliseconds; the format requires a number, and 0 means that the time is not known."""
     return round(1000 * (told_seconds(seconds) or 0.0))
 
 
 def _sum(amounts: Sequence[float]) -> float | None:
-    """None without any, and if they add up to no number: finite ones may overflow, and JSON has no infinity."""
+    """Return the sum; None without amounts, or if it overflows, because JSON has no infinity."""
     total = sum(amounts)
     return total if amounts and math.isfinite(total) else None
 
@@ -84,7 +84,7 @@ def _start(result: Result) -> int:
 
 
 def _id_of(result: Result, measured: Sequence[SuiteResult | BaselineInfo], *more: str) -> str:
-    """A UUID of suites at commits: what a report says was measured, a later report can name as its baseline."""
+    """Return a UUID of suites at commits: the id of a report, by which a later one can name it as its baseline."""
     names = [suite.suite_id for suite in result.suites]
     commits = []
     for one in measured:
@@ -130,7 +130,7 @@ def _environment(result: Result) -> dict[str, Any]:
 
 
 def _baseline(result: Result) -> dict[str, Any]:
-    """Return the references, named by suites and commits; empty if a suite has none."""
+    """Return the baselines, named by suites and commits; empty if a suite has none."""
     known = [suite.baseline for suite in result.suites if suite.baseline is not None and not suite.baseline.missing]
     if not known or len(known) < len(result.suites):
         return {}
@@ -143,8 +143,7 @@ def _baseline(result: Result) -> dict[str, Any]:
 
 
 def _pass_rate(result: Result) -> dict[str, float]:
-    """Return the rate of passing trials of a single suite, of both sides over the cases that they share; rates of
-    several have no common meaning."""
+    """Return the pass rate of a single suite, on both sides over their common cases; empty for several suites."""
     if len(result.suites) != 1:
         return {}
     for found in result.suites[0].criteria:
@@ -157,7 +156,7 @@ def _pass_rate(result: Result) -> dict[str, float]:
 
 
 def _rate(now: float | None, before: float | None) -> dict[str, float]:
-    """Return both sides and the change, without what is not known or no number."""
+    """Return both sides and the change, without unknown or infinite values."""
     change = now - before if now is not None and before is not None else None
     rate = {}
     for name, value in (("current", now), ("baseline", before), ("change", change)):
@@ -193,7 +192,7 @@ def _type(check: ReportItem) -> str:
 
 
 def _of_case(case: CaseResult, status: str) -> dict[str, Any]:
-    """Its trials: the first execution and further ones, which the format calls retries."""
+    """Return the trials of a case: the first execution and further ones, which the format calls retries."""
     found: dict[str, Any] = {
         "retries": max(0, case.trials + case.errors - 1),
         "flaky": status == "passed" and 0 < case.passed < case.trials,

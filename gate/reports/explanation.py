@@ -1,4 +1,4 @@
-"""A decided suite in words: what happened, how sure that is, what to do, what changed. Escapes nothing."""
+"""A decided suite in words: the outcome, its certainty, the next step and the changes. Escapes nothing."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from gate.reports.words import (
     thin,
 )
 
-# --- what happened --------------------------------------------------------------------------------
+# --- the outcome ----------------------------------------------------------------------------------
 
 
 def title(suite: SuiteResult) -> str:
-    """Return what happened in a few words: ``4 of 12 cases broke``."""
+    """Return the outcome in a few words: ``4 of 12 cases broke``."""
     by = suite.deciding
     text = tell_cause(by)[0]
     return f"against the {by.reference}: {text}" if by.reference else text
 
 
 def why(suite: SuiteResult) -> tuple[str, ...]:
-    """Return the clauses that say more of what happened, and what is to be known before anything else."""
+    """Return clauses with details of the outcome, and with the most important circumstances."""
     return (*tell_cause(suite.deciding)[1], *_besides(suite))
 
 
 def first_cause(suite: SuiteResult) -> str:
-    """Return the criterion that is to blame first, of a suite that got worse."""
+    """Return the first criterion to blame, for a suite that got worse."""
     return causes(suite, suite.cause["criteria"])[0]
 
 
 def headline(suite: SuiteResult) -> str:
-    """Return all of it in one line, with the names of the cases."""
+    """Return the title and the clauses in one line, with the names of the cases."""
     by = suite.deciding
     more = "; ".join(filter(None, (tell_cases(by), *tell_cause(by)[1])))
     return "; ".join([f"{title(suite)}: {more}" if more else title(suite), *_besides(suite)])
 
 
 def _besides(suite: SuiteResult) -> list[str]:
-    """Return what is to be known beside the cause of the verdict."""
+    """Return important facts besides the cause of the verdict."""
     by, said = suite.deciding, []
     for found in by.changes:
         if found.kind == "answered_by" and by.verdict in MAY_BE_MOVED:
@@ -67,9 +67,9 @@ def _besides(suite: SuiteResult) -> list[str]:
 
 
 def measured_again(suite: SuiteResult) -> str:
-    """``measurement 3 of this change (before: pass, regressed)``, if one of them fell short; else empty.
+    """Return text like ``measurement 3 of this change (before: pass, regressed)`` if an earlier one failed; else empty.
 
-    Whatever a further one comes to, it is one of several, and a lucky one is not to hide the others.
+    Any further measurement is one of several: a lucky one must not hide the others.
     """
     found = suite.warning("measured_before")
     if found is None or FELL_SHORT.isdisjoint(found["verdicts"]):
@@ -92,13 +92,13 @@ OF_COMPARISON: tuple[KindName, ...] = (
     "cases_fail",
     "criterion_decides",
 )
-"""Causes beside which it is said that there is no baseline, if there is none."""
+"""Causes to which the lack of a baseline is added."""
 MAY_BE_MOVED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE)
-"""Verdicts that another model, or another system of the provider, may have led to."""
+"""Verdicts that may be due to another model or another system of the provider."""
 
 
 def opening(suite: SuiteResult) -> tuple[str, ...]:
-    """Return what stands right below what happened: how sure that is, what answers now, and which losses only warn."""
+    """Return the lines below the headline: its certainty, the answering model, and losses that only warn."""
     known = why(suite)
     said = [how_sure(suite)]
     for one in suite.changes:
@@ -110,14 +110,14 @@ def opening(suite: SuiteResult) -> tuple[str, ...]:
 
 
 def losses_that_warn(suite: SuiteResult) -> tuple[str, ...]:
-    """Return what got worse and does not block, a line each; a regression says enough by itself."""
+    """Return the losses that do not block, one line each; empty for a regression, which is enough by itself."""
     if suite.verdict is Verdict.REGRESSED:
         return ()
     return tuple(f"warning: {tell(one, suite)}" for one in suite.warnings if one.kind == "quiet_rise")
 
 
 def how_sure(suite: SuiteResult) -> str:
-    """Return how sure the verdict is, in one sentence; empty if it is no matter of chance."""
+    """Return how certain the verdict is, in one sentence; empty if chance plays no part."""
     by = suite.deciding
     match suite.verdict:
         case Verdict.REGRESSED:
@@ -135,18 +135,18 @@ def how_sure(suite: SuiteResult) -> str:
 
 
 def seen_by_chance(p: float) -> str:
-    """Return how often an unchanged agent looks as bad; if that is mostly, nothing looks like a loss."""
+    """Return how often an unchanged agent looks as bad; if that is more often than not, there is no sign of a loss."""
     if p > 0.5:
         return "no sign of a loss"
     return f"an unchanged agent looks as bad or worse in {by_chance(p)} of runs"
 
 
 RARE = (1_000, 500, 200, 100, 50)
-"""Numbers of runs that a chance is told by."""
+"""Numbers of runs for expressing a probability."""
 
 
 def _of_unchanged(suite: SuiteResult) -> str:
-    """Return in how few runs an unchanged agent would look like this."""
+    """Return how rarely an unchanged agent would look like this; empty if that is not rare."""
     cause, outcome = suite.cause, suite.outcome
     chances = [cause["p"]] if cause.kind == "agent_fails" else []
     if outcome is not None and outcome.verdict == "REGRESSION":
@@ -162,7 +162,7 @@ def _of_unchanged(suite: SuiteResult) -> str:
 
 
 def _seen(suite: SuiteResult) -> str:
-    """Return what a pass could have seen: of a thin baseline what it cannot, else which drop shows mostly."""
+    """Return the losses that a pass may have missed: because of a thin baseline, or because they are small."""
     if told := thin(suite):
         return told
     outcome = suite.outcome
@@ -174,11 +174,11 @@ def _seen(suite: SuiteResult) -> str:
 
 
 LONG = 3
-"""Commits with a configuration, after which a baseline should have been stored."""
+"""Number of commits with a configuration after which a baseline should exist."""
 
 
 def _no_baseline(suite: SuiteResult) -> str:
-    """Return the sentence that nothing is compared; plainer if a baseline should be there by now."""
+    """Return the sentence that nothing is compared; more explicit if a baseline should exist by now."""
     if suite.baseline is not None and suite.baseline.of_itself:
         return "nothing to compare with yet: the stored baseline is of this very commit; the next is compared with it"
     commits = suite.baseline.never_stored if suite.baseline is not None else 0
@@ -188,7 +188,7 @@ def _no_baseline(suite: SuiteResult) -> str:
     return f"nothing is compared: {never}; let the job on the default branch end with `gate baseline save`"
 
 
-# --- what to do -----------------------------------------------------------------------------------
+# --- the next step --------------------------------------------------------------------------------
 
 TO_MEASURE = "fix what prevented the measurement, then run the job again"
 LOOK_AT_ERRORS = "if the error is the agent's own, fix it; if what it depends on was down, run the job again"
@@ -197,9 +197,9 @@ OTHER_RULE = "change the rule in a pull request of its own"
 
 
 def next_step(suite: SuiteResult, label: str = "") -> str:
-    """Return what to do about the verdict; empty if that is nothing. ``label``: the one that accepts it, if any."""
+    """Return the next step for the verdict; empty if there is none. ``label``: the label that accepts it, if any."""
     if suite.standing is Verdict.PASS or (suite.cause.kind == "shard" and suite.cause["problem"] is None):
-        return ""  # of a shard the headline says what decides
+        return ""  # for a shard, the headline names what decides
     if suite.accepted:
         return _after_error(suite)
     match suite.verdict:
@@ -222,7 +222,7 @@ def next_step(suite: SuiteResult, label: str = "") -> str:
 
 
 def _accept(label: str) -> str:
-    """Return how a loss is accepted."""
+    """Return the way to accept a loss."""
     if label:
         return f"add the label `{label.replace('`', '')}` if this is intended"
     return 'if this is intended, merge it, then run `gate baseline accept --why "…"`'
@@ -235,7 +235,7 @@ def _is_hard(suite: SuiteResult) -> bool:
 
 
 def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
-    """Return what would let everything be compared again; more trials would not."""
+    """Return the steps that would make everything comparable again; more trials would not."""
     apart = [row.not_compared for row in suite.deciding.criteria if row.criterion.blocking and row.not_compared]
     ways = ["restore what is missing"]
     if any(one.kind == "not_compared" and one["why"] == "changed" for one in apart):
@@ -246,7 +246,7 @@ def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
 
 
 def _after_noise(suite: SuiteResult) -> str:
-    """Return what would tell an unchanged agent from a worse one."""
+    """Return the step that would distinguish an unchanged agent from a worse one."""
     match suite.deciding.cause.kind:
         case "nothing_decides":
             return "set a threshold, or store a baseline (`gate baseline save`, on the default branch)"
@@ -261,7 +261,7 @@ def _after_noise(suite: SuiteResult) -> str:
 
 
 def _after_error(suite: SuiteResult) -> str:
-    """Return what to do if the suite could not be measured."""
+    """Return the next step for a suite that could not be measured."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
     if suite.cause.kind in ("outage", "failures_not_confirmed", "unexplained_failures"):
@@ -273,12 +273,11 @@ def _after_error(suite: SuiteResult) -> str:
     return TO_MEASURE
 
 
-# --- what changed, and what to be careful of ------------------------------------------------------
+# --- changes and warnings -------------------------------------------------------------------------
 
 
 def changes(suite: SuiteResult) -> tuple[str, ...]:
-    """Return the changes of the suite and its criteria against the baseline, and the change's rules that do not
-    hold."""
+    """Return the changes of the suite and its criteria since the baseline, and the rules of the change not in force."""
     return tuple(map(tell, suite.changes))
 
 
@@ -288,7 +287,7 @@ def warnings(suite: SuiteResult) -> tuple[str, ...]:
 
 
 def _warning(found: Finding, suite: SuiteResult) -> str:
-    """Return a warning; failures of the agent that the headline tells are not counted again."""
+    """Return a warning; failures of the agent that the headline states are not counted again."""
     facts = suite.crashes
     if found.kind == "agent_failures" and facts is not None and crashes(suite, facts) in headline(suite):
         return f"the agent failed, most often: {facts.message}"

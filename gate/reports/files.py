@@ -1,6 +1,6 @@
 """Writes reports to files.
 
-A file holds the verdict of the run that was asked to write it, or says that this run has none: never an earlier run's.
+A file has the verdict of the run that writes it, or states that this run has none; never that of an earlier run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gate.system.own_files import MARK
 
 NOT_ENDED = "the run that is to write this report has not ended: there is no verdict"
 MOST_TOLD = 2_000
-"""Characters of why there is no verdict."""
+"""Maximum number of characters in the reason why there is no verdict."""
 _PAGE = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>not measured</title></head>'
     "<body><h1>not measured</h1><p>{}</p></body></html>\n"
@@ -37,24 +37,24 @@ class Outputs(Struct, frozen=True):
     paths: Mapping[str, Path] = {}
     """Name of the report → its file."""
     judged: set[Path] = field(default_factory=set)
-    """The files that hold the verdict by now. Shared with what `beside` makes of these."""
+    """The files that have the verdict by now. Shared with the objects that `beside` creates."""
 
     @property
     def wanted(self) -> dict[str, Path]:
-        """Name → path, in the order of writing: the built-in ones first, as the registry lists them."""
+        """Name → path, in the order of writing: the built-in ones first, in the order of the registry."""
         names = [*(name for name in REPORTS if name in self.paths), *(n for n in self.paths if n not in REPORTS)]
         return {name: self.paths[name] for name in names}
 
     def beside(self, root: Path, configured: Mapping[str, str]) -> Outputs:
-        """These, and those that a configuration in ``root`` asks for by ``reports``; these win."""
+        """Return these reports and those of ``reports`` in a configuration in ``root``; these take precedence."""
         return Outputs({**{name: root / path for name, path in configured.items()}, **self.paths}, self.judged)
 
 
 def check_outputs(outputs: Outputs) -> None:
-    """Creates the reports before anything is spent; until there is a verdict they say that there is none.
+    """Create the reports before anything is spent; they state that there is no verdict until there is one.
 
     Raises:
-        ConfigError: nobody offers such a report, its file cannot be written, or another report is written there.
+        ConfigError: a report is unknown, its file cannot be written, or another report has the same file.
     """
     _check_apart(outputs.wanted)
     for form, path in outputs.wanted.items():
@@ -72,7 +72,7 @@ def check_outputs(outputs: Outputs) -> None:
 
 
 def _check_apart(wanted: Mapping[str, Path]) -> None:
-    """The later of two reports in one file would replace the earlier; a device, as /dev/null, holds any number."""
+    """Raise ConfigError if two reports have the same file; a device, such as /dev/null, can take any number."""
     by_file: dict[Path, str] = {}
     for form, path in wanted.items():
         if path.exists() and not path.is_file():
@@ -86,9 +86,9 @@ def _check_apart(wanted: Mapping[str, Path]) -> None:
 def write_reports(
     result: Result, outputs: Outputs, trials: Callable[[], Sequence[SuiteTrials]] | None = None
 ) -> Result:
-    """Writes the reports. Where one fails, the result says so and its exit code is the worse of the two.
+    """Write the reports. If one fails, return a result that states this and has the worse exit code.
 
-    ``trials``: those of each suite, for the reports that show them; asked for if one of these is written.
+    ``trials`` returns those of each suite; called only for reports that show them.
     """
     failed = []
     for form, path in outputs.wanted.items():
@@ -107,9 +107,9 @@ def write_reports(
 
 
 def write_stubs(outputs: Outputs, why: str, exit_code: ExitCode) -> None:
-    """Replaces each report that does not hold the verdict by one that says why the run ended without one.
+    """Replace each report that lacks the verdict by one with the reason why the run ended without one.
 
-    What cannot be written is removed, as far as that is possible: the error that ended the run is the one to tell.
+    A file that cannot be written is removed if possible: only the error that ended the run is reported.
     """
     by_file = {path.resolve(): (form, path) for form, path in reversed(outputs.wanted.items())}
     for form, path in by_file.values():
@@ -129,12 +129,12 @@ def _write_stub(form: str, path: Path, why: str, exit_code: ExitCode) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    """True if it is a file that a run wrote, and no device or link of somebody's."""
+    """True if it is a regular file, and not a device or a link."""
     return path.is_file() and not path.is_symlink()
 
 
 def _stub(form: str, why: str, exit_code: ExitCode) -> str | None:
-    """The shortest report that says that there is no verdict; None for a plugin's, of whose format nothing is known."""
+    """Return the shortest report without a verdict; None for a plugin's report, whose format is unknown."""
     if form == "markdown":
         from gate.reports.markdown import render_unmeasured
 
@@ -150,12 +150,12 @@ def _stub(form: str, why: str, exit_code: ExitCode) -> str | None:
 
 
 def _marked(form: str, text: str) -> str:
-    """Return a report with a last line by which the gate knows it again, in a language that has comments."""
+    """Return a report with a last line by which the gate recognises it, if the format has comments."""
     return f"{text.rstrip()}\n{MARK}\n" if form in ("html", "junit", "markdown") else text
 
 
 def with_problems(result: Result, problems: Sequence[str]) -> Result:
-    """The result, which says what could not be written, and whose exit code is no better than that allows."""
+    """Return the result with these problems, and with the worse exit code."""
     if not problems:
         return result
     worse = min(result.exit_code, ExitCode.NOT_MEASURED, key=EXIT_PRECEDENCE.index)
@@ -163,13 +163,13 @@ def with_problems(result: Result, problems: Sequence[str]) -> Result:
 
 
 class ReportError(Exception):
-    """A plugin's report failed; the verdict stands."""
+    """A plugin's report failed; the verdict is not affected."""
 
 
 def _rendered(form: str, result: Result, trials: Callable[[], Sequence[SuiteTrials]] | None) -> str:
-    """Raises ReportError for anything that a plugin does wrong; an error of our own is not hidden."""
+    """Render a report. Raises ReportError for any error in a plugin; errors in the gate are not hidden."""
     if form == "html" and trials is not None:
-        from gate.reports.html import render as render_page  # weight: only where a page is written
+        from gate.reports.html import render as render_page  # weight: only needed for a page
 
         return render_page(result, trials())
     render = load_report(form)

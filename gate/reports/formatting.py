@@ -1,4 +1,4 @@
-"""Figures as a reviewer reads them: with their unit, their interval and their n. Knows scales, no report form."""
+"""Figures for a reviewer: with unit, interval and n. Knows scales, but no report format."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupRes
 MINUS = "−"
 NOT_MEASURED = "not measured"
 TYPICAL = "a typical case"
-"""The name of a relative change: the geometric mean of the cases' ratios, no ratio of the two means beside it."""
+"""The label of a relative change: the geometric mean of the cases' ratios, not the ratio of the two means."""
 APART = 0.1
-"""The least distance of the logarithms of two relative changes of which one cannot stand for the other: about 10 %."""
+"""The minimum distance between the logarithms of two relative changes that are both shown: about 10 %."""
 OPPOSED = 0.02
-"""The least distance if one is a rise and the other a fall."""
+"""The minimum distance if one change is a rise and the other a fall."""
 FINEST = 9
-"""Digits beyond the usual ones that a figure has at most; values that are alike to so many are the same but for
-rounding."""
+"""Maximum number of further digits of a figure; values equal to this many digits differ only by rounding."""
 
 
 def figure(value: float | None, scale: Scale, *, signed: bool = False, finer: int = 0) -> str:
-    """One value in its unit, to about three digits: ``0.817``, ``81.7 %``, ``$0.0123``, ``320 ms``.
+    """Return a value in its unit, to about three digits: ``0.817``, ``81.7 %``, ``$0.0123``, ``320 ms``.
 
-    ``finer``: digits beyond these, as `finer_for` finds them.
+    ``finer``: further digits, from `finer_for`.
     """
     if value is None or not math.isfinite(1000 * value):
         return NOT_MEASURED
@@ -48,22 +47,22 @@ def figure(value: float | None, scale: Scale, *, signed: bool = False, finer: in
 
 
 def finer_for(values: Iterable[float | None], show: Callable[[float, int], str]) -> int:
-    """Return the number of further digits that tell differing values apart; none if no number of them would.
+    """Return the number of further digits needed to distinguish differing values; 0 if no number of digits would.
 
-    Of two values that are told because they differ a reader must see that they do.
+    If two values are shown because they differ, the reader must see the difference.
     """
     known = [one for one in values if one is not None and math.isfinite(1000 * one)]
     finer = 0
     for one, other in combinations(known, 2):
         if show(one, FINEST) == show(other, FINEST):
-            continue  # the same but for rounding
+            continue  # differ only by rounding
         while show(one, finer) == show(other, finer):
             finer += 1
     return finer
 
 
 def figures(values: Sequence[float | None], scale: Scale) -> list[str]:
-    """Values that stand beside one another, told apart where they differ: ``0.7996`` and ``0.8004``, not ``0.80``."""
+    """Return values that are shown together, with digits that show their difference: ``0.7996`` and ``0.8004``."""
     finer = finer_for(values, lambda value, n: figure(value, scale, finer=n))
     return [figure(value, scale, finer=finer) for value in values]
 
@@ -75,7 +74,7 @@ def _trimmed(value: float, places: int, *, least: int = 0, group: str = "") -> s
 
 
 def _within(value: float, places: int, most: float, *, least: int = 0) -> str:
-    """A share, with as many places as tell it from none and from all, to six: 2,999 of 3,000 are not all."""
+    """Return a share with up to six places, as needed to keep it from none and all: 2,999 of 3,000 is not all."""
     text = _trimmed(value, places, least=least)
     while places < 6 and float(text) in (0.0, most) and float(text) != value:
         places += 1
@@ -92,10 +91,10 @@ def _sign(value: float, text: str, signed: bool) -> str:
 
 
 def seconds(value: float, *, finer: int = 0) -> str:
-    """A duration: ``40 µs``, ``320 ms``, ``1.84 s``, ``2 min 5 s``."""
+    """Return a duration: ``40 µs``, ``320 ms``, ``1.84 s``, ``2 min 5 s``."""
     if not math.isfinite(1000 * value):
         return NOT_MEASURED
-    if 0 < value < 0.0001:  # what answers so soon is still no zero
+    if 0 < value < 0.0001:  # a very fast answer must not look like zero
         places = 1 if value < 0.00001 else 0
         return f"{_trimmed(1e6 * value, places + finer)} µs"
     if value < 0.9995:
@@ -109,7 +108,7 @@ def seconds(value: float, *, finer: int = 0) -> str:
 
 
 def dollars(value: float, *, finer: int = 0) -> str:
-    """An amount of money: ``$1.20``, or three digits of less than a cent's worth."""
+    """Return an amount of money: ``$1.20``, or, below ten cents, three digits."""
     if not math.isfinite(1000 * value):
         return NOT_MEASURED
     if value >= 0.1 or value == 0:
@@ -119,7 +118,7 @@ def dollars(value: float, *, finer: int = 0) -> str:
 
 
 def percentage(value: float, *, signed: bool = False, finer: int = 0) -> str:
-    """A relative change, or a share: ``+12.3 %``; 0 % of nothing alone, and 100 % of all."""
+    """Return a relative change or a share: ``+12.3 %``; 0 % only for none, and 100 % only for all."""
     if not math.isfinite(1000 * value):
         return NOT_MEASURED
     text = f"{_within(100 * abs(value), 1 + finer, 100.0)} %"
@@ -127,17 +126,17 @@ def percentage(value: float, *, signed: bool = False, finer: int = 0) -> str:
 
 
 def percents(share: float) -> str:
-    """A share in whole percents, without their sign: with digits only where it would look like none or all."""
+    """Return a share in whole percent, without the sign; decimals only if it would look like none or all."""
     return _within(100 * share, 0, 100.0)
 
 
 def by_chance(p: float) -> str:
-    """A p-value as the share of unchanged agents that look as bad: ``0.3 %``, ``less than 0.1 %``."""
+    """Return a p-value as the share of unchanged agents that look as bad: ``0.3 %``, ``less than 0.1 %``."""
     return "less than 0.1 %" if p < 0.001 else percentage(p)
 
 
 def chance_and_limit(p: float, limit: float) -> tuple[str, str]:
-    """A p-value as `by_chance` tells it, and what it is held to, told apart."""
+    """Return a p-value like `by_chance`, and its limit, with digits that show their difference."""
     if p < 0.001:
         return by_chance(p), percentage(limit, finer=0 if limit >= 0.001 else 2)
     finer = finer_for((p, limit), lambda value, n: percentage(value, finer=n))
@@ -145,14 +144,14 @@ def chance_and_limit(p: float, limit: float) -> tuple[str, str]:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """``1 case``, ``1,204 cases``."""
+    """Return text such as ``1 case`` or ``1,204 cases``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def change(value: float, scale: Scale, *, unit: bool = True, finer: int = 0) -> str:
-    """A change: points for rates, a typical case's share for money, time and counts.
+    """Return a change: points for rates, a typical case's share for money, time and counts.
 
-    ``unit=False``: an end of an interval, of which the value before it says whose it is.
+    ``unit=False``: for the end of an interval, whose unit is stated before.
     """
     if scale.is_relative:
         share = percentage(value, signed=True, finer=finer)
@@ -164,7 +163,7 @@ def change(value: float, scale: Scale, *, unit: bool = True, finer: int = 0) -> 
 
 
 def _points(number: str) -> str:
-    """``4.2 points``, ``−1 point``."""
+    """Return text such as ``4.2 points`` or ``−1 point``."""
     return f"{number} {'point' if number.lstrip(f'+±{MINUS}') == '1' else 'points'}"
 
 
@@ -172,16 +171,16 @@ NAMED = 5
 
 
 def listing(names: Iterable[str]) -> str:
-    """The first few names, and how many more."""
+    """Return the first few names, and the number of further ones."""
     names = list(names)
     said = ", ".join(names[:NAMED])
     return f"{said} and {len(names) - NAMED} more" if len(names) > NAMED else said
 
 
 def interval(estimate: Estimate | None, scale: Scale, *, finer: int = 0) -> str:
-    """A mean with its interval: ``0.82 [0.71, 0.90]``; units once, where they are the same for all three.
+    """Return a mean with its interval: ``0.82 [0.71, 0.90]``; the unit once, if all three have the same.
 
-    ``finer``: further digits of the mean, where it stands beside a value that it is to be told apart from.
+    ``finer``: further digits of the mean, to distinguish it from a value next to it.
     """
     if estimate is None:
         return "–"
@@ -193,8 +192,7 @@ def interval(estimate: Estimate | None, scale: Scale, *, finer: int = 0) -> str:
 
 
 def change_interval(estimate: Estimate | None, scale: Scale) -> str:
-    """A change with its interval: points for rates, a typical case's share for money, time and counts, otherwise the
-    scale's unit."""
+    """Return a change with its interval: points for rates, a typical case's share for money, time and counts."""
     if estimate is None:
         return "–"
     if scale.is_relative:
@@ -208,9 +206,9 @@ def change_interval(estimate: Estimate | None, scale: Scale) -> str:
 
 
 def of_means(row: CriterionResult) -> str:
-    """``the mean over all cases −48.4 %``, where a typical case changed otherwise; empty where that says enough.
+    """Return ``the mean over all cases −48.4 %`` if a typical case changed differently; else empty.
 
-    Both means are over the cases that both sides have, as the typical case is one of these.
+    Both means are over the cases of both sides, like the typical case.
     """
     found = row.change
     if not row.criterion.scale.is_relative or row.compared is None or found is None:
@@ -229,26 +227,26 @@ def of_means(row: CriterionResult) -> str:
 
 
 def same_cases(row: CriterionResult | GroupResult) -> bool:
-    """True if candidate and baseline are means over the same cases, those that are compared."""
+    """True if candidate and baseline are means over the same cases, the compared ones."""
     if row.candidate is None or row.baseline is None or row.candidate.n != row.baseline.n:
         return False
     return row.change is None or row.change.n == row.candidate.n
 
 
 def with_means(text: str, row: CriterionResult) -> str:
-    """A change in words, and what became of the means, where the change alone would mislead beside them."""
+    """Return a change in words, with the change of the means if the first alone would mislead."""
     return "; ".join(filter(None, (text, of_means(row))))
 
 
 def difference_interval(estimate: Estimate | None, scale: Scale) -> str:
-    """A difference in the scale's own unit, with its interval: points for rates; money, time and counts too."""
+    """Return a difference in the scale's unit, with its interval: points for rates; money, time and counts too."""
     if estimate is None or not scale.is_relative:
         return change_interval(estimate, scale)
     return _bracketed(estimate, lambda value: figure(value, scale, signed=True))
 
 
 def _bracketed(estimate: Estimate, show: Callable[[float], str]) -> str:
-    if estimate.level == 0.0:  # nothing to make an interval of
+    if estimate.level == 0.0:  # there is no interval
         return show(estimate.value)
     mean, low, high = show(estimate.value), show(estimate.low), show(estimate.high)
     factor = _factor(mean)
@@ -266,7 +264,7 @@ _FACTORS = {" µs": 1e6, " ms": 1e3, " s": 1.0}
 
 
 def _factor(mean: str) -> float | None:
-    """Return by what seconds are multiplied: an interval of times is in the unit of its mean, whatever its ends are."""
+    """Return the factor from seconds to the unit of a mean, which the ends of its interval also have."""
     if " min" in mean:
         return None
     for unit, factor in _FACTORS.items():
@@ -276,7 +274,7 @@ def _factor(mean: str) -> float | None:
 
 
 def _in_unit(value: float, factor: float, signed: bool) -> str:
-    """A time in a unit that is not its own; no time but none is zero in it."""
+    """Return a time in the given unit, without the unit's name; only a time of zero is shown as zero."""
     size = abs(value) * factor
     if not size:
         return _sign(0.0, "0", signed) + "0"
@@ -297,10 +295,9 @@ def sample(estimate: Estimate | None) -> str:
 
 
 def threshold(criterion: Criterion) -> str:
-    """Return the demand of the criterion: ``at least 0.9``, ``p95 at most 3 s``; or that it holds what the baseline
-    had.
+    """Return the criterion's threshold: ``at least 0.9``, ``p95 at most 3 s``; or ``no worse than the baseline``.
 
-    As it is written: rounded, a demand would be another one.
+    It is not rounded, because a rounded threshold would be a different one.
     """
     word, scale = ("at least" if criterion.direction is Direction.HIGHER else "at most"), criterion.scale
     demands = []
@@ -314,13 +311,13 @@ def threshold(criterion: Criterion) -> str:
 
 
 def margin(value: float, scale: Scale, *, finer: int = 0) -> str:
-    """A loss still called unchanged: points for rates, a share for money, time and counts."""
+    """Return the largest loss that counts as unchanged: points for rates, a share for money, time and counts."""
     if scale.is_in_percent:
         return _points(percentage(value, finer=finer).removesuffix(" %"))
     return percentage(value, finer=finer) if scale.is_relative else figure(value, scale, finer=finer)
 
 
 def end_and_margin(end: float, allowed: float, scale: Scale) -> tuple[str, str]:
-    """The end of an interval of a change and the margin that it is held to, told apart: of a typical case, if any."""
+    """Return the end of a change's interval and its margin, with digits that show their difference."""
     finer = finer_for((abs(end), allowed), lambda value, n: margin(value, scale, finer=n))
     return change(end, scale, unit=not scale.is_relative, finer=finer), margin(allowed, scale, finer=finer)

@@ -1,4 +1,4 @@
-"""The words for how a suite went over time: moves, trends, early warnings, breaks. `histories.trends` finds them."""
+"""The words for a suite over time: moves, trends, early warnings, breaks. `histories.trends` finds them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gate.statistics.trend import LEAST_RUNS
 
 _LAST_TIME = 253_402_300_799.0
 MOST_PLACES = 6
-"""Decimal places of a slope."""
+"""Maximum number of decimal places of a slope."""
 SHORT = 8
-"""Characters of a commit or a fingerprint."""
+"""Characters shown of a commit or a fingerprint."""
 
 
 def day(created: float) -> str:
-    """``2026-05-02``, UTC; a dash for no usable time."""
+    """Return ``2026-05-02``, in UTC; a dash for an unusable time."""
     return _time(created, "%Y-%m-%d")
 
 
@@ -32,23 +32,23 @@ def _time(created: float, form: str) -> str:
 
 
 def commit_of(run: PastRun) -> str:
-    """The commit in short, ``+`` after it for a work tree with changes; else the run's id."""
+    """Return the short commit, followed by ``+`` if the work tree had changes; without a commit, the run's id."""
     if not run.commit:
         return f"run {run.id[:SHORT]}"
     return run.commit[:SHORT] + ("+" if run.dirty else "")
 
 
 SUBJECT = 50
-"""Characters of a commit's subject beside its hash."""
+"""Maximum number of characters in a commit's subject after its hash."""
 
 
 def label_of(run: PastRun) -> str:
-    """``3f2a1b9c Reword the prompt``: the commit, or the run's id, with the subject if it is known."""
+    """Return ``3f2a1b9c Reword the prompt``: the commit or the run's id, with the subject if known."""
     return f"{commit_of(run)} {shorten(run.subject, SUBJECT)}".rstrip()
 
 
 def version_of(run: PastRun) -> str:
-    """The version of the agent as it tells it, or its fingerprint in short, with the tags of its releases."""
+    """Return the version that the agent reports, or its short fingerprint, with the tags of its releases."""
     named = shorten(run.told, SUBJECT) or run.agent[:SHORT]
     if run.releases:
         named += f" ({', '.join(run.releases[:3])})"
@@ -56,7 +56,7 @@ def version_of(run: PastRun) -> str:
 
 
 def times_of(runs: Sequence[PastRun]) -> list[str]:
-    """When each run was, to the day, or to the minute if they are all of one day."""
+    """Return the day of each run, or its minute if all are of one day."""
     days = [day(run.created) for run in runs]
     if len(set(days)) > 1:
         return days
@@ -64,12 +64,12 @@ def times_of(runs: Sequence[PastRun]) -> list[str]:
 
 
 def subject(series: Series) -> str:
-    """``pass rate``, ``pass rate of refund``."""
+    """Return text such as ``pass rate`` or ``pass rate of refund``."""
     return f"{series.name} of {series.tag}" if series.tag else series.name
 
 
 def overview(suite: SuiteHistory) -> str:
-    """``42 runs of 38 commits and 12 versions of the agent, 2026-03-01 to 2026-05-02``."""
+    """Return text such as ``42 runs of 38 commits and 12 versions of the agent, 2026-03-01 to 2026-05-02``."""
     runs = suite.runs
     commits = len({run.commit for run in runs if run.commit})
     agents = len({run.agent for run in runs if run.agent})
@@ -86,12 +86,12 @@ def overview(suite: SuiteHistory) -> str:
 
 
 def newest_figure(series: Series) -> str:
-    """The newest run's mean with its interval."""
+    """Return the newest run's mean with its interval."""
     return interval(series.newest.estimate, series.criterion.scale)
 
 
 def spread_figure(series: Series) -> str:
-    """The standard deviation between the runs' averages."""
+    """Return the standard deviation between the runs' averages."""
     spread, scale = series.summary.spread, series.criterion.scale
     if spread is None:
         return "–"
@@ -99,16 +99,16 @@ def spread_figure(series: Series) -> str:
 
 
 def deviation_figure(value: float, scale: Scale) -> str:
-    """The standard deviation of single trials; of zeros and ones it is no share of anything."""
+    """Return the standard deviation of single trials; for zeros and ones it is no percentage."""
     return figure(value, Scale.UNIT if scale.is_in_percent else scale)
 
 
 Together = list[tuple[Series, SeriesMove]]
-"""The series that moved with one commit: one cause, most likely."""
+"""The series that moved with the same commit, most likely from the same cause."""
 
 
 def moved_together(suite: SuiteHistory) -> list[Together]:
-    """Return the moves by commit, the newest first; in each, the whole suite's before those of tags, largest first."""
+    """Return the moves by commit, newest first; for each, the whole suite's before those of tags, largest first."""
     groups: dict[int, Together] = {}
     for series in suite.series:
         for move in series.moves:
@@ -125,9 +125,9 @@ def _rank(moved: tuple[Series, SeriesMove]) -> tuple[bool, float]:
 
 
 def moved_line(together: Together, suite: SuiteHistory) -> str:
-    """``with 3f2a1b9c (2026-10-02) pass rate fell by 6.2 points; pass rate of refund fell by 41 points; p ≤ 0.0004``.
+    """Return ``with 3f2a1b9c (2026-10-02) pass rate fell by 6.2 points; pass rate of refund fell …; p ≤ 0.0004``.
 
-    The interval of the commit is that of the first; the p that of the least sure.
+    The interval of the commit is that of the first move; p is that of the least certain one.
     """
     _, first = together[0]
     run = suite.runs[first.run]
@@ -147,7 +147,7 @@ def _place(run: PastRun) -> str:
 
 
 def is_worse(together: Together) -> bool:
-    """True if the first of them moved for the worse."""
+    """True if the first series moved for the worse."""
     series, move = together[0]
     return (move.change < 0) is (series.criterion.direction is Direction.HIGHER)
 
@@ -157,7 +157,7 @@ def _p(p: float) -> str:
 
 
 def _amount(value: float, series: Series) -> str:
-    """A change without its sign; of money, time and counts as a share of the average."""
+    """Return a change without its sign; for money, time and counts as a share of the average."""
     scale = series.criterion.scale
     if scale.is_relative:
         average = series.summary.average
@@ -166,7 +166,7 @@ def _amount(value: float, series: Series) -> str:
 
 
 def trend_line(series: Series) -> str:
-    """The slope since the last move with its interval; empty where there are too few runs to tell."""
+    """Return the slope since the last move, with its interval; empty if there are too few runs."""
     going = series.going
     if going is None:
         return ""
@@ -181,7 +181,7 @@ def trend_line(series: Series) -> str:
 
 
 def _slope(slope: Estimate, series: Series) -> str:
-    """A slope with its 95 % interval, rounded according to the interval's width."""
+    """Return a slope with its 95 % interval, rounded according to the interval's width."""
     if slope.value == slope.low == slope.high == 0.0:
         return "±0"
     scale, average = series.criterion.scale, series.summary.average
@@ -203,7 +203,7 @@ def _slope(slope: Estimate, series: Series) -> str:
 
 
 def warning_line(series: Series) -> str:
-    """``at this trend pass rate is below 80 % in 3 to 9 runs; 80 % interval``; empty without an early warning."""
+    """Return ``at this trend pass rate is below 80 % in 3 to 9 runs; 80 % interval``; empty without a warning."""
     ahead = series.ahead
     if ahead is None:
         return ""
@@ -214,7 +214,7 @@ def warning_line(series: Series) -> str:
 
 
 def break_lines(found: Iterable[Series], suite: SuiteHistory) -> list[str]:
-    """Return the breaks in the series with their reasons, one line per reason, the oldest first."""
+    """Return the breaks in the series with their reasons, one line per reason, oldest first."""
     names: dict[tuple[int, tuple[str, ...]], list[str]] = {}
     for series in found:
         for stretch in series.stretches[1:]:
@@ -228,12 +228,12 @@ def break_lines(found: Iterable[Series], suite: SuiteHistory) -> list[str]:
 
 
 def case_trend(case: CaseHistory) -> list[float | None]:
-    """The pass rate of each run, for a sparkline."""
+    """Return the pass rate of each run, for a sparkline."""
     return [passed / trials if trials else None for passed, trials in case.by_record]
 
 
 class HistoryFinding(Struct, frozen=True):
-    """One thing that was found in a history."""
+    """One finding in a history."""
 
     what: str
     tone: str
@@ -242,7 +242,7 @@ class HistoryFinding(Struct, frozen=True):
 
 
 def found_in(suite: SuiteHistory) -> list[HistoryFinding]:
-    """Return everything that was found, what needs attention first."""
+    """Return all findings, the most urgent first."""
     found = []
     for series in suite.series:
         if series.ahead is not None:
@@ -259,7 +259,7 @@ def found_in(suite: SuiteHistory) -> list[HistoryFinding]:
 
 
 def findings(suite: SuiteHistory) -> list[str]:
-    """Return all findings in words, or that nothing moved."""
+    """Return all findings in words, or the statement that nothing moved."""
     lines = []
     for one in found_in(suite):
         lines.append(f"{one.what}: {one.said}" if one.what == "early warning" else one.said)
@@ -267,7 +267,7 @@ def findings(suite: SuiteHistory) -> list[str]:
 
 
 def pass_rate_of(suite: SuiteHistory) -> Series | None:
-    """Return the course of the pass rate of all cases."""
+    """Return the series of the pass rate over all cases."""
     for series in suite.whole:
         if series.name == PASS_RATE:
             return series

@@ -1,6 +1,6 @@
 """A history as JSON, versioned: every run, every series with all of its points, versions and cases.
 
-Version 1: first. Keys may be added within a version; none is removed or changes its meaning.
+This is version 1. Within a version, keys may be added, but none is removed or changes its meaning.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class LeftOut(Protocol):
 
 
 def render(suites: Sequence[SuiteHistory], unread: Iterable[LeftOut], source: str) -> str:
-    """Indented JSON in ASCII; neither NaN nor an infinity is ever written."""
+    """Return indented JSON in ASCII; never writes NaN or an infinity."""
     document = {
         "history": VERSION,
         "source": source,
         "suites": [suite_json(suite) for suite in suites],
         "left_out": [{"where": one.where, "why": one.why} for one in unread],
     }
-    text = json.dumps(_finite(document), allow_nan=False)  # indented, ten times slower: not by compiled code
+    text = json.dumps(_finite(document), allow_nan=False)  # indenting here is ten times slower, as it is not compiled
     return msgspec.json.format(text, indent=1) + "\n"
 
 
 def suite_json(suite: SuiteHistory) -> dict[str, Any]:
-    """One suite; runs are referred to by their position, from 0, the oldest first."""
+    """Return one suite; runs are referred to by position, from 0, oldest first."""
     return {
         "suite": suite.suite_id,
         "findings": findings(suite),
@@ -155,7 +155,7 @@ def _case(case: CaseHistory) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Return a value that JSON can hold: no infinity, and no half of a surrogate pair, as in the names of files."""
+    """Return a value that JSON can hold: without infinities and lone surrogates, as in the names of files."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,10 +1,11 @@
 """The JSON report: everything in the result, versioned, with a published schema. Keys keep the model's order.
 
-What people read stands beside what machines read: ``headline``, ``story``, ``changes``, ``warnings`` and
-``reason`` are sentences; ``facts`` of a suite and ``findings`` of a criterion say the same as kinds with numbers.
+It has the same content for people and for machines: ``headline``, ``story``, ``changes``, ``warnings`` and ``reason``
+are sentences; ``facts`` of a suite and ``findings`` of a criterion are kinds with numbers.
 
-Version 2: the verdict `not_compared`, `if_accepted` and `below`; `doubt`, `trade` and `missed_besides` are gone, since
-`facts.cause` says it. Keys may be added within a version; none is removed or changes its meaning.
+Version 2 added the verdict `not_compared`, `if_accepted` and `below`; `doubt`, `trade` and `missed_besides` were
+removed, since `facts.cause` has the same. Within a version, keys may be added, but none is removed or changes its
+meaning.
 """
 
 from __future__ import annotations
@@ -42,19 +43,19 @@ _WORDED: Mapping[str, Mapping[str, tuple[str, dict[str, Any]]]] = {
     },
     "CriterionResult": {"not_compared": ("not_compared", _TEXT)},
 }
-"""By struct: the field → the key that replaces it, and the schema of its value."""
+"""Struct → its fields, each with the key that replaces it and the schema of the value."""
 
 
 def render(result: Result) -> str:
-    """The result as indented JSON in ASCII, valid against `schema`. Neither NaN nor an infinity is ever written."""
+    """Return the result as indented JSON in ASCII, valid against `schema`. It never has NaN or an infinity."""
     plain = _plain(result)
     head = {"version": VERSION, "gate_version": plain.pop("version")}
     text = json.dumps({**head, **plain}, allow_nan=False)
-    return msgspec.json.format(text, indent=2) + "\n"  # a fifth of the time that `json` takes to indent
+    return msgspec.json.format(text, indent=2) + "\n"  # takes a fifth of the time of `json`'s indentation
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """JSON values for anything a result may hold; what agents put into arguments is bounded in depth."""
+    """Return the JSON value of anything in a result; agents' arguments are bounded in depth."""
     if type(value) is str:
         return unicode_only(value)
     if isinstance(value, Enum):
@@ -77,14 +78,14 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def _named(finding: Finding) -> dict[str, str]:
-    """Return the kind of a finding, and its verdict if the kind does not say it."""
+    """Return the kind of a finding, and its verdict unless the kind implies it."""
     if len(KINDS[finding.kind].verdicts) == 1:
         return {"kind": finding.kind}
     return {"kind": finding.kind, "verdict": finding.verdict.value}
 
 
 def _fields(value: Struct) -> dict[str, Any]:
-    """The fields as they are written: sentences in place of findings."""
+    """Return the fields as written to the report: with sentences in place of findings."""
     worded = _WORDED.get(type(value).__name__, {})
     fields = {}
     for name, held in zip(value.__struct_fields__, astuple(value), strict=True):
@@ -94,7 +95,7 @@ def _fields(value: Struct) -> dict[str, Any]:
 
 
 def _worded(value: Struct) -> dict[str, Any]:
-    """The keys that replace facts, with their values."""
+    """Return the keys that replace facts, with their values."""
     match value:
         case SuiteResult():
             view = View(value)
@@ -119,14 +120,14 @@ def _facts(suite: SuiteResult) -> dict[str, Any]:
 
 
 def _evidence(suite: SuiteResult) -> dict[str, Any]:
-    """The engine's numbers under the keys of `gate decide`."""
+    """Return the engine's numbers under the keys of `gate decide`."""
     outcome = suite.outcome
     return {} if outcome is None else {**report(outcome.evidence), "stage": stage_name(outcome.stage)}
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of this version, taken from the model itself, so that the two cannot drift apart."""
-    from msgspec.json import schema_components  # weight: only `gate schema` asks
+    """Return the JSON Schema of this version, generated from the model, so that the two cannot diverge."""
+    from msgspec.json import schema_components  # weight: only `gate schema` needs it
 
     facts, findings = _described()
     defined = schema_components((Result, facts, findings), ref_template="#/$defs/{name}")[1]
@@ -137,12 +138,12 @@ def schema() -> dict[str, Any]:
     defined["CriterionResult"]["properties"]["findings"] = defined["Findings"]["properties"]["findings"]
     names = dict(
         zip(Criterion.__struct_encode_fields__, Criterion.__struct_fields__, strict=True)
-    )  # not a record's keys
+    )  # not the keys of a record
     criterion = defined["Criterion"]["properties"]
     defined["Criterion"]["properties"] = {names[key]: described for key, described in criterion.items()}
     for part in defined.values():
         if "properties" in part:
-            part["required"] = list(part["properties"])  # defaults are written out too
+            part["required"] = list(part["properties"])  # defaults are written too
             part["properties"] = {name: _without_default(held) for name, held in part["properties"].items()}
     made = defined.pop("Result")
     head = {"version": {"const": VERSION}, "gate_version": made["properties"].pop("version")}
@@ -157,7 +158,7 @@ def schema() -> dict[str, Any]:
 
 
 def _described() -> tuple[type[Struct], type[Struct]]:
-    """Return the facts of a suite and the findings on a criterion as structs, for the schema: one struct a kind."""
+    """Return the facts of a suite and the findings on a criterion as structs for the schema, one struct per kind."""
     types: dict[KindName, Any] = {}
 
     def one_of(kinds: Iterable[KindName], *, many: bool = False) -> Any:
@@ -188,7 +189,7 @@ def _without_default(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reached(made: Any, defined: Mapping[str, Any]) -> list[str]:
-    """The definitions that are referred to, in their order."""
+    """Return the definitions that are referred to, in their order."""
     found: set[str] = set()
     waiting = [made]
     while waiting:

@@ -17,15 +17,15 @@ from gate.security.limits import MAX_ID_CHARS, shorten
 _MESSAGE_CHARS = 1_000
 _OUTPUT_CHARS = 20_000
 MOST_INDENTED = 500
-"""Tests of a report that is indented for people; a larger one is for programs, and indenting takes the longest."""
+"""Maximum number of tests in a report that is indented; larger ones are for programs, and indentation is slow."""
 
 
 _WHERE_KNOWN = ("uncommitted_changes", "stored", "replayed", "calls")
-"""Properties that are left out where they say nothing."""
+"""Properties that are omitted if empty."""
 
 
 def render(result: Result) -> str:
-    """A JUnit document that parses regardless of what agents wrote: what XML forbids is shown, lengths are bounded."""
+    """Return a valid JUnit document, whatever agents wrote: characters that XML forbids are shown, lengths bounded."""
     suites = [_suite(view, result) for view in views_of(result)] or [_no_suite(result)]
     small = sum(len(suite.test_cases) for suite in suites) <= MOST_INDENTED
     return str(to_xml_report_string(suites, prettyprint=small, encoding="utf-8"))
@@ -57,9 +57,9 @@ def _no_suite(result: Result) -> TestSuite:
 
 
 def _attribute(text: str, limit: int = _MESSAGE_CHARS) -> str:
-    """One bounded line; white space in attributes does not survive XML anyway."""
+    """Return one bounded line; XML does not preserve white space in attributes anyway."""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
-        return text.strip(" ")  # most texts: nothing below would change them
+        return text.strip(" ")  # most texts, which need no change
     return " ".join(xml_text(shorten(text, limit)).split())
 
 

@@ -1,4 +1,4 @@
-"""The words for a whole result: verdicts, statuses, exit codes, and what was measured at what price."""
+"""The words for a whole result: verdicts, statuses, exit codes, the measured commit and its cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TONES = {
     Verdict.REGRESSED: "bad",
     Verdict.ERROR: "error",
 }
-"""The tone of a verdict, the worst last; each form has its own signs and colours for them."""
+"""The tone of a verdict, the worst last; each format has its signs and colours for them."""
 STATUSES = {
     CaseStatus.BROKEN: "broken",
     CaseStatus.FAILED: "failed",
@@ -55,7 +55,7 @@ CASE_TONES = {
     CaseStatus.NEVER_PASSED: "warn",
     CaseStatus.OK: "good",
 }
-"""The tone of a case; none other is good."""
+"""The tone of a case; no other status is good."""
 EXIT_MEANINGS = {
     ExitCode.PASS: "pass",
     ExitCode.FAILED: "the check failed",
@@ -70,22 +70,22 @@ EXIT_MEANINGS = {
 }
 UNCOMMITTED = "with uncommitted changes"
 BASES = {"list price": "by list price", "partly list price": "partly by list price"}
-"""The basis of a cost that is computed from the reported tokens and model."""
+"""The basis of a cost computed from the reported tokens and model."""
 MOST_ID = 200
-"""Characters of a case's id in a command that is printed."""
+"""Maximum number of characters in a case's id in a printed command."""
 MOST_BY = 100
-"""Characters of who accepted a verdict, in the line of the exit code."""
+"""Maximum number of characters in the names of those who accepted a verdict, in the line of the exit code."""
 LEAST_TREND = 3
-"""Runs that make a trend."""
+"""Minimum number of runs that make a trend."""
 
 
 # --- the end of a run -----------------------------------------------------------------------------
 
 
 def exit_line(code: ExitCode, verdict: Verdict, accepted: str = "") -> str:
-    """``exit code 1: the check failed``; of a verdict short of a pass, whether it blocks where that is configured.
+    """Return ``exit code 1: the check failed``, with a note if a verdict short of a pass does or does not block.
 
-    ``accepted``: who accepted it, if somebody did.
+    ``accepted``: the person who accepted it, if any.
     """
     if code is ExitCode.PASS and verdict is not Verdict.PASS:
         if accepted and verdict is not Verdict.INCONCLUSIVE:
@@ -97,46 +97,46 @@ def exit_line(code: ExitCode, verdict: Verdict, accepted: str = "") -> str:
 
 
 def end_line(result: Result, verdict: Verdict, escape: Callable[[str, int], str] = one_line) -> str:
-    """Return the exit code, its verdict, and who accepted the suites that have it."""
+    """Return the exit code, the verdict, and the persons who accepted the suites with this verdict."""
     by = dict.fromkeys(suite.accepted for suite in result.suites if suite.verdict is verdict and suite.accepted)
     return exit_line(result.exit_code, verdict, escape("; ".join(by), MOST_BY))
 
 
 def command_lines(command: str) -> tuple[str, ...]:
-    """Return the lines of the command that reproduces a result, each to be shown on a line of its own."""
+    """Return the command that reproduces a result, split into lines."""
     return tuple(line for line in command.split("\n") if line.strip())[:5]
 
 
 def explain_command(record: str, case_id: str) -> str:
-    """Return the command that shows a case's trials; ``ID`` stands for an id that cannot be typed."""
+    """Return the command that shows a case's trials; ``ID`` replaces an id that cannot be typed."""
     shown = one_line(case_id, MOST_ID)
     can_be_typed = shown == case_id and shown and not shown.startswith("-")
     return f"gate explain {shlex.quote(from_here(record))} --case {shlex.quote(shown) if can_be_typed else 'ID'}"
 
 
 def from_here(path: str) -> str:
-    """Return a path relative to the run's folder, because the reader of a job's report has it elsewhere."""
+    """Return a path relative to the run's folder, because the reader of a job's report has it in another place."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except (ValueError, OSError):
         return path
 
 
-# --- what was measured ----------------------------------------------------------------------------
+# --- the measured commit --------------------------------------------------------------------------
 
 
 def at_commit(commit: str, *, dirty: bool) -> str:
-    """Return a commit as it is shown, and that what was measured differed from it."""
+    """Return a commit, with a note if the measured state had uncommitted changes."""
     return f"{commit} {UNCOMMITTED}" if dirty else commit
 
 
 def commit_line(suite: SuiteResult, most: int = 12) -> str:
-    """Return the commit that was measured; empty if none is known."""
+    """Return the measured commit; empty if unknown."""
     return at_commit(suite.commit[:most], dirty=suite.dirty) if suite.commit else ""
 
 
 def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
-    """Return the reference of the candidate and its place, or the reason why there is none."""
+    """Return the baseline's commit and origin, or the reason why there is none."""
     if baseline is None:
         return "none"
     if baseline.missing:
@@ -155,7 +155,7 @@ def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
 
 
 def trend_line(suite: SuiteResult) -> tuple[str, str]:
-    """Return the pass rates of the stored runs before and of this one as a picture and in words; empty without any."""
+    """Return the pass rates of the stored runs and this one, as a picture and in words; empty if there are too few."""
     if len(suite.trend) < LEAST_TREND:
         return "", ""
     first, before, now = figures([suite.trend[place] for place in (0, -2, -1)], Scale.BINARY)
@@ -165,7 +165,7 @@ def trend_line(suite: SuiteResult) -> tuple[str, str]:
 
 
 def stored_line(suite: SuiteResult) -> str:
-    """Return the runs for later changes; empty if there were none."""
+    """Return the number of trials stored for later changes; empty if none were."""
     if suite.stored is None:
         return ""
     stored = suite.stored
@@ -174,7 +174,7 @@ def stored_line(suite: SuiteResult) -> str:
 
 
 def log_lines(log: str, most: int) -> list[str]:
-    """Return the last lines of what an agent wrote, harmless for a terminal, with the indentation of a traceback."""
+    """Return the last lines of an agent's log, made safe for a terminal, with the indentation of a traceback."""
     lines = []
     for text in log.splitlines()[-most:]:
         indent = len(text) - len(text.lstrip(" "))
@@ -182,11 +182,11 @@ def log_lines(log: str, most: int) -> list[str]:
     return lines
 
 
-# --- what it cost ---------------------------------------------------------------------------------
+# --- cost ------------------------------------------------------------------------------------------
 
 
 def cost_line(suite: SuiteResult) -> str:
-    """Return the costs of the verdict: runs, errors, money for agent and judge, time."""
+    """Return the cost of the verdict: runs, errors, money for agent and judge, time."""
     parts = [count(suite.agent_runs, "agent run")]
     if suite.errors:
         parts.append(count(suite.errors, "infrastructure error"))
@@ -210,11 +210,11 @@ def cost(suite: SuiteResult) -> str:
 
 
 def spent(suite: SuiteResult) -> str:
-    """``at least $0.024``; empty if nothing is known."""
+    """Return text like ``at least $0.024``; empty if no cost is known."""
     if suite.cost_usd is not None:
         least = "at least " if suite.cost_unknown else ""
         return least + dollars(suite.cost_usd + (suite.judge_cost_usd or 0.0))
-    if suite.judge_cost_usd:  # what the agent cost is not known, which is not nothing
+    if suite.judge_cost_usd:  # the agent's cost is unknown, not zero
         return f"{dollars(suite.judge_cost_usd)} for the judge alone"
     return ""
 
@@ -228,5 +228,5 @@ def runs(suite: SuiteResult) -> list[str]:
 
 
 def basis(suite: SuiteResult) -> str:
-    """``by list price``; empty if the agent reports its cost."""
+    """Return text like ``by list price``; empty if the agent reports its cost."""
     return BASES.get(suite.cost_basis, "")

@@ -1,6 +1,6 @@
-"""The comparison of several agents in words, as text, Markdown and JSON; as a page it is `gate.reports.html.lineup`.
+"""The comparison of several agents as text, Markdown and JSON; `gate.reports.html.lineup` makes the page.
 
-Version 1 of the JSON: first. Keys may be added within a version; none is removed or changes its meaning.
+The JSON has version 1. Within a version, keys may be added, but none is removed or changes its meaning.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ VERSION = 1
 MOST_NOTES = 50
 NO_FIGURES = "–"
 LIMIT = 60_000
-"""Characters of the Markdown; a host's comment takes no more."""
+"""Maximum number of characters in the Markdown, for a host's comment."""
 NARROWEST = 40
 MOST_LABEL = 8
-"""Columns of a label beside which the figures of a row fit a line of 80."""
+"""Maximum number of columns of a label for which a row with figures fits in 80 columns."""
 
 # --- words ----------------------------------------------------------------------------------------
 
 
 def letter(place: int) -> str:
-    """``A`` for the first entry."""
+    """Return the letter of an entry: ``A`` for the first."""
     return chr(ord("A") + place)
 
 
 def name(lineup: Lineup, place: int) -> str:
-    """``B small``; the name is the user's."""
+    """Return text such as ``B small``; the name is the user's."""
     return f"{letter(place)} {lineup.entries[place].name}"
 
 
@@ -45,7 +45,7 @@ def title(lineup: Lineup) -> str:
 
 
 def reading(lineup: Lineup) -> str:
-    """Return how to read the intervals."""
+    """Return the explanation of the intervals."""
     return (
         f"Means have 95 % intervals of their own. The {count(lineup.comparisons, 'interval')} of differences, every"
         f" pair in every row, hold together: all of them cover the truth with a probability of at least"
@@ -58,7 +58,7 @@ def wanted(measure: Measure) -> str:
 
 
 def mean_of(measure: Measure, place: int) -> str:
-    """Return the mean with its interval, or why there is none."""
+    """Return the mean with its interval, or the reason why there is none."""
     found = measure.estimates[place]
     if found is not None:
         return interval(found, measure.scale)
@@ -79,13 +79,13 @@ def difference(measure: Measure, one: int, other: int) -> Difference | None:
 
 
 def difference_text(measure: Measure, one: int, other: int) -> str:
-    """``one`` minus ``other``, the earlier entry; a dash if they have no two cases in common."""
+    """Return ``one`` minus ``other``, the earlier entry; a dash if they have fewer than two common cases."""
     found = difference(measure, one, other)
     return NO_FIGURES if found is None else difference_interval(found.estimate, measure.scale)
 
 
 def standing(measure: Measure, one: int, other: int) -> str:
-    """``better`` or ``worse`` if the interval shows it, else empty."""
+    """Return ``better`` or ``worse`` if the interval shows it, else empty."""
     if measure.better(one, other):
         return "better"
     if measure.better(other, one):
@@ -94,7 +94,7 @@ def standing(measure: Measure, one: int, other: int) -> str:
 
 
 def entry_line(lineup: Lineup, place: int, *, source: bool = False) -> str:
-    """``B small: 120 trials, 3 failed, commit 0123abc``; ``source`` adds the file that was read."""
+    """Return ``B small: 120 trials, 3 failed, commit 0123abc``; ``source`` adds the file of the record."""
     entry = lineup.entries[place]
     parts = [count(entry.trials, "trial")]
     if entry.failed:
@@ -109,7 +109,7 @@ def entry_line(lineup: Lineup, place: int, *, source: bool = False) -> str:
 
 
 def dominated_line(lineup: Lineup, found: Dominated) -> str:
-    """``B small is dominated by A large: …``, and whether the intervals show it."""
+    """Return ``B small is dominated by A large: …``, with a note if the intervals show it."""
     known = []
     for axis in (lineup.quality, lineup.cost, lineup.latency):
         measure = lineup.measure(axis) if axis else None
@@ -131,7 +131,7 @@ def dominated_lines(lineup: Lineup) -> list[str]:
 
 
 def preference_line(lineup: Lineup, found: Preference) -> str:
-    """``B small against A large: preferred in 12 cases, not in 3, 5 ties; win rate 72.5 % [51, 88]``."""
+    """Return ``B small against A large: preferred in 12 cases, not in 3, 5 ties; win rate 72.5 % [51, 88]``."""
     pair = f"{name(lineup, found.one)} against {name(lineup, found.other)}"
     unread = f"{count(found.unread, 'case')} without a vote in both orders"
     if found.rate is None:
@@ -142,7 +142,7 @@ def preference_line(lineup: Lineup, found: Preference) -> str:
 
 
 def position_line(found: Preference) -> str:
-    """Return the influence of an answer's place on the judge."""
+    """Return how the position of an answer influenced the judge."""
     if not found.first_twice and not found.second_twice:
         return "position: no case in which the judge preferred a place in both orders"
     cases = count(found.wins + found.losses + found.ties, "case")
@@ -163,7 +163,7 @@ def render_text(lineup: Lineup, *, encoding: str = "utf-8", width: int = 80) -> 
 
 
 def render_line(lineup: Lineup, *, encoding: str = "utf-8") -> str:
-    """Return one line: how many on what, and who is dominated."""
+    """Return one line: the numbers of agents and cases, and the dominated entries."""
     return encodable(console("; ".join([title(lineup), *dominated_lines(lineup)])), encoding)
 
 
@@ -191,13 +191,13 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """A sentence over several lines, those after the first indented."""
+    """Return a sentence as several lines, all but the first indented."""
     after = indent + "  "
     return wrap(console(text, 600), width, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)
 
 
 def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
-    """A row for each entry: its mean, and its difference to the first. How many trials stands above."""
+    """Yield a row for each entry: its mean, its number of trials, and its difference from the first."""
     rows = []
     for place, label in enumerate(_labels(lineup)):
         found = measure.estimates[place]
@@ -212,7 +212,7 @@ def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
 
 
 def _labels(lineup: Lineup) -> list[str]:
-    """Return the names, or the letters if a name is too long for one line with its figures."""
+    """Return the names, or letters if a name is too long for one line with its figures."""
     places = range(len(lineup.entries))
     names = [name(lineup, place) for place in places]
     return names if max(map(columns, names)) <= MOST_LABEL else [letter(place) for place in places]
@@ -222,9 +222,9 @@ def _labels(lineup: Lineup) -> list[str]:
 
 
 def render_markdown(lineup: Lineup, *, limit: int = LIMIT) -> str:
-    """Return one table of means, one of differences to the first, then who is dominated.
+    """Return a table of means, one of differences from the first, and the dominated entries.
 
-    Names of agents and criteria are escaped; what does not fit is left out, and the text says so.
+    Names of agents and criteria are escaped; parts that do not fit are omitted with a note.
     """
     lines, used = [], 0
     for line in _markdown_lines(lineup):
@@ -292,6 +292,6 @@ def _row(first: str, cells: list[str]) -> str:
 
 
 def render_json(lineup: Lineup) -> str:
-    """Return every pair in every row, and the judge's votes with their reasons, as indented JSON in ASCII."""
+    """Return all pairs of every measure, and the judge's votes with their reasons, as indented JSON in ASCII."""
     plain = unicode_only(msgspec.to_builtins(lineup))
     return json.dumps({"version": VERSION, **plain}, indent=1, allow_nan=False) + "\n"

@@ -1,7 +1,7 @@
 """The Markdown report: a comment, note or job summary that a busy reviewer reads in ten seconds.
 
-What happened, how sure that is, the cases that show it, and what to do; everything else is in one fold. What comes
-from outside goes through `gate.security.escape`. Too long a text loses whole parts of the fold, least needed first.
+It has the outcome, its certainty, the cases that show it, and the next step; everything else is in one fold. Text from
+outside goes through `gate.security.escape`. Too long a text loses whole parts of the fold, the least important first.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ from gate.reports.words import pooled
 from gate.security import escape
 
 LIMIT = 60_000
-"""Characters; the host refuses more than 65,536."""
+"""Maximum number of characters; the host refuses more than 65,536."""
 _LEAST = 5_000
 _SIGNS = {"good": "✅", "bad": "❌", "error": "💥", "warn": "⚠️", "mute": "➖"}
-"""Sign of each tone."""
+"""The sign of each tone."""
 _MANY = 50
 _KINDS = 10
-"""Cases of the fold that are shown with what they did."""
+"""Maximum number of cases in the fold that are shown with their behaviour."""
 _BADNESS = list(TONES)
 """Verdicts, the worst last."""
 _TITLE = 200
 _SENTENCE = 400
 _DIFF = 8_000
-"""Characters of the calls or answers of one case."""
+"""Maximum number of characters in the calls or answers of one case."""
 
 
 class Place(Struct, frozen=True):
-    """The place where the report is read."""
+    """The place in which the report is read."""
 
     head: str = ""
-    """The commit that its reader knows; empty: the one that was measured, which on GitHub can be a merge commit."""
+    """The commit that the reader knows; empty: the measured one, which on GitHub can be a merge commit."""
     url: str = ""
-    """The run's page, where the job can be run again."""
+    """The page of the run, where the job can be rerun."""
     report: str = ""
-    """The address of the whole report, if not that page itself."""
+    """The address of the full report, if it is not that page."""
     accept_label: str = ""
-    """The label that accepts a regression there; empty if there is none."""
+    """The label that accepts a regression; empty if there is none."""
     base: str = ""
-    """The branch that the change goes to."""
+    """The target branch of the change."""
 
 
 NOWHERE = Place()
 
 
 def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
-    """Return all suites, worst first, in at most ``limit`` characters (limits under 5,000 are taken as 5,000)."""
+    """Return all suites, worst first, in at most ``limit`` characters; a limit under 5,000 counts as 5,000."""
     views = sorted(views_of(result), key=lambda v: (-_BADNESS.index(v.suite.verdict), v.suite.suite_id))
     left = max(limit, _LEAST)
     parts = []
@@ -73,12 +73,12 @@ def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str
 
 
 def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
-    """Return one suite of a result alone, for hosts that keep a comment per suite; lengths as in `render`."""
+    """Return one suite of a result, for hosts that keep a comment per suite; lengths as in `render`."""
     return _suite(view_of(suite, result), result, place, max(limit, _LEAST))
 
 
 def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
-    """Return what there is to say of a run that ended without a result."""
+    """Return the report on a run that ended without a result."""
     commit = escape.markdown_code(place.head[:7])
     return (
         f"### 💥 Could not measure{f' {commit}' if commit else ''}\n\n{escape.markdown(error, 1_000)}\n\n"
@@ -122,7 +122,7 @@ def _opening(view: View, place: Place) -> Iterator[str]:
 
 
 def _cases(view: View, place: Place) -> str:
-    """The table of cases: name, before and now."""
+    """Return the table of cases, with name, before and now."""
     table = view.table
     base = escape.markdown(view.suite.deciding.reference or place.base or "before", 40)
     heads = ["case", base, "this change"] if table.has_base else ["case", "passed"]
@@ -136,14 +136,14 @@ def _cases(view: View, place: Place) -> str:
 
 
 def _evidence(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
-    """Return the case's behaviour instead, and the reason of its failure if its calls and answers do not show it."""
+    """Return the case's changed behaviour, or the reason of its failure if calls and answers do not show it."""
     if turns:
         return "\n\n".join(_turn(turn, case) for turn in turns)
     return f"> {_name(case.id)}: {escape.markdown(case.reasons[0], _SENTENCE)}" if case.reasons else ""
 
 
 def _turn(turn: TurnDiff, case: CaseResult) -> str:
-    """Calls as a diff; an answer beside the expected one, with the words that differ in bold."""
+    """Return calls as a diff, or an answer next to the expected one, with the differing words in bold."""
     several = f", turn {turn.turn}" if max(len(case.actual), len(case.actual_text)) > 1 else ""
     if turn.noun:
         return f"{_name(case.id)}{several}:\n\n{_answers(turn)}"
@@ -153,7 +153,7 @@ def _turn(turn: TurnDiff, case: CaseResult) -> str:
 
 
 def _answers(turn: TurnDiff) -> str:
-    """Return the answer, below the one that it is compared with if there is one."""
+    """Return the answer, below the one to compare it with, if any."""
     labels = [turn.against, "answered"] if turn.against else ["answered"]
     sides = turn.words or [((text, False),) for _, text in turn.lines]
     lines = []
@@ -175,7 +175,7 @@ def _piece(text: str, differs: bool) -> str:
 
 
 def _next(view: View, place: Place) -> str:
-    """Return what to do, and where; of a pass only the place of the report."""
+    """Return the next step with links; for a pass, only the links."""
     todo = view.next_step(place.accept_label)
     said = f"**Next:** {escape.markdown_prose(todo, _SENTENCE)}." if todo else ""
     return f"{said}{_links(place)}".strip()
@@ -197,7 +197,7 @@ def _fold(view: View, body: str) -> str:
 
 
 def _parts(view: View, result: Result) -> Iterator[tuple[str, str]]:
-    """The parts of the collapsed section by name, in reading order."""
+    """Yield the parts of the fold by name, in reading order."""
     suite = view.suite
     if view.warnings:
         yield "warnings", _titled("Warnings", _bullets(view.warnings, 10))
@@ -216,7 +216,7 @@ def _parts(view: View, result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _criteria(rows: Sequence[RowView]) -> str:
-    """An item for each criterion: its means and what they rest on, what is wanted, and why it does not pass."""
+    """Return one item per criterion: its means with their basis, its threshold, and why it does not pass."""
     items = [_criterion(row) for row in rows[:_MANY]]
     if len(rows) > _MANY:
         items.append(f"- … and {count(len(rows) - _MANY, 'more criterion', 'more criteria')}")
@@ -224,7 +224,7 @@ def _criteria(rows: Sequence[RowView]) -> str:
 
 
 def _criterion(row: RowView) -> str:
-    """Lines of one list item. A table of long names and intervals would scroll sideways on a phone."""
+    """Return the lines of a list item: a table of long names and intervals would scroll sideways on a phone."""
     now = row.candidate.text if row.found.candidate is not None else NOT_MEASURED
     figures = f"{_SIGNS[row.tone]} {_name(row.name)} **{now}**{_rests_on(row.candidate)}"
     if row.found.baseline is not None or row.found.not_compared:
@@ -250,13 +250,13 @@ def _rests_on(figure: Figure) -> str:
 
 
 def _more_cases(view: View) -> str:
-    """The other cases that got worse: those of further causes with what they did, the rest by name."""
+    """Return the other cases that got worse: those with further causes in detail, the rest by name."""
     shown = [line.case for line in view.table.lines]
     parts = []
     for number, case in enumerate(shown[:_KINDS]):
         turns = differences(case)
         if number == 0:
-            turns = turns[len(view.evidence[1]) :]  # the others stand above the fold
+            turns = turns[len(view.evidence[1]) :]  # the others are above the fold
         parts.append(_of_case(case, turns))
     others = [case for case in view.table.rest if case.reasons]
     rest_of_list = _list_of_cases(view.worse_title, others, reasons=not view.table.one_cause)
@@ -279,7 +279,7 @@ def _at(case: CaseResult) -> str:
 
 
 def _failing(view: View) -> Sequence[CaseResult]:
-    """Cases with failing trials that the table does not have."""
+    """Return the cases with failed trials that are not in the table."""
     shown = {line.case.id for line in view.table.lines} | {case.id for case in view.table.rest}
     return [case for case in view.failing if case.id not in shown]
 
@@ -301,7 +301,7 @@ def _score(case: CaseResult) -> str:
 
 
 def _better(view: View) -> str:
-    """The cases that a trade gained, and further ones that pass more often."""
+    """Return the cases that improved in a trade, and further ones that pass more often."""
     trade = view.suite.trade
     gained: Sequence[CaseTally] = trade["gained"] if trade is not None else ()
     lines = [f"- {_name(one.case_id)} {pooled([one])}" for one in gained]
@@ -332,7 +332,7 @@ def _by_tag(suite: SuiteResult) -> str:
 
 
 def _scores(view: View) -> str:
-    """Return the scores of each case, beside what is wanted."""
+    """Return the scores of each case, with the thresholds."""
     lines = []
     for case in view.suite.cases[:_MANY]:
         if said := view.scores(case):
@@ -359,7 +359,7 @@ def _facts(view: View, result: Result) -> str:
 
 
 def _baseline(baseline: BaselineInfo | None) -> str:
-    """`baseline_line` with its commit and its source as code."""
+    """Return the text of `baseline_line`, with its commit and its source as code."""
     told = baseline_line(baseline, source=False)
     if baseline is None:
         return escape.markdown(told)
@@ -374,7 +374,7 @@ def _baseline(baseline: BaselineInfo | None) -> str:
 
 
 def _of_what(view: View, place: Place) -> str:
-    """Suite, commit, and what it was compared with."""
+    """Return suite, commit, and the commit compared with."""
     suite = view.suite
     said = escape.markdown_code(suite.suite_id, 100) or "suite"
     if commit := escape.markdown_code((place.head or suite.commit or "")[:7]):

@@ -1,4 +1,4 @@
-"""A result as a notebook shows it: a fragment of HTML that needs nothing else, short however large the run was.
+"""A result in a notebook: a self-contained fragment of HTML, short for runs of any size.
 
 Every text goes through `gate.security.escape`; colours are those of the notebook's own theme.
 """
@@ -21,7 +21,7 @@ _CELL = "text-align:left;padding:.15em 1em .15em 0"
 
 
 def fragment(result: Result) -> str:
-    """The verdict, what it rests on, and the cases to look at; at most about 100 kB."""
+    """Return the verdict, its basis, and the cases to look at; at most about 100 kB."""
     parts = [_suite(view) for view in views_of(result)[:_SUITES]]
     parts.append(_more(len(result.suites) - _SUITES, "more suite"))
     parts += [f"<p>{_text(problem)}</p>" for problem in result.problems[:_SUITES]]
@@ -67,7 +67,7 @@ def _cells(row: RowView) -> tuple[str, ...]:
 
 
 def _cases(cases: Sequence[CaseResult]) -> str:
-    """Each folded: its name and how often it passed, and behind that why it did not."""
+    """Return the cases, each folded: its name and passes, with the reasons inside the fold."""
     folds = []
     for case in cases[:_CASES]:
         reasons = "".join([f"<li>{_text(reason)}</li>" for reason in distinct(case.reasons)[:3]])

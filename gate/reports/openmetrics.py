@@ -1,6 +1,6 @@
 """The OpenMetrics report: gauges as text, for GitLab (``artifacts: reports: metrics``) and file scrapers.
 
-GitLab reads a subset: a line is cut at ``#`` and split as a shell would. So no label value holds a ``#``, and every
+GitLab reads a subset: it cuts a line at ``#`` and splits it like a shell. So no label value contains ``#``, and every
 label value is quoted; the text stays valid OpenMetrics for other readers.
 """
 
@@ -20,7 +20,7 @@ Labels = Mapping[str, str]
 
 
 class Family(Struct, frozen=True):
-    """A metric of the report; all are gauges."""
+    """A metric of the report; all metrics are gauges."""
 
     name: str
     help: str
@@ -43,11 +43,11 @@ Sample = tuple[Family, Labels, float]
 
 
 def render(result: Result) -> str:
-    """The text, which ends with ``# EOF``. What was not measured is left out: it is no zero."""
+    """Return the text, which ends with ``# EOF``. Values that were not measured are omitted: they are not zero."""
     samples: dict[str, dict[str, float]] = {family.name: {} for family in FAMILIES}
     for suite in result.suites:
         for family, labels, value in _samples(suite):
-            if math.isfinite(value):  # the first of two names that only differ in what cannot be written
+            if math.isfinite(value):  # the first of two names that differ only in forbidden characters
                 samples[family.name].setdefault(_labelled(labels), value)
     lines = [line for family in FAMILIES for line in _lines(family, samples[family.name])]
     return "\n".join([*lines, "# EOF"]) + "\n"
@@ -94,7 +94,7 @@ def _of_criterion(own: Labels, found: CriterionResult) -> Iterator[Sample]:
     estimate: Estimate | None = found.candidate
     if estimate is None:
         return
-    # No verdict among the labels: GitLab pairs a metric with the target branch's by its name and labels.
+    # No label has the verdict: GitLab matches a metric with that of the target branch by its name and labels.
     labels = {**own, "criterion": found.criterion.name, "unit": found.criterion.scale.value}
     yield CRITERION, labels, estimate.value
     if estimate.level:

@@ -1,4 +1,4 @@
-"""The findings on a criterion in words, and the part of them that the figures beside it do not say."""
+"""The findings on a criterion in words, or only those that its figures do not show."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from gate.reports.formatting import change, count, end_and_margin, figures, list
 from gate.reports.wording import Table, clauses, fill
 
 RULED_OUT = "ruled out at 95 % confidence"
-"""The name of a bound that the true change lies beyond in at most 5 % of runs like this one. It is wider than the
-interval of the change, which is Student's: steady cases hide their failures, so one that was not seen is counted."""
+"""The label of a bound that the true change exceeds in at most 5 % of runs like this one. It is wider than the change's
+Student interval: steady cases hide their failures, so an unseen failure is added."""
 SHOWN_BROKEN = 5
-"""Broken cases that a reason names."""
+"""Maximum number of broken cases that a reason names."""
 COUNTED = "in which the agent failed counted as"
 """The effect of a threshold on a trial without a score."""
 
 
 def reason(row: CriterionResult) -> str:
-    """Return the reason for the criterion's verdict, as one line; empty if nothing was found."""
+    """Return the reason for the criterion's verdict, on one line; empty if there are no findings."""
     return "; ".join(filter(None, (fails_besides(row), *_of_verdict(row))))
 
 
 def reason_of_verdict(row: CriterionResult) -> str:
-    """`reason` without what fails besides."""
+    """Return the `reason` without further failures."""
     return "; ".join(_of_verdict(row))
 
 
 def broken_of(row: CriterionResult) -> tuple[str, ...]:
-    """The broken cases that a reason names."""
+    """Return the broken cases that a reason names."""
     worse = row.finding("change", Verdict.REGRESSED)
     return () if worse is None else worse["broken"][:SHOWN_BROKEN]
 
 
 def fails_besides(row: CriterionResult) -> str:
-    """Return the failures beside a regression, which outranks them: a threshold or a limit; else empty."""
+    """Return the threshold or limit that is missed in addition to a regression, which outranks it; else empty."""
     besides = [one for one in row.findings if one.verdict is Verdict.BELOW_THRESHOLD]
     if row.verdict is not Verdict.REGRESSED or not besides:
         return ""
@@ -50,7 +50,7 @@ def fails_besides(row: CriterionResult) -> str:
 
 
 def with_failures(row: CriterionResult) -> HeldMean | None:
-    """The mean that was held to a threshold, where it counts failures of the agent: the figures beside it do not."""
+    """Return the mean held to a threshold if it counts failures of the agent, which the figures do not show."""
     for one in row.findings:
         if one.kind == "mean" and one["mean"].failed:
             held: HeldMean = one["mean"]
@@ -59,12 +59,12 @@ def with_failures(row: CriterionResult) -> HeldMean | None:
 
 
 def failed_as(mean: HeldMean) -> str:
-    """``3 trials in which the agent failed counted as 0``."""
+    """Return text like ``3 trials in which the agent failed counted as 0``."""
     return f"{count(mean.failed, 'trial')} {COUNTED} {mean.failed_as:g}"
 
 
 def counted_failures(row: CriterionResult) -> str:
-    """Return the finding of `with_failures` in words; empty if it finds nothing, or the reason says so."""
+    """Return the finding of `with_failures` in words; empty if there is none, or if the reason includes it."""
     mean = with_failures(row)
     if mean is None or COUNTED in reason(row):
         return ""
@@ -78,7 +78,7 @@ def is_excused(row: CriterionResult) -> bool:
 
 
 def _of_verdict(row: CriterionResult) -> list[str]:
-    """Return the worst findings; and what became of the means, if it is not what became of a typical case."""
+    """Return the worst findings, and the change of the means if it differs from that of a typical case."""
     said, findings = [], row.findings
     if findings and findings[0].kind in OF_COMPARISON:
         said.append(f"not compared: {why_apart(findings[0])}")
@@ -96,7 +96,7 @@ def _of_verdict(row: CriterionResult) -> list[str]:
 
 def _parts(one: Finding, criterion: Criterion) -> list[str]:
     """Return the wording of one finding."""
-    if one.kind in OF_COMPARISON:  # it opens the reason, and is never below another
+    if one.kind in OF_COMPARISON:  # it opens the reason, and no other finding outranks it
         return []
     told = clauses(one, WORDS, criterion)
     if one.kind == "change" and one.verdict is Verdict.REGRESSED:
@@ -108,7 +108,7 @@ def _parts(one: Finding, criterion: Criterion) -> list[str]:
 
 
 def stage_text(stage: Stage) -> str:
-    """Return in words the stage at which a decision ended; `stage_name` has the protocol's names."""
+    """Return the stage at which a decision ended, in words; `stage_name` has the protocol's names."""
     match stage.kind:
         case StageKind.CERTIFIED | StageKind.CASES_AT_PASS | StageKind.SUITE_LOOK:
             said = f"after {count(stage.epochs, 'trial')} per case"
@@ -124,7 +124,7 @@ def stage_text(stage: Stage) -> str:
 
 
 def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
-    """Return whether all cases reach thresholds of their own, or some miss them, now or as before."""
+    """Return whether all cases reach their own thresholds, or the number of those that miss them."""
     if one["missed"] is not None:
         return _own_threshold_missed(one, criterion)
     cases, excused, short = count(one["cases"], "case"), one["excused"], one["short"]
@@ -146,7 +146,7 @@ def _not_scored(one: Finding, _: Criterion) -> str:
 
 
 def _of_mean(one: Finding, criterion: Criterion) -> list[str]:
-    """``mean 0.2 over 4 cases, threshold 0.9``, and what the baseline has to do with it."""
+    """Return ``mean 0.2 over 4 cases, threshold 0.9``, with a note if the baseline missed it too."""
     mean: HeldMean = one["mean"]
     value, least, before, measured = figures((mean.value, mean.threshold, mean.before, mean.measured), criterion.scale)
     fell = f" ({failed_as(mean)})" if mean.failed else ""
@@ -180,7 +180,7 @@ def _own_threshold_missed(one: Finding, criterion: Criterion) -> list[str]:
 
 
 def fails(row: CriterionResult) -> str:
-    """Return how a criterion fails on its own: ``is 0.73, below its threshold of 0.80 (5 cases)``."""
+    """Return the failure of a criterion: ``is 0.73, below its threshold of 0.80 (5 cases)``."""
     missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
     if missed is None:
         return f"fails: {reason(row)}"
@@ -196,19 +196,19 @@ def fails(row: CriterionResult) -> str:
 
 
 def narrow_miss_of(row: CriterionResult) -> str:
-    """Return how narrow a criterion's miss is, if it is narrow; else empty."""
+    """Return the text on a narrow miss of a criterion; empty if the miss is not narrow."""
     missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
     return "" if missed is None else narrow_miss(missed, row.criterion)
 
 
 CLEAR = 1.645
-"""Standard errors from which on an agent exactly at the threshold shows such a miss in at most 5 % of runs."""
+"""Standard errors beyond which an agent exactly at the threshold misses in at most 5 % of runs."""
 MOST_MORE = 9
-"""Times the cases that there are, up to which more of them are proposed."""
+"""Maximum number of additional cases to propose, as a multiple of the present number."""
 
 
 def narrow_miss(one: Finding, criterion: Criterion) -> str:
-    """Return how often an agent exactly at the threshold shows this or worse, and what would tell them apart.
+    """Return how often an agent exactly at the threshold looks as bad or worse, and ways to decide.
 
     Empty if the miss is clear, or the spread of the trials is not known.
     """
@@ -222,7 +222,7 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     or_worse = f"{value} or {'less' if sign < 0 else 'more'}"
     often = f"an agent exactly at {least} shows {or_worse} in {percentage(round(chance, 2))} of runs"
     ways = []
-    ratio = CLEAR * error / distance if distance else math.inf  # above 1, of a tiny distance as large as floats go
+    ratio = CLEAR * error / distance if distance else math.inf  # above 1; very large for a tiny distance
     if ratio <= math.sqrt(1 + MOST_MORE):
         needed = math.ceil(mean.cases * (ratio**2 - 1))
         ways.append(f"{count(needed, 'more case')} would distinguish the two")
@@ -235,7 +235,7 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
 
 
 def _quantile_misses(one: Finding, criterion: Criterion) -> list[str]:
-    """Return the quantile beside its limit, and by how many trials or from which value it rose."""
+    """Return the quantile with its limit, and the number of trials above it or the baseline's value."""
     value, limit = figures((one["value"], one["limit"]), criterion.scale)
     said = f"p{100 * one['q']:g} {value}, limit {limit}"
     if one["before"] is None:
@@ -248,7 +248,7 @@ def _quantile_misses(one: Finding, criterion: Criterion) -> list[str]:
 
 
 def how_it_differs(row: CriterionResult) -> list[str]:
-    """Return what a fallen mean does not say: where the means tell something else, and the cases that broke."""
+    """Return details that a lower mean does not show: a different change of the means, and the broken cases."""
     worse = row.finding("change", Verdict.REGRESSED)
     if worse is None:
         return [reason_of_verdict(row)]
@@ -256,7 +256,7 @@ def how_it_differs(row: CriterionResult) -> list[str]:
 
 
 def changed(one: Change, scale: Scale) -> str:
-    """``−5.0 points (−9.1 to −0.9) over 40 cases``."""
+    """Return text like ``−5.0 points (−9.1 to −0.9) over 40 cases``."""
     said = change(one.value, scale)
     if one.low is not None and one.high is not None:
         said += f" ({change(one.low, scale, unit=False)} to {change(one.high, scale, unit=False)})"
@@ -264,7 +264,7 @@ def changed(one: Change, scale: Scale) -> str:
 
 
 def _worse(one: Change, criterion: Criterion) -> str:
-    """The change of what is proven worse; without an interval that the proof is not from, as single cases' is not."""
+    """Return a proven loss; without its interval if that includes a gain, because single cases are the proof."""
     if excludes_gain(one, criterion):
         return changed(one, criterion.scale)
     return f"{change(one.value, criterion.scale)} over {count(one.cases, 'case')}"
@@ -282,7 +282,7 @@ def _broken(one: Finding, _: Criterion) -> str:
 
 
 def _open_change(one: Finding, criterion: Criterion) -> str:
-    """Return why a change is not within its margin beyond doubt."""
+    """Return why a change is not certain to be within its margin."""
     if one["why"] != "beyond_margin":
         return WHY_OPEN.get(one["why"], "")
     end, allowed = end_and_margin(one["worst"], one["margin"], criterion.scale)
@@ -293,7 +293,7 @@ def _open_change(one: Finding, criterion: Criterion) -> str:
 
 
 def why_apart(why: Finding) -> str:
-    """Return why what the baseline measured of a criterion is not compared; the criterion has been named."""
+    """Return why a criterion is not compared with the baseline; the criterion has been named before."""
     if why.kind != "not_compared":
         return "; ".join(clauses(why.but(criterion="it"), WORDS))
     match why["why"]:
@@ -308,7 +308,7 @@ def why_apart(why: Finding) -> str:
 
 
 def why_not_confirmed(found: Finding) -> str:
-    """Return why failures that a block would rest on are not believed."""
+    """Return why failures that could block are not believed."""
     trials = count(found["trials"], "trial")
     match found["why"]:
         case "nothing_rerun":
@@ -336,7 +336,7 @@ def _failed_again(found: Finding) -> str:
 # --- the words of each kind -----------------------------------------------------------------------
 
 OF_COMPARISON: tuple[KindName, ...] = ("not_compared", "checks_fell_away")
-"""The reason why a criterion is not compared."""
+"""The findings that a criterion is not compared."""
 TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
 NEVER = "{cases:case} that always passed never {cases:does|do} now"
 TOO_FEW = "the baseline has too few trials to prove it"
@@ -349,20 +349,20 @@ WHY_OPEN = {
 
 
 def _limit_kept(one: Finding, criterion: Criterion) -> list[str]:
-    """Return that no trial is above its limit, or which is, as at the baseline."""
+    """Return that no trial is above its limit, or name one that is, as in the baseline."""
     if not one.is_excused:
         return ["no trial above its limit"]
     return [fill(TRIAL, one.data, criterion.scale), TOO]
 
 
 def _quantile_kept(one: Finding, criterion: Criterion) -> list[str]:
-    """Return the quantile beside its limit, and that it was above it at the baseline too, if it is."""
+    """Return the quantile with its limit, with a note if the baseline was above it too."""
     said = fill(QUANTILE, one.data, criterion.scale)
     return [said, TOO] if one.is_excused else [said]
 
 
 def _never_pass(one: Finding, about: object) -> list[str]:
-    """Return which cases always passed and never do now; of a suite their names are told elsewhere."""
+    """Return the cases that always passed and never do now; without names for a suite, which lists them elsewhere."""
     never = fill(NEVER, one.data)
     if not isinstance(about, Criterion):
         return [never, TOO_FEW]
@@ -370,7 +370,7 @@ def _never_pass(one: Finding, about: object) -> list[str]:
 
 
 def _agent_fails(one: Finding, about: object) -> list[str]:
-    """Return that the agent fails where it answered; of a criterion with the chance of that."""
+    """Return that the agent fails where it had answered; for a criterion, with the probability of chance."""
     if isinstance(about, Criterion):
         by_chance = fill("by chance in {p:chance} of unchanged agents", one.data)
         return [f"{FAILS}, and failed again when rerun ({by_chance})"]
@@ -418,7 +418,7 @@ WORDS: Table = {
         Verdict.BELOW_THRESHOLD: _quantile_misses,
         Verdict.INCONCLUSIVE: (QUANTILE + ": {too_few:too few to tell: |too close to call after }{trials:trial}"),
     },
-    # the change itself stands before these
+    # the change itself comes before these
     "change": {
         Verdict.PASS: "",
         Verdict.INCONCLUSIVE: _open_change,
@@ -432,4 +432,4 @@ WORDS: Table = {
         "{criterion} has nothing to check in {cases:n} of {of:case} ({cases:list}), but always had at the baseline"
     ),
 }
-"""The words of the findings on a criterion, by verdict where they depend on it."""
+"""The words of the findings on a criterion, by verdict if they depend on it."""

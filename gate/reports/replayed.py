@@ -1,4 +1,4 @@
-"""The reports' sentences on replayed recordings: what the change made the model see, and what it did not."""
+"""The reports' sentences on replayed recordings: the effects of the change on the model's requests."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from gate.reports.formatting import count, dollars
 from gate.security.escape import console
 
 SAME = "same requests"
-"""The status of a case that passes because the model was asked the same things: nothing of it was measured again."""
+"""The status of a case that passes because the model got the same requests: nothing was measured again."""
 ASKED_THE_SAME = "the model was asked the same things"
 MOST_DIFFERENCES = 20
 MOST_LISTED = 200
 MOST_NAMED = 3
-"""Cases that are named beside one difference."""
+"""Maximum number of cases named for one difference."""
 
 
 def line(suite: SuiteResult) -> str:
-    """``84 of 100 cases: nothing the model sees changed (0 calls). 16 went live: 21 runs.``
+    """Return ``84 of 100 cases: nothing the model sees changed (0 calls). 16 went live: 21 runs.``
 
-    Empty where there were no recordings.
+    Empty if there were no recordings.
     """
     share = suite.replayed
     if share is None:
@@ -32,7 +32,7 @@ def line(suite: SuiteResult) -> str:
 
 
 def calls(suite: SuiteResult) -> str:
-    """Return the share that recordings answered, and the cost that they spared; empty if nothing was replayed."""
+    """Return the share of calls answered from recordings, and the saved cost; empty if nothing was replayed."""
     share = suite.replayed
     if share is None or not share.replayed:
         return ""
@@ -41,7 +41,7 @@ def calls(suite: SuiteResult) -> str:
 
 
 def differences(suite: SuiteResult, most: int = MOST_DIFFERENCES) -> tuple[str, ...]:
-    """Return the first difference in each case that went live, the most frequent first: the effects of the change."""
+    """Return the first difference of each live case, the most frequent first: the effects of the change."""
     share = suite.replayed
     if share is None:
         return ()
@@ -49,7 +49,7 @@ def differences(suite: SuiteResult, most: int = MOST_DIFFERENCES) -> tuple[str, 
 
 
 def asked_text(cases: int, differing: Mapping[str, str], partly: int, unknown: int) -> str:
-    """Return the requests of two records' trials to the outside world, for a terminal."""
+    """Return the comparison of two records' requests to the outside world, for a terminal."""
     same = cases - len(differing)
     lines = [f"{same:,} of {count(cases, 'case')}: nothing the model sees changed. {len(differing):,} differ."]
     lines += [f"  {console(told, 600)}" for told in _by_difference(differing, MOST_LISTED)]
@@ -61,7 +61,7 @@ def asked_text(cases: int, differing: Mapping[str, str], partly: int, unknown: i
 
 
 def _by_difference(differing: Mapping[str, str], most: int) -> tuple[str, ...]:
-    """The cases by what differed first, the most frequent difference first."""
+    """Return the cases by their first difference, the most frequent difference first."""
     groups: dict[str, list[str]] = {}
     for case_id, what in differing.items():
         groups.setdefault(what, []).append(case_id)
@@ -82,14 +82,14 @@ def _difference(what: str, ids: list[str]) -> str:
 
 
 def of_case(case: CaseResult) -> str:
-    """Return the facts in a case's recordings; empty if it has none."""
+    """Return the facts from a case's recordings; empty if it has none."""
     if case.same_world:
         return ASKED_THE_SAME
     return f"went live: {case.difference}" if case.difference else ""
 
 
 def of_trial(trial: Trial) -> str:
-    """Return the source of a trial's answers, by its record; empty if it had no recording."""
+    """Return the source of a trial's answers, from its record; empty if it had no recording."""
     replay = trial.replay
     if replay is None or not replay.source:
         return ""
@@ -99,5 +99,5 @@ def of_trial(trial: Trial) -> str:
 
 
 def is_same(case: CaseResult) -> bool:
-    """True if a case counts as held because nothing that the model sees changed in it."""
+    """True if a case passes because nothing that the model sees changed in it."""
     return case.same_world and case.status is CaseStatus.OK

@@ -1,4 +1,4 @@
-"""A criterion in words and figures: everything that a report says of it. Escapes nothing."""
+"""A criterion in words and figures, for all reports. Escapes nothing."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ HOLDS = (Verdict.PASS, Verdict.NOT_APPLIED)
 
 
 class Figure(Struct, frozen=True):
-    """A figure with its interval, and what it rests on."""
+    """A figure with its interval and its basis."""
 
     value: str
     rests_on: str
     note: str = ""
-    """The change of the means, if a change alone would mislead beside them."""
+    """The change of the means, if the change alone would mislead."""
 
     @property
     def text(self) -> str:
-        """The figure without what it rests on."""
+        """The figure without its basis."""
         return f"{self.value}; {self.note}" if self.note else self.value
 
     @property
     def line(self) -> str:
-        """All of it."""
+        """The figure with its basis and its note."""
         said = f"{self.value} {self.rests_on}".rstrip()
         return f"{said}; {self.note}" if self.note else said
 
 
 class RowView:
-    """Everything that a report says of a criterion."""
+    """The words and figures of a criterion, for all reports."""
 
     def __init__(self, found: CriterionResult, suite: SuiteResult) -> None:
         self.found = found
@@ -60,26 +60,26 @@ class RowView:
 
     @property
     def name(self) -> str:
-        """The criterion's name, which is the user's."""
+        """The criterion's name, chosen by the user."""
         return self.criterion.name
 
-    # --- its verdict ------------------------------------------------------------------------------
+    # --- the verdict ------------------------------------------------------------------------------
 
     @property
     def verdict(self) -> Verdict:
-        """As it is shown: a criterion that was never measured does not pass, even if a record says so."""
+        """The verdict to show: a criterion that was never measured does not pass, even if a record says so."""
         if self.found.verdict is Verdict.PASS and self.found.candidate is None:
             return Verdict.NOT_MEASURED
         return self.found.verdict
 
     @property
     def is_ticked(self) -> bool:
-        """True if it passes, and was judged by something that it could have failed."""
+        """True if it passes and could have failed."""
         return self.verdict is Verdict.PASS and self.found.checked and not self.found.not_compared
 
     @property
     def standing(self) -> str:
-        """The verdict in a word or two; that it was not compared, or not judged, in its place."""
+        """The verdict in a word or two, or a note that the criterion was not compared or not judged."""
         if self.found.not_compared and self.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
             return "not compared"
         if self.verdict is Verdict.PASS and not self.found.checked:
@@ -88,24 +88,24 @@ class RowView:
 
     @cached_property
     def warns(self) -> bool:
-        """True if it got worse, and is not configured to block."""
+        """True if it got worse, but is configured not to block."""
         return any(one.kind == "quiet_rise" and one["criterion"] == self.name for one in self.suite.warnings)
 
     @property
     def needs_words(self) -> bool:
-        """True if a tick alone would mislead."""
+        """True if only a tick would mislead."""
         return self.warns or not self.is_ticked or is_excused(self.found)
 
     @property
     def tone(self) -> str:
-        """The tone of its sign: what got worse is no tick though it does not block, and what was not judged neither."""
+        """The tone of its sign: neither a loss that does not block nor a criterion without a judgement gets a tick."""
         if self.verdict is not Verdict.PASS:
             return TONES[self.verdict]
         if not self.is_ticked:
             return "mute"
         return "warn" if self.warns else "good"
 
-    # --- its figures ------------------------------------------------------------------------------
+    # --- the figures ------------------------------------------------------------------------------
 
     @property
     def wanted(self) -> str:
@@ -113,7 +113,7 @@ class RowView:
 
     @cached_property
     def _finer(self) -> int:
-        """The digits that tell candidate, baseline and threshold apart."""
+        """The further digits needed to distinguish candidate, baseline and threshold."""
         values = [self.criterion.threshold]
         for side in (self.found.candidate, self.found.baseline):
             if side is not None:
@@ -127,7 +127,7 @@ class RowView:
 
     @property
     def baseline(self) -> Figure:
-        """The baseline's mean, or that it is not compared."""
+        """The baseline's mean, or a note that it is not compared."""
         side = self.found.baseline
         if self.found.not_compared and side is None:
             return Figure("not compared", "")
@@ -135,16 +135,16 @@ class RowView:
 
     @property
     def change(self) -> Figure:
-        """The change, and the change of the means if that is another."""
+        """The change, and the change of the means if that differs."""
         rests_on = sample(self.found.change)
         judge = self.found.judge
         if self.found.change is not None and judge is not None and judge.slope != 1.0:
-            rests_on += ", corrected"  # for the errors of a calibrated judge
+            rests_on += ", corrected"  # corrected for the errors of a calibrated judge
         return Figure(change_interval(self._change, self.criterion.scale), rests_on, of_means(self.found))
 
     @property
     def _change(self) -> Estimate | None:
-        """The change with its interval; alone if single cases prove a loss, and the interval has room for a gain."""
+        """The change with its interval; without it if single cases prove a loss and the interval includes a gain."""
         if self.found.change is None:
             return None
         for one in self.found.findings:
@@ -156,8 +156,7 @@ class RowView:
 
     @property
     def allowed(self) -> float | None:
-        """The loss that counts as unchanged: the comparison's margin, which for few cases is wider than the
-        configured one; else the criterion's."""
+        """The loss that counts as unchanged: the comparison's margin, wider for few cases, or else the criterion's."""
         outcome = self.suite.outcome
         used = outcome.evidence.metrics.get(self.name) if outcome is not None else None
         return self.criterion.margin if used is None else natural_margin(used.margin, self.criterion)
@@ -185,7 +184,7 @@ class RowView:
         found, scale = self.found.candidate, self.criterion.scale
         if found is None or found.sd is None:
             return ""
-        if scale.is_in_percent:  # of zeros and ones it is no share of anything
+        if scale.is_in_percent:  # for zeros and ones it is no percentage
             scale = Scale.UNIT
         said = f"standard deviation {figure(found.sd, scale)} over {count(found.trials, 'trial')}"
         if found.sd_cases is None or found.trials == found.n:
@@ -194,7 +193,7 @@ class RowView:
 
     @property
     def quantiles(self) -> list[str]:
-        """The values that the limits on quantiles are held against: ``p95 2.71 s [2.4, 2.98], n = 40``."""
+        """The values compared with the limits on quantiles: ``p95 2.71 s [2.4, 2.98], n = 40``."""
         scale, limits = self.criterion.scale, dict(self.criterion.quantiles)
         lines = []
         for q, estimate in self.found.quantiles:
@@ -204,7 +203,7 @@ class RowView:
 
     @property
     def judge(self) -> str:
-        """A calibrated judge: ``judge agrees with people on 92 of 100 labels (κ 0.81); corrected 0.88 [0.8, 0.94]``."""
+        """The judge's agreement with people: ``judge agrees with people on 92 of 100 labels (κ 0.81); corrected …``."""
         known, scale = self.found.judge, self.criterion.scale
         if known is None or not known.labels:
             return ""
@@ -228,7 +227,7 @@ class RowView:
             rows.append((name, said))
         return rows
 
-    # --- its reason -------------------------------------------------------------------------------
+    # --- the reason -------------------------------------------------------------------------------
 
     @property
     def reason(self) -> str:
@@ -241,7 +240,7 @@ class RowView:
 
     @property
     def words(self) -> str:
-        """The reason, if there is more to say than the figures do; and failures that a threshold counts."""
+        """The reason if the figures do not show it, and failures that a threshold counts."""
         told = self.reason if self.needs_words or COUNTED in self.reason else ""
         return "; ".join(filter(None, (told, self.counted_failures)))
 
@@ -251,7 +250,7 @@ class RowView:
 
     @cached_property
     def same_cause(self) -> str:
-        """The criterion that a worse one moved with, if that is told already: its parts, or the pass rate's cases."""
+        """The cause that a worse criterion shares with its parts or the pass rate; empty if there is none."""
         if parts := self._failing_parts():
             return f"moved with {listing(parts)}"
         if self.found.verdict is not Verdict.REGRESSED or self.criterion.metric == PASS_RATE:
@@ -262,14 +261,14 @@ class RowView:
         return ""
 
     def _failing_parts(self) -> list[str]:
-        """Return the parts of a composite criterion that do not hold either: they are the cause."""
+        """Return the failing parts of a composite criterion, which are the cause."""
         if self.found.verdict in HOLDS:
             return []
         parts = [row for row in self.suite.criteria if row.criterion.name in self.criterion.parts]
         return [row.criterion.name for row in parts if row.verdict not in HOLDS]
 
     def _fell_with_passes(self) -> bool:
-        """True if its score fell in some cases, and in no other than those that pass less often."""
+        """True if the score fell only in cases that pass less often, and in at least one."""
         sign = 1.0 if self.criterion.direction is Direction.HIGHER else -1.0
         fell = []
         for case in self.suite.cases:

@@ -1,7 +1,7 @@
 """Small pictures in text: a series as a sparkline.
 
-They are made of characters of one column each; `encodable` has a look-alike in ASCII for each of them, and for the
-symbols of whole reports.
+They consist of characters one column wide; `encodable` has an ASCII look-alike for each of them and for the other
+symbols of reports.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _SYMBOLS = str.maketrans(
     | {"µ": "u", "×": "x", "κ": "k", "⟨": "<", "⟩": ">"}
 )
 MOST_POINTS = 60
-"""Points of a series that are drawn: the last ones."""
+"""Maximum number of points in a drawing: the last ones of a series."""
 
 
 def plain(picture: str) -> str:
-    """Return a picture in ASCII, as wide as before."""
+    """Return a picture in ASCII, with the same width."""
     return picture.translate(_PLAIN)
 
 
 def encodable(text: str, encoding: str) -> str:
-    """Return the text if the encoding has its symbols; otherwise look-alikes of the same width, then ``?``."""
+    """Return the text if the encoding has its symbols; otherwise with look-alikes of the same width, or ``?``."""
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -35,15 +35,15 @@ def encodable(text: str, encoding: str) -> str:
 
 
 def sparkline(values: Sequence[float | None], *, low: float | None = None, high: float | None = None) -> str:
-    """Return a series as one character a value, oldest first: ``▁▃█``; a dot for a missing value.
+    """Return a series with one character per value, oldest first: ``▁▃█``; a dot for a missing value.
 
     Args:
-        values: any numbers; None or what is not finite is a gap. The last `MOST_POINTS` are drawn.
+        values: any numbers; None, NaN or an infinity is a gap. The last `MOST_POINTS` are drawn.
         low: the value of the lowest level; by default the least of those drawn.
-        high: the value of the highest level; by default the largest. What lies beyond is drawn at the end of the scale.
+        high: the value of the highest level; by default the largest. Values beyond are drawn at the end of the scale.
 
     Returns:
-        The picture; a series that never moves is drawn in the middle, unless the ends of the scale are given.
+        The picture; a constant series is drawn in the middle, unless the ends of the scale are given.
     """
     drawn = values[-MOST_POINTS:]
     known = [value for value in drawn if value is not None and math.isfinite(value)]

@@ -1,4 +1,4 @@
-"""The story of a verdict: the course of the run and its findings, in the order in which they happened."""
+"""The story of a verdict: the course of the run and its findings, in order."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from gate.reports.words import about, causes, is_lower_better, pooled
 
 FEW_CASES = 10
 MOST_TIMES = 25
-"""As many cases as the suite has, times this, are the most that a reader is told to write."""
+"""Maximum number of cases that a reader is advised to have, as a multiple of the suite's."""
 
 
 def story(suite: SuiteResult) -> tuple[str, ...]:
-    """Return the course of the run and its findings, in the order in which it happened."""
+    """Return the course of the run and its findings, in order."""
     course = suite.course
     if course is None:
         return ()
@@ -46,11 +46,11 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
-# --- what was run ---------------------------------------------------------------------------------
+# --- the runs -------------------------------------------------------------------------------------
 
 
 def _epochs(course: Course) -> list[str]:
-    """``3 trials of 40 cases``: what ran in epochs, with the number of runs where it is not their product."""
+    """Return ``3 trials of 40 cases`` for the epochs, with the number of runs if it is not the product."""
     whole = f"{count(course.epochs, 'trial')} of {count(course.cases, 'case')}"
     if course.epoch_runs is not None:
         whole = f"at most {whole}, {count(course.epoch_runs, 'run')}"
@@ -63,7 +63,7 @@ def _epochs(course: Course) -> list[str]:
 
 
 def _reran(course: Course) -> list[str]:
-    """``5 suspicious, rerun 2–3 times (13 runs, and 4 of the baseline's agent)``."""
+    """Return ``5 suspicious, rerun 2–3 times (13 runs, and 4 of the baseline's agent)``."""
     if not course.rerun_cases:
         return []
     low, high = course.rerun_least, course.rerun_most
@@ -79,7 +79,7 @@ def _reran(course: Course) -> list[str]:
 
 
 def _confirmed(suite: SuiteResult) -> list[str]:
-    """Return the cases that are proven broken, with their names if the headline has none."""
+    """Return the cases proven to be broken, with names if the headline has none."""
     if suite.outcome is None or not suite.outcome.cases:
         return []
     said = f"{len(suite.outcome.cases)} confirmed broken"
@@ -87,12 +87,12 @@ def _confirmed(suite: SuiteResult) -> list[str]:
 
 
 def _headline_names_cases(suite: SuiteResult) -> bool:
-    """True if the headline says which cases prove the regression."""
+    """True if the headline names the cases that prove the regression."""
     return suite.cause.kind in ("cases_broke", "traded_off")
 
 
 def _asked_besides(course: Course) -> list[str]:
-    """Return the runs beside epochs and reruns, so that all that is named adds up to the runs."""
+    """Return the runs besides epochs and reruns, so that all numbers add up to the total."""
     kinds = (
         ("to see whether repeats are draws of their own", course.repeating, course.baseline_repeating),
         ("to tell the change from a drift", course.drifting, course.baseline_drifting),
@@ -117,7 +117,7 @@ def _runs(course: Course) -> str:
 
 
 def _shared_error(course: Course) -> list[str]:
-    """Return what the promise holds over, if that is more than this suite."""
+    """Return the scope of the error rate, if it is more than this suite."""
     shared = []
     if course.suites > 1:
         shared.append(f"this job's {course.suites} suites")
@@ -130,7 +130,7 @@ def _shared_error(course: Course) -> list[str]:
     ]
 
 
-# --- what decided it ------------------------------------------------------------------------------
+# --- the decision ---------------------------------------------------------------------------------
 
 
 def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
@@ -160,14 +160,14 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
 
 
 def _is_unmeasured(suite: SuiteResult) -> bool:
-    """True if nothing that was tested says anything: the agent was down, or no trial was measured."""
+    """True if no test says anything: the agent was down, or no trial was measured."""
     if suite.cause.problem is None:
         return False
     return suite.cause.kind == "outage" or all(row.candidate is None for row in suite.criteria)
 
 
 def _proven_by_failures(outcome: Outcome) -> str:
-    """Nothing is open any more, whatever the comparison alone came to."""
+    """Return that failures prove the regression, and the result of the comparison without them."""
     proven, look = "regression proven by failures that recurred later", outcome.evidence.last_look
     if look is None or outcome.verdict == "REGRESSION":
         return proven
@@ -175,7 +175,7 @@ def _proven_by_failures(outcome: Outcome) -> str:
 
 
 def _proof(suite: SuiteResult, outcome: Outcome, stage: str) -> str:
-    """Return the decision in plain words, the proof that the headline names first.
+    """Return the decision in plain words, starting with the proof that the headline names.
 
     `gate explain` has the p- and e-values.
     """
@@ -189,7 +189,7 @@ def _proof(suite: SuiteResult, outcome: Outcome, stage: str) -> str:
 
 
 def _proven_over_suite(suite: SuiteResult, outcome: Outcome) -> list[str]:
-    """Return the proof by the whole suite, or by the cases that had failed, taken together."""
+    """Return the proof by the whole suite, or by the repeated failures of cases taken together."""
     parts = []
     for look in outcome.evidence.looks:
         if look.blocks:
@@ -197,13 +197,13 @@ def _proven_over_suite(suite: SuiteResult, outcome: Outcome) -> list[str]:
             verb = "rose" if is_lower_better(suite, name) else "fell"
             how = f"the mean {verb}" if proven_by_mean(outcome, name) else f"a few cases {verb} far"
             parts.append(f"{name}: {how}; {_chance(look.p, look.threshold)}")
-            break  # later ones say the same again
+            break  # later ones add nothing
     parts += [_repeats(test) for test in outcome.evidence.repeats if test.blocks]
     return parts
 
 
 def _first_proven(suite: SuiteResult, look: LookTest) -> str:
-    """Return the criterion to tell a look by: the headline's, if the look proves it, else the one it shows best."""
+    """Return the criterion to describe a look with: the headline's if the look proves it, else the clearest."""
     tests, cause = look.metrics, suite.cause
     if cause.kind == "suite_got_worse":
         name = causes(suite, cause["criteria"])[0]
@@ -213,7 +213,7 @@ def _first_proven(suite: SuiteResult, look: LookTest) -> str:
 
 
 def _repeats(test: RepeatsTest) -> str:
-    """``5 cases that had failed once failed again: 25/25 → 6/15; by chance …``."""
+    """Return text like ``5 cases that had failed were run again: 25/25 → 6/15; by chance …``."""
     moved_by = f"{test.baseline_passed}/{test.baseline_trials} → {test.passed}/{test.trials}"
     said = f"{count(test.cases, 'case')} that had failed were run again: {moved_by}"
     return f"{said}; {_chance(test.p, test.threshold)}"
@@ -225,7 +225,7 @@ def _chance(p: float, threshold: float) -> str:
 
 
 def _proven_by_cases(suite: SuiteResult, outcome: Outcome) -> list[str]:
-    """Return the sentence that single cases prove it by themselves, with their names if the headline has none."""
+    """Return the sentence that single cases prove it on their own, with their names if the headline has none."""
     if not proven_by_cases(outcome):
         return []
     cases = tallies(outcome.evidence, outcome.cases) if outcome.cases else most_suspect(suite.cases)
@@ -236,7 +236,7 @@ def _proven_by_cases(suite: SuiteResult, outcome: Outcome) -> list[str]:
     return [f"{which} more often than chance allows an unchanged agent"]
 
 
-# --- what is open ---------------------------------------------------------------------------------
+# --- open questions -------------------------------------------------------------------------------
 
 
 def _detected(evidence: EvidenceSummary) -> str:
@@ -268,12 +268,12 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
 
 
 def _says_something(found: MetricChange, low: float, criterion: Criterion) -> bool:
-    """True if the bound excludes anything that can happen: one of few cases, or at the end of the scale, does not."""
+    """True if the bound excludes a possible change: one from few cases, or at the end of the scale, does not."""
     return found.cases >= FEW_CASES and (not criterion.scale.is_zero_to_one or low > -1.0)
 
 
 def _outward(bound: float) -> float:
-    """Return a bound rounded to its far side: nothing short of the bound itself is ruled out."""
+    """Return a bound rounded away from zero: nothing short of the bound itself is ruled out."""
     return math.copysign(math.ceil(1000 * abs(bound) - ROUNDING) / 1000, bound)
 
 
@@ -285,7 +285,7 @@ def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
 
 
 def _what_decides(found: MetricChange, criterion: Criterion) -> str:
-    """Return the runs that would bound a loss by its margin, if what was measured so far is true."""
+    """Return the cases, trials or margin that would decide, assuming the present estimate is true."""
     trials = "more trials on both sides"
     if found.change + found.margin <= 0:
         return f"{trials}; the estimate itself is beyond its margin"
@@ -298,9 +298,9 @@ def _what_decides(found: MetricChange, criterion: Criterion) -> str:
 
 
 def enough_cases(found: MetricChange, criterion: Criterion) -> int:
-    """Return the fewest cases whose interval, as wide as it is for its cases, would end within the margin for so many.
+    """Return the fewest cases for which the interval would be within the margin; 0 if more than can be advised.
 
-    0 if no number that a reader is told does.
+    The interval is assumed to shrink with the square root of the number of cases.
     """
     half, most = found.change - (found.low or 0.0), MOST_TIMES * found.cases
     if margin_over(found, criterion, most) == found.margin:
@@ -313,7 +313,7 @@ def enough_cases(found: MetricChange, criterion: Criterion) -> int:
 
 
 def _as_option(value: float, criterion: Criterion) -> str:
-    """Return a margin as it is written in the configuration, rounded up: a lower one would be too narrow."""
+    """Return a margin as in the configuration, rounded up: a lower one would be too narrow."""
     if criterion.scale.is_relative:
         value = abs(natural(-value, criterion))
     return f"{math.ceil(100 * value - ROUNDING) / 100:.2f}"

@@ -1,4 +1,4 @@
-"""Tables and lines for the terminal, laid out for its width."""
+"""Tables and lines that fit the width of the terminal."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gate.security.escape import console
 
 GAP = "  "
 LEAST_NAME = 14
-"""Columns that a table's first column keeps at least; where that is too much, each row becomes a paragraph."""
+"""Minimum number of columns of a table's first column; if there are fewer, each row becomes a paragraph."""
 NARROWEST = 20
-"""Minimum layout width in columns."""
+"""Minimum number of columns of any layout."""
 _AFTER = re.compile(r"(?<=[_./:@\-])(?=[^_./:@\-\s])")
 _BULLET = re.compile(r" *[-·] ")
 
 
 def columns(text: str) -> int:
-    """Return the number of a terminal's columns that a text takes."""
+    """Return the number of terminal columns of a text."""
     if text.isascii():
         return len(text)
     total = 0
@@ -29,10 +29,10 @@ def columns(text: str) -> int:
 
 
 def table(rows: Sequence[Sequence[str]], width: int | None = None, *, head: bool = True) -> str:
-    """Columns aligned by spaces, with a head as the first row; everything in them is made harmless for a terminal.
+    """Return columns aligned by spaces, with a head as the first row; every cell is made safe for a terminal.
 
-    Where ``width`` columns are too few, long names are broken after their separators; where that does not help, each
-    row becomes a paragraph, in which every figure follows the head of its column.
+    If ``width`` columns are too few, long names are broken after separators; if that does not help, each row becomes a
+    paragraph, in which every figure follows the head of its column.
     """
     clean = [[console(cell, 200) for cell in row] for row in rows]
     if not clean:
@@ -81,7 +81,7 @@ def _paragraphs(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
 
 
 def fit(text: str, width: int | None) -> str:
-    """The text with every line of it broken where it is longer than ``width`` columns; as it is without one."""
+    """Return the text with lines of at most ``width`` columns; unchanged without a width."""
     if width is None:
         return text
     lines = []
@@ -97,9 +97,8 @@ def _indent(line: str) -> int:
 
 
 def wrapped(text: str, width: int, hang: str) -> list[str]:
-    """A line as several of at most ``width`` columns, broken between words; a word only where it is longer than a
-    line, after a separator if it has one. Those after the first begin with ``hang``.
-    """
+    """Return a line as several of at most ``width`` columns, broken between words, and in longer words after
+    separators. All but the first begin with ``hang``."""
     if columns(text) <= width:
         return [text]
     hang = hang if len(hang) <= width // 2 else ""
@@ -117,7 +116,7 @@ def wrapped(text: str, width: int, hang: str) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """The word whole where a line holds it; else its parts, each no longer than a line."""
+    """Yield the word if it fits on a line, else its parts, each no longer than a line."""
     if columns(word) <= width:
         yield word
         return

@@ -16,42 +16,42 @@ from gate.security.escape import one_line
 from gate.security.limits import MAX_NESTING, cut, shorten
 
 MAX_CALLS = 200
-"""Calls compared per turn; the comparison is quadratic at worst."""
+"""Maximum number of calls to compare per turn; the comparison is quadratic at worst."""
 MAX_CALL_CHARS = 300
 MAX_ITEMS = 50
-"""Items of one argument."""
+"""Maximum number of items in one argument."""
 MAX_ANSWER_CHARS = 200
 MAX_ANSWERS = 5
-"""Turns of which the answer is shown."""
+"""Maximum number of turns whose answers are shown."""
 MAX_TEXT_CHARS = 2_000
 MAX_WORDS = 500
-"""Words compared of an answer; the comparison is quadratic at worst."""
+"""Maximum number of words in an answer to compare; the comparison is quadratic at worst."""
 LEAST_ALIKE = 0.3
-"""Share of the words that two texts have in common, from which on those that differ are marked."""
+"""The minimum share of common words for marking the differing ones in two texts."""
 KEPT = 60
-"""Characters on each side of a word that differs."""
+"""Characters kept on each side of a differing word."""
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _CONTEXT = 2
 """Equal calls shown on each side of a difference."""
 
 
 Pieces = tuple[tuple[str, bool], ...]
-"""A text in pieces, and whether each differs from the text beside it."""
+"""A text in pieces, each with True if it differs from the other text."""
 
 
 class TurnDiff(Struct, frozen=True):
     """One turn's calls or answer, line by line."""
 
     turn: int
-    """From 1."""
+    """The number of the turn, from 1."""
     against: str
     """``expected`` or ``baseline``; empty if there is nothing to compare an answer with."""
     lines: tuple[tuple[str, str], ...]
-    """Mark and text. Mark ``-``: expected and missing; ``+``: made and not expected; a space: as expected."""
+    """Mark and text of each line. ``-``: expected and missing; ``+``: made and not expected; a space: as expected."""
     noun: str = ""
-    """``answer`` where the lines are what was said."""
+    """``answer`` if the lines are from an answer."""
     words: tuple[Pieces, ...] = ()
-    """The two lines of an answer beside an expected one, with the words that differ."""
+    """The two lines of an answer and the expected one, with the differing words marked."""
 
     @property
     def title(self) -> str:
@@ -65,7 +65,7 @@ class TurnDiff(Struct, frozen=True):
 
 
 def call_text(call: ToolCall) -> str:
-    """A call on one line: ``refund(order="A-1", amount=20)``."""
+    """Return a call on one line: ``refund(order="A-1", amount=20)``."""
     if not call.name and call.category:
         return one_line(f"any {call.category} tool", MAX_CALL_CHARS)
     name = call.name or "(no name)"
@@ -82,7 +82,7 @@ def call_text(call: ToolCall) -> str:
 
 
 def _value_text(value: Any, depth: int = 0) -> str:
-    """JSON for what agents send as arguments; never raises."""
+    """Return an argument as JSON; never raises."""
     if isinstance(value, dict | list | tuple):
         if depth >= MAX_NESTING:
             return "…"
@@ -93,7 +93,7 @@ def _value_text(value: Any, depth: int = 0) -> str:
 
 
 def _items_text(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> str:
-    """An object or array with its first items."""
+    """Return an object or array with its first items."""
     parts = []
     if isinstance(value, dict):
         for key, held in islice(value.items(), MAX_ITEMS):
@@ -112,13 +112,13 @@ def differences(case: CaseResult) -> tuple[TurnDiff, ...]:
 
 
 def answer_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
-    """The turns answered otherwise than expected, and the last answer where nothing is expected word for word."""
+    """Return the turns with an unexpected answer, and the last answer if no wording is expected."""
     turns = []
     pairs = list(zip_longest(case.expected_text, case.actual_text))
     for number, (wanted, said) in enumerate(pairs, 1):
         if wanted is None and (said is None or number < len(pairs)):
             continue
-        if wanted is not None and not case.actual_text:  # what was said was not kept
+        if wanted is not None and not case.actual_text:  # the answers were not kept
             continue
         if wanted == said:
             continue
@@ -127,7 +127,7 @@ def answer_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
 
 
 def answers_apart(wanted: str, said: str, against: str, turn: int = 1) -> TurnDiff:
-    """Return an answer beside another one, with the words that differ; alone if there is no other."""
+    """Return an answer next to another one, with the differing words marked; alone if there is no other."""
     if not wanted:
         return TurnDiff(turn, "", (("+", _answer(_flat(said))),), "answer")
     sides = words_apart(_flat(wanted), _flat(said))
@@ -144,11 +144,11 @@ def _answer(text: str) -> str:
 
 
 def words_apart(wanted: str, said: str) -> tuple[Pieces, Pieces]:
-    """Return both texts in pieces, those marked that differ; long stretches that are the same are cut short.
+    """Return both texts in pieces, with differing ones marked; long common stretches are shortened.
 
-    Nothing is marked in texts that have little in common: everything would be.
+    Texts with little in common have no marks, because everything would be marked.
     """
-    from difflib import SequenceMatcher  # weight: only where something differs
+    from difflib import SequenceMatcher  # weight: only needed for a difference
 
     left, right = _WORDS.findall(wanted)[:MAX_WORDS], _WORDS.findall(said)[:MAX_WORDS]
     matcher = SequenceMatcher(None, left, right, autojunk=False)
@@ -170,7 +170,7 @@ def words_apart(wanted: str, said: str) -> tuple[Pieces, Pieces]:
 
 
 def _shortened(text: str, *, is_first: bool, is_last: bool) -> str:
-    """Return a stretch that both texts have, without its middle if it is long."""
+    """Return a common stretch of both texts, without its middle if it is long."""
     if len(text) <= 2 * KEPT:
         return text
     if is_first and is_last:
@@ -183,9 +183,9 @@ def _shortened(text: str, *, is_first: bool, is_last: bool) -> str:
 
 
 def trajectory_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
-    """The turns of the worst trial that called otherwise than expected, else otherwise than the baseline."""
+    """Return the turns of the worst trial with calls other than expected, or else other than the baseline's."""
     turns: list[TurnDiff] = []
-    if not case.actual:  # no trial to show
+    if not case.actual:  # there is no trial to show
         return ()
     sides = zip_longest(case.expected, case.actual, case.reference)
     for number, (expected, actual, reference) in enumerate(sides, 1):
@@ -201,10 +201,10 @@ def trajectory_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
 
 
 def _difference(wanted: Sequence[ToolCall], made: Sequence[ToolCall]) -> list[tuple[str, str]]:
-    from difflib import SequenceMatcher  # weight: only where something differs
+    from difflib import SequenceMatcher  # weight: only needed for a difference
 
     left, right = [call_text(call) for call in wanted[:MAX_CALLS]], [call_text(call) for call in made[:MAX_CALLS]]
-    # Calls of which any arguments are as expected are compared by their names.
+    # Expected calls that allow any arguments are compared only by name.
     keys, made_keys, of_any_args = list(left), list(right), set()
     for at, call in enumerate(wanted[:MAX_CALLS]):
         if call.any_args:

@@ -1,4 +1,4 @@
-"""The words of a decided suite in one place: reports lay them out and make no sentence themselves. Escapes nothing."""
+"""The words of a decided suite in one place: reports only lay them out. Escapes nothing."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from gate.reports.wording import sentence
 from gate.reports.words import NOT_COMPARED, thin
 
 MOST_KINDS = 3
-"""Cases that a table shows, each of another cause."""
+"""Maximum number of cases in a table, each with another cause."""
 MOST_TURNS = 2
-"""Turns of a conversation that are shown as evidence."""
+"""Maximum number of turns of a conversation shown as evidence."""
 PROVEN = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
-"""Verdicts that few cases, or few stored trials, make no less sure."""
+"""Verdicts that are just as certain with few cases or few stored trials."""
 ALL_TOOLS = "time of the agent per tool call"
 
 
 class CaseLine(Struct, frozen=True):
-    """A row of the table of cases: how it was, and how it is."""
+    """A row of the table of cases: before and now."""
 
     case: CaseResult
     before: str
-    """Empty if nothing is known of the base."""
+    """The passes in the baseline; empty if unknown."""
     now: str
 
 
 class CaseTable(Struct, frozen=True):
-    """The cases that a reader looks at first: one of each cause, and how many more there are."""
+    """The cases to look at first, one for each cause, and the number of others."""
 
     lines: tuple[CaseLine, ...]
     rest: tuple[CaseResult, ...] = ()
-    """The others of the list."""
+    """The other cases of the list."""
     one_cause: bool = False
     """True if the other cases fail for one of the reasons shown."""
 
     @property
     def has_base(self) -> bool:
-        """True if the base is known of any of them."""
+        """True if the baseline of any of these cases is known."""
         return any(line.before for line in self.lines)
 
     @property
@@ -61,18 +61,18 @@ class CaseTable(Struct, frozen=True):
 
 
 class View:
-    """Everything that a report says of a suite."""
+    """The words of a suite, for all reports."""
 
     def __init__(self, suite: SuiteResult, record: str = "") -> None:
         self.suite = suite
         self.record = record
-        """The file of the suite's record; empty if it is not known, or holds more than the suite."""
+        """The file of the suite's record; empty if it is unknown, or has several suites."""
 
     @property
     def verdict(self) -> str:
         return labels.VERDICTS[self.suite.verdict]
 
-    # --- what happened, how sure that is, what to do ----------------------------------------------
+    # --- outcome, certainty, next step ------------------------------------------------------------
 
     @cached_property
     def title(self) -> str:
@@ -81,7 +81,7 @@ class View:
 
     @cached_property
     def lead(self) -> tuple[str, ...]:
-        """Sentences: why, and how sure that is."""
+        """Sentences on the reason of the outcome and its certainty."""
         said = [*explanation.why(self.suite), *self.opening]
         if self.suite.accepted:
             said.append(f"accepted by {self.suite.accepted}")
@@ -98,14 +98,14 @@ class View:
 
     @property
     def verdict_line(self) -> str:
-        """The verdict and why, in a line."""
+        """The verdict and its reason on one line."""
         if says_verdict(self.headline, self.suite.verdict):
             return self.headline
         return f"{self.verdict}: {self.headline}"
 
     @property
     def line(self) -> str:
-        """The result against another reference, in a line: its commit, the verdict and why."""
+        """The result against another reference on one line: its commit, the verdict and the reason."""
         baseline = self.suite.baseline
         if baseline is None or not baseline.commit:
             return self.verdict_line
@@ -130,7 +130,7 @@ class View:
 
     @cached_property
     def worse(self) -> tuple[CaseResult, ...]:
-        """The cases that got worse or could not be measured, the worst first."""
+        """The cases that got worse or could not be measured, worst first."""
         return cases.worse_cases(self.suite)
 
     @property
@@ -149,12 +149,12 @@ class View:
 
     @cached_property
     def improved(self) -> tuple[CaseResult, ...]:
-        """The cases that pass more often than at the baseline."""
+        """The cases that pass more often than in the baseline."""
         return cases.improved_cases(self.suite)
 
     @cached_property
     def table(self) -> CaseTable:
-        """The cases that explain the verdict, against the deciding reference; empty if it is not about cases."""
+        """The cases that explain the verdict, against the deciding reference; empty if cases do not explain it."""
         decided = self.suite.deciding
         if decided is not self.suite and decided.cases:
             return View(decided).table
@@ -169,7 +169,7 @@ class View:
         return CaseTable(tuple(map(_line, shown)), rest, complete)
 
     def _fell(self) -> CaseTable | None:
-        """Return the cases whose score fell most, if a criterion got worse without a case that broke."""
+        """Return the cases whose score fell most, if a criterion got worse and no case broke."""
         cause = self.suite.cause
         if cause.kind != "suite_got_worse" or not cause["fell"]:
             return None
@@ -184,7 +184,7 @@ class View:
 
     @cached_property
     def evidence(self) -> tuple[CaseResult | None, tuple[TurnDiff, ...]]:
-        """The first case of the table that shows what is different, with its calls, else its answers."""
+        """The first case of the table with a visible difference, with its calls, or else its answers."""
         if worded := _wording(self.suite):
             return worded
         for line in self.table.lines:
@@ -194,7 +194,7 @@ class View:
         return (self.table.lines[0].case if self.table.lines else None), ()
 
     def scores(self, case: CaseResult) -> tuple[str, ...]:
-        """Return the scores of a case, by criterion, with what is wanted: ``evalview_score 92.5 (at least 70)``."""
+        """Return the scores of a case with the thresholds: ``evalview_score 92.5 (at least 70)``."""
         said = []
         for row in self.rows:
             now, _ = case.scores.get(row.name, (None, None))
@@ -215,7 +215,7 @@ class View:
     def rows(self) -> tuple[RowView, ...]:
         return tuple(RowView(found, self.suite) for found in self.suite.criteria)
 
-    # --- what changed, how it came about, what to be careful of -----------------------------------
+    # --- changes, course, warnings ----------------------------------------------------------------
 
     @cached_property
     def all_changes(self) -> tuple[str, ...]:
@@ -223,12 +223,12 @@ class View:
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
-        """The changes that do not stand below the headline."""
+        """The changes that are not shown below the headline."""
         return tuple(line for line in self.all_changes if line not in self.opening)
 
     @cached_property
     def whole_story(self) -> tuple[str, ...]:
-        """The grounds of the verdict."""
+        """The course of the run and the grounds of the verdict."""
         return story(self.suite)
 
     @cached_property
@@ -237,7 +237,7 @@ class View:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings that neither the headline, nor what is below it, nor the first case says."""
+        """The warnings that are not shown in the headline, below it, or in the first case."""
         told = (self.headline, *self.opening)
         found = []
         for one, line in zip(self.suite.warnings, self.all_warnings, strict=True):
@@ -246,11 +246,11 @@ class View:
         return tuple(found)
 
     def _is_told(self, found: Finding) -> bool:
-        """True if a reader knows a warning from what stands above it, or it does not concern this verdict."""
+        """True if the text above already states a warning, or if it does not concern this verdict."""
         decided = self.suite.deciding
         match found.kind:
             case "few_cases" | "thin_baseline" if decided.verdict in PROVEN:
-                return True  # they say what may be missed, and something was found
+                return True  # they warn of missed losses, and a loss was found
             case "few_cases" | "thin_baseline":
                 return bool(thin(decided))
             case "agent_failures":
@@ -262,14 +262,14 @@ class View:
 
     @cached_property
     def from_recordings(self) -> tuple[str, ...]:
-        """The facts on recordings, a line each; empty if nothing could be replayed."""
+        """The facts on recordings, one per line; empty if nothing could be replayed."""
         return tuple(filter(None, (replayed.line(self.suite), replayed.calls(self.suite))))
 
     def differences(self, most: int = replayed.MOST_DIFFERENCES) -> tuple[str, ...]:
-        """Return the texts that the model sees now and did not see when it was recorded."""
+        """Return the first differences in the model's requests since they were recorded."""
         return replayed.differences(self.suite, most)
 
-    # --- what it was, and what it cost ------------------------------------------------------------
+    # --- facts and cost ---------------------------------------------------------------------------
 
     @cached_property
     def facts(self) -> dict[str, str]:
@@ -293,9 +293,9 @@ class View:
 
     @cached_property
     def tool_times(self) -> list[tuple[str, str]]:
-        """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. Names are the agent's.
+        """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. The agent chooses the names.
 
-        The first row is the time of all trials over all their calls; the agent need not time its tools for it.
+        The first row is the time of all trials divided by all calls, for which the agent need not time its tools.
         """
         rows = []
         calls = sum(one.calls for one in self.suite.tools)
@@ -311,7 +311,7 @@ class View:
 
 
 def view_of(suite: SuiteResult, result: Result) -> View:
-    """Return the words of one suite of a result."""
+    """Return the view of one suite of a result."""
     if len(result.record_paths) == len(result.suites):
         for held, path in zip(result.suites, result.record_paths, strict=True):
             if held is suite:
@@ -320,12 +320,12 @@ def view_of(suite: SuiteResult, result: Result) -> View:
 
 
 def views_of(result: Result) -> tuple[View, ...]:
-    """Return the words of each suite of a result, in its order."""
+    """Return the views of all suites of a result, in order."""
     return tuple(view_of(suite, result) for suite in result.suites)
 
 
 def says_verdict(text: str, verdict: Verdict) -> bool:
-    """True if a headline or a reason already says what would precede it."""
+    """True if a headline or a reason already states the verdict."""
     if verdict is not Verdict.NOT_COMPARED:
         return False
     return NOT_COMPARED in text or text.startswith(f"{labels.VERDICTS[verdict]}: ")
@@ -340,7 +340,7 @@ def _line(case: CaseResult) -> CaseLine:
 
 
 def _wording(suite: SuiteResult) -> tuple[CaseResult, tuple[TurnDiff, ...]] | None:
-    """Return the answer that shows how a criterion got worse, beside that of before, or else the expected one."""
+    """Return the answer that shows how a criterion got worse, next to the earlier one or the expected one."""
     cause = suite.deciding.cause
     found: Wording | None = cause["wording"] if cause.kind == "suite_got_worse" else None
     if found is None:

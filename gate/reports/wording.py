@@ -1,15 +1,16 @@
 """Sentences from templates: ``{lost} of {of:trial} could not be scored``.
 
-A field is a field of the finding, and what follows its colon is how it is shown:
+A field is a field of the finding; its format follows the colon:
 
-- ``{text}``: as it is; a verdict in words, another finding in its own words
-- ``{of:trial}``: so many of a noun, as ``3 trials``; ``{of:n}``: the number of names; ``{of:,}``: with separators
-- ``{cases:fails|fail}``: the first for one, the second for more; of a flag, the first if it is set
-- ``{error:+; most often: #}``: this if there is any, with the value in place of ``#``; after a ``|`` what else
-- ``{cases:list}``: the first names, and how many more; ``{cases:first}``: the first alone; ``{cases:all}``: all;
-  ``{cases:tallies}``: with how often each passed
-- ``{value:figure}``: on the criterion's scale, ``share`` as a percentage and ``seconds`` as times, each told apart from
-  the others of its format in the same template; ``{most:%}``: alone; ``{p:chance}``: a p-value as a share of runs
+- ``{text}``: unchanged; a verdict or another finding in words
+- ``{of:trial}``: a number with a noun, as in ``3 trials``; ``{of:n}``: the number of names; ``{of:,}``: with separators
+- ``{cases:fails|fail}``: the first word for one, the second for more; for a flag, the first if it is set
+- ``{error:+; most often: #}``: this text if there is a value, which replaces ``#``; after a ``|``, the text otherwise
+- ``{cases:list}``: the first names, and the number of others; ``{cases:first}``: only the first names;
+  ``{cases:all}``: all names; ``{cases:tallies}``: the first names with their passes
+- ``{value:figure}``: on the criterion's scale, ``share``: a percentage, ``seconds``: a time, each with digits that show
+  its difference from others of the format in the template; ``{most:%}``: without that; ``{p:chance}``: a p-value as a
+  share of runs
 - ``{q:quantile}``: ``p95``; ``{commit:12}``: the first characters
 """
 
@@ -26,15 +27,15 @@ from gate.model.finding import CaseTally, Finding, KindName
 from gate.reports.formatting import NAMED, by_chance, count, figures, listing, percentage
 
 Teller = Callable[[Finding, Any], str | Sequence[str]]
-"""Words that need more than a template: of a finding, and of the criterion or suite that it is about."""
+"""Makes words that need more than a template, from a finding and its criterion or suite."""
 Words = str | tuple[str, ...] | Teller
-"""A template, a template for each clause, or what makes the words."""
+"""A template, a template for each clause, or a function that makes the words."""
 Table = Mapping[KindName, Words | Mapping[Verdict, Words]]
-"""The words of each kind; by verdict, if they depend on it."""
+"""The words of each kind; by verdict if they depend on it."""
 
 
 def clauses(found: Finding, table: Table, about: Any = None) -> list[str]:
-    """Return the words of a finding, one text a clause; ``about``: the criterion or suite that it is about."""
+    """Return the words of a finding, one text per clause; ``about``: the criterion or suite of the finding."""
     words = words_of(found, table)
     said = words(found, about) if callable(words) else words
     texts = [said] if isinstance(said, str) else said
@@ -46,7 +47,7 @@ def clauses(found: Finding, table: Table, about: Any = None) -> list[str]:
 
 
 def words_of(found: Finding, table: Table) -> Words:
-    """Return the words of a finding's kind and verdict."""
+    """Return the words for a finding's kind and verdict."""
     words = table[found.kind]
     return words[found.verdict] if isinstance(words, Mapping) else words
 
@@ -55,7 +56,7 @@ _PLAIN = re.compile(r"[a-z]+(?=[,:;.]?(?: |$))")
 
 
 def sentence(text: str) -> str:
-    """Return a clause as a sentence; a name at its beginning stays as it is written."""
+    """Return a clause as a sentence; a name at its beginning is not capitalised."""
     said = text.strip()
     if _PLAIN.match(said):
         said = said[0].upper() + said[1:]
@@ -63,7 +64,7 @@ def sentence(text: str) -> str:
 
 
 def _in_words(value: Any, table: Table, about: Any) -> Any:
-    """Return a finding within another one in words, and anything else as it is."""
+    """Return a nested finding in words, and anything else unchanged."""
     if isinstance(value, Finding):
         return "; ".join(clauses(value, table, about))
     if isinstance(value, tuple) and value and isinstance(value[0], Finding):
@@ -77,7 +78,7 @@ def fields_of(template: str) -> list[tuple[str, str]]:
 
 
 def fill(template: str, data: Mapping[str, Any], scale: Scale = Scale.UNIT) -> str:
-    """Return the sentence of a template."""
+    """Return the filled template."""
     told_apart = _figures_told_apart(template, data, scale)
     said = ""
     for text, name, form, _ in Formatter().parse(template):
@@ -90,7 +91,7 @@ def fill(template: str, data: Mapping[str, Any], scale: Scale = Scale.UNIT) -> s
 
 
 def _figures_told_apart(template: str, data: Mapping[str, Any], scale: Scale) -> dict[str, str]:
-    """Return the figures that stand beside one another, told apart where they differ."""
+    """Return the figures of a template, with digits that show their differences."""
     found: dict[str, str] = {}
     fields = fields_of(template)
     for form, of in (("figure", scale), ("share", Scale.BINARY), ("seconds", Scale.SECONDS)):
@@ -136,7 +137,7 @@ def _shown(value: Any, form: str) -> str:
 
 
 def _name(one: Any) -> str:
-    """Return a name, a pair of names, or the case of a tally."""
+    """Return a name, a pair of names, or the case id of a tally."""
     if isinstance(one, CaseTally):
         return one.case_id
     return " → ".join(one) if isinstance(one, tuple) else str(one)
@@ -147,5 +148,5 @@ def _tally(one: CaseTally) -> str:
 
 
 def _number(value: Any) -> int:
-    """Return a number as it is, and of names how many there are."""
+    """Return a number, or the number of names."""
     return int(value) if isinstance(value, int) else len(value)

@@ -1,6 +1,6 @@
-"""The words of every finding: one template a kind, in one table; a function where a sentence needs more than that.
+"""The words of every finding: one template per kind, in one table; a function where a template is not enough.
 
-Nothing else in the product makes a sentence of a finding, and nothing reads one again. Escapes nothing.
+No other module makes sentences from findings, and nothing parses them. Escapes nothing.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ NOT_COMPARED = "not everything was compared with the base"
 DRIFT = "the provider may have changed since the baseline was stored: the base was not run alongside this change"
 NOT_LOOKED_FOR = "provider drift since the baseline was stored was not checked, because this fails anyway"
 MANY_THIN = 0.1
-"""Share of the compared cases from which on the headline says that their baseline is thin."""
+"""The share of compared cases with a thin baseline from which the headline mentions it."""
 MOST_UNPROVEN = 3
 
 
 def tell(found: Finding, suite: SuiteResult | None = None) -> str:
-    """Return a finding on a suite in words; ``suite``: what it was found of."""
+    """Return a finding in words; ``suite``: the suite of the finding."""
     return "; ".join(clauses(found, WORDS, suite))
 
 
 def tell_cause(suite: SuiteResult) -> tuple[str, tuple[str, ...]]:
-    """Return what the verdict rests on: a title, and clauses that say more."""
+    """Return the cause of the verdict: a title, and clauses with details."""
     cause = suite.cause
     title, *more = _could_not_measure(cause, suite) if cause.problem else clauses(cause, WORDS, suite)
     return title, tuple(more)
 
 
 def tell_cases(suite: SuiteResult) -> str:
-    """Return the names of the cases that a cause is about; empty if it names them itself, or has none."""
+    """Return the names of the cases of a cause; empty if the cause names them itself, or has none."""
     cause = suite.cause
     if cause.kind == "suite_got_worse":
         return suspects(suite)
@@ -75,15 +75,15 @@ COUNTED_CASES = ("cases_broke", "never_pass", "cases_fail")
 
 
 def tell_short(found: Finding) -> str:
-    """Return what the headline says of a finding that a list explains."""
+    """Return the headline's short form of a finding that is also in a list."""
     return "; ".join(clauses(found, IN_HEADLINE))
 
 
-# --- what is known of a suite ---------------------------------------------------------------------
+# --- facts about a suite --------------------------------------------------------------------------
 
 
 def row_of(suite: SuiteResult, name: str) -> CriterionResult | None:
-    """Return a criterion's row; None if the suite has none of the name."""
+    """Return a criterion's row; None if the suite has no such criterion."""
     for row in suite.criteria:
         if row.criterion.name == name:
             return row
@@ -91,26 +91,26 @@ def row_of(suite: SuiteResult, name: str) -> CriterionResult | None:
 
 
 def is_lower_better(suite: SuiteResult, name: str) -> bool:
-    """True if a criterion is better the lower it is."""
+    """True if a lower value of a criterion is better."""
     row = row_of(suite, name)
     return row is not None and row.criterion.direction is Direction.LOWER
 
 
 def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
-    """Return the criteria that are at fault, without a composite beside one of its parts: one cause is told once."""
+    """Return the criteria at fault, without composites of which a part is at fault: one cause is told once."""
     parts = {row.criterion.name: row.criterion.parts for row in suite.criteria}
     return [name for name in names if set(names).isdisjoint(parts.get(name, ()))]
 
 
 def crashes(suite: SuiteResult, found: CrashFacts) -> str:
-    """``the agent failed in 9 of 15 trials of 3 cases, before in 0 of 15``; failures, so that no arrow shows a gain."""
+    """Return ``the agent failed in 9 of 15 trials of 3 cases, before in 0 of 15``; an arrow would suggest a gain."""
     of = "" if _always_fails(suite) else f" of {count(len(found.cases), 'case')}"
     before = f", before in {found.baseline_failed} of {found.baseline_trials}" if found.baseline_trials else ""
     return f"the agent failed in {found.failed} of {count(found.trials, 'trial')}{of}{before}"
 
 
 def _always_fails(suite: SuiteResult) -> bool:
-    """True if the broken cases are those in which the agent fails each time: counting that says what proves it, too."""
+    """True if the broken cases are those in which the agent always fails: their number is the proof, too."""
     cause, found = suite.cause, suite.crashes
     if cause.kind != "cases_broke" or found is None:
         return False
@@ -118,18 +118,18 @@ def _always_fails(suite: SuiteResult) -> bool:
 
 
 def criterion(name: str) -> str:
-    """Return a criterion's name as code, unless it is plain words."""
+    """Return a criterion's name as code, except for the pass rate."""
     plain = name.replace("`", "'")
     return plain if name == PASS_RATE else f"`{plain}`"
 
 
 def about(drop: float) -> str:
-    """Return a drop in whole points, or as small as it is."""
+    """Return a drop in whole points, or a small one with decimals."""
     return f"{percents(drop)} points" if drop >= 0.015 else margin(drop, Scale.BINARY)
 
 
 def thin(suite: SuiteResult) -> str:
-    """Return what cannot be proven on a thin baseline, and what will change that; empty if it is not thin."""
+    """Return the losses that a thin baseline hides, and the remedy; empty if the baseline is not thin."""
     found = suite.warning("thin_baseline")
     is_beside = any(one.kind == "base_run_beside" for one in suite.changes)
     if found is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE) or is_beside:
@@ -152,7 +152,7 @@ def thin(suite: SuiteResult) -> str:
 
 
 def _more_stored(found: Finding) -> str:
-    """Return what makes a baseline thicker."""
+    """Return the way to store more baseline trials."""
     if found["grows"] and found["least"] >= STORED_TRIALS:
         return "nightly runs would store more"
     if found["grows"]:
@@ -161,7 +161,7 @@ def _more_stored(found: Finding) -> str:
 
 
 def pooled(cases: Iterable[CaseTally]) -> str:
-    """``27/33 → 0/33``: how many trials passed at the baseline and now, all cases together."""
+    """Return ``27/33 → 0/33``: the number of passed trials in the baseline and now, over all cases."""
     passed_before = trials_before = passed = trials = 0
     for case in cases:
         passed_before += case.passed_before
@@ -185,9 +185,9 @@ def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 OF_FAILURES = ("failures_not_confirmed", "unexplained_failures")
-"""Problems with which the agent's own error is told."""
+"""Problems that are shown with the agent's error."""
 MEASURED = (*OF_FAILURES, "collapsed", "lost_decide")
-"""Problems of a suite that was measured, and is not decided all the same."""
+"""Problems of a suite that was measured but could not be decided."""
 
 
 def _same_agent(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -209,7 +209,7 @@ def _no_worse(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _uncompared(found: Uncompared) -> str:
-    """Return what of the suite the baseline could say nothing about; empty if it said all."""
+    """Return the parts of the suite that could not be compared; empty if all were."""
     parts = []
     if found.new:
         parts.append(f"{found.new} new")
@@ -229,7 +229,7 @@ def _not_enough_evidence(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _cases_broke(cause: Finding, suite: SuiteResult) -> list[str]:
-    """Return how many broke, and what they have in common: ``the agent no longer calls `look_up```."""
+    """Return how many cases broke, and their common change: ``the agent no longer calls `look_up```."""
     cases, compared = cause["cases"], cause["of"]
     of = f"{len(cases)} of {count(compared, 'case')}" if compared else count(len(cases), "case")
     said = [f"{of} broke"]
@@ -241,7 +241,7 @@ def _cases_broke(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
-    """Return the proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
+    """Return the deciding proof: a lower mean with its change, or drops of a few cases that no mean shows."""
     first, *others = causes(suite, cause["criteria"])
     row = row_of(suite, first)
     if cause["by_mean"] and row is not None:
@@ -282,19 +282,19 @@ def _how_it_fell(row: CriterionResult) -> str:
 
 
 def suspects(suite: SuiteResult) -> str:
-    """Return the cases that look worst where none is proven broken; of a tag, single cases are noise."""
+    """Return the worst-looking cases if none is proven broken; empty if a tag explains the loss."""
     cause = suite.cause
     row = row_of(suite, causes(suite, cause["criteria"])[0])
     broken = broken_of(row) if row is not None and cause["by_mean"] else ()
     names = [one.case_id for one in cause["suspects"] if one.case_id not in broken]
     if not names and row is not None:
-        for one in cause["fell"]:  # those whose score fell most, each with both scores
+        for one in cause["fell"]:  # the cases whose score fell most, each with both scores
             names.append(f"{one.case_id} {' → '.join(figures((one.before, one.now), row.criterion.scale))}")
     return f"most suspect: {listing(names)}" if names and not where(suite) else ""
 
 
 def _traded_off(cause: Finding, suite: SuiteResult) -> list[str]:
-    """Return what was lost and what was gained."""
+    """Return the lost and the gained cases."""
     broke = f"{count(len(cause['lost']), 'case')} broke" if cause["named"] else "some cases got worse"
     improved = f"{len(cause['gained'])} improved" if cause["gained_named"] else "others improved as a group"
     better = listing(one.case_id for one in cause["gained"])
@@ -334,7 +334,7 @@ def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
-    """Return what of the base was not compared; of a criterion with the reason."""
+    """Return the parts of the baseline that were not compared; with the reason for criteria."""
     said = [NOT_COMPARED]
     for gap in cause["gaps"]:
         is_criterion = gap.kind == "not_compared"
@@ -420,7 +420,7 @@ def _agent_failures(_: Finding, suite: SuiteResult) -> str:
 
 
 def _excused(found: Finding, suite: SuiteResult) -> str:
-    """Return which threshold or limit is missed, as the baseline missed it."""
+    """Return the missed threshold or limit, which the baseline missed as well."""
     row = row_of(suite, found["criterion"])
     if row is None:
         return str(found["criterion"])
@@ -446,7 +446,7 @@ def _quiet_rise(found: Finding, suite: SuiteResult) -> str:
 
 
 def _wording(found: Wording | None) -> str:
-    """Return one answer as it is worded now, and as it was if that is known."""
+    """Return one answer as it is worded now, and the earlier one if known."""
     if found is None:
         return ""
     said = f'; {found.case_id}, for one, says "{found.now}"'
@@ -456,13 +456,13 @@ def _wording(found: Wording | None) -> str:
 def _thin_baseline(found: Finding, suite: SuiteResult) -> str:
     cases, wanted = count(found["cases"], "case"), count(found["wanted"], "baseline trial")
     told = f"{cases} with fewer than {wanted} (least: {found['least']})"
-    if thin(suite):  # what it cannot show has been told
+    if thin(suite):  # what it cannot show is already stated
         return told
     return f"{told}: a single broken case may be missed; {_more_stored(found)}"
 
 
 def _provider_moved(found: Finding, _: object) -> str:
-    """``since 2026-05-02 10:00 UTC, abc1234 the same agent scores 4 points less on pass rate (p = 0.001, 9 runs)``."""
+    """Return text like ``since 2026-05-02 10:00 UTC, abc1234 the same agent scores 4 points less on pass rate …``."""
     size = margin(abs(found["change"]), Scale.BINARY if found["scale"] is Scale.UNIT else found["scale"])
     day = f"{datetime.fromtimestamp(found['since'], UTC):%Y-%m-%d %H:%M} UTC"
     place = f"{day}, {found['commit'][:7]}" if found["commit"] else day
@@ -473,7 +473,7 @@ def _provider_moved(found: Finding, _: object) -> str:
 
 
 def _unproven(found: Finding, _: object) -> str:
-    """``the baseline abc1234 is unproven: nothing shows which job measured it``."""
+    """Return the unproven baselines, such as ``the baseline of abc1234 is unproven: …``, and why."""
     said = []
     if found["compared"]:
         which = listing([commit[:7] for commit in found["compared"][:MOST_UNPROVEN]])
@@ -533,7 +533,7 @@ def _cases_changed(found: Finding, _: object) -> str:
 
 
 def _not_accepted(found: Finding, suite: SuiteResult) -> str:
-    """Return that an acceptance counts for nothing, and why."""
+    """Return that an acceptance does not count, and why."""
     if found["criteria"]:
         short = f"{listing(found['criteria'])} {'miss' if len(found['criteria']) > 1 else 'misses'}"
     elif suite.cause.kind == "nothing_passes":
@@ -564,7 +564,7 @@ CASES_CHANGED = {
 WORDS: Table = {
     **reasons.WORDS,
     "stated": "{text}",
-    # why a suite could not be measured
+    # reasons why a suite could not be measured
     "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
     "outage": _outage,
     "failures_not_confirmed": _failures_not_confirmed,
@@ -574,9 +574,9 @@ WORDS: Table = {
     "too_many_errors": _too_many_errors,
     "cases_not_measured": _cases_not_measured,
     "case_lost": _case_lost,
-    # what the base holds and was not compared
+    # parts of the base that were not compared
     "cases_not_compared": lambda found, _: fill(CASES_NOT_COMPARED[found["how"]], found.data),
-    # what a verdict rests on
+    # causes of a verdict
     "shard": {
         Verdict.INCONCLUSIVE: (
             "shard {shard} of {of}",
@@ -610,7 +610,7 @@ WORDS: Table = {
     "same_agent": _same_agent,
     "incomplete": _incomplete,
     "cut_short": ("could not measure", "stopped: {why}", "{epochs} of {wanted:epoch} {epochs:was|were} run"),
-    # what changed
+    # changes
     "answered_by": _model_changed,
     "base_run_beside": (
         "no baseline is stored yet, so the base commit's agent was run as well: gate baseline save on the default "
@@ -621,7 +621,7 @@ WORDS: Table = {
     "cases_changed": _cases_changed,
     "new_criteria": "new criterion, judged only by its threshold: {criteria:list}",
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
-    # what weakens a verdict
+    # warnings
     "agent_failures": _agent_failures,
     "threshold_close": (
         "{criterion}: its threshold is close, an unchanged agent misses it in {chance:share} of runs like this one"
@@ -660,7 +660,7 @@ WORDS: Table = {
     "cases_unchecked": _cases_unchecked,
     "not_accepted": _not_accepted,
 }
-"""Every kind."""
+"""The words of every kind."""
 
 IN_HEADLINE: Table = {
     "answered_by": _answered_by,

@@ -1,5 +1,5 @@
 """Trials × criteria → scores: in this process, in worker processes, or on a Ray cluster.
 
-`score` scores one trial by every criterion; the rest is about where that happens. This file imports nothing: options
-are read in every run, and most need no more.
+`score` scores one trial by every criterion; the other modules decide where that happens. This file imports nothing:
+options are read in every run, and most runs need no more.
 """

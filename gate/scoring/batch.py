@@ -1,6 +1,6 @@
-"""Scores recorded trials many at a time: one function for this process, for others beside it and for a cluster.
+"""Scores recorded trials in batches: one function for this process, worker processes and a cluster.
 
-Who is asked, and when, is left to `gate.pipeline.trials` and `executor`.
+`gate.pipeline.trials` and `executor` decide where and when batches are scored.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from gate.system.serialize import pack, pack_invocations, unpack, unpack_invocat
 
 
 class Recording(NamedTuple):
-    """A recorded trial that is to be scored."""
+    """A recorded trial to be scored."""
 
     case: int
-    """Its place among the cases of its batch."""
+    """Index of its case in the batch."""
     number: int
     invocations: Sequence[Invocation] | bytes
-    """Or as a packed tuple."""
+    """The turns, or a packed tuple of them."""
     error: str | None
 
 
 class Scored(NamedTuple):
-    """The part of a recorded trial that stays in memory once it is scored."""
+    """The part of a recorded trial that stays in memory after scoring."""
 
     line: bytes
     """Its line in the record."""
@@ -57,15 +57,15 @@ class ScoredBatch(Struct, frozen=True):
 
     scored: Sequence[Scored]
     seconds: float
-    """Seconds that scoring took."""
+    """Seconds spent on scoring."""
 
 
 class ScoringSetup(Struct, frozen=True, dict=True):
-    """The setup of scoring besides the trials."""
+    """The parts of scoring that are the same for all trials."""
 
     scorers: Sequence[Scorer]
     transient: Sequence[str] = ()
-    """Texts in a recorded error that tell infrastructure from the agent's own failure."""
+    """Texts in a recorded error that mark it as infrastructure rather than the agent's own failure."""
 
     @cached_property
     def _criteria(self) -> Sequence[Criterion]:
@@ -93,20 +93,20 @@ def score_batch(setup: ScoringSetup, batch: Batch, redactor: Redactor) -> Scored
 
 
 def score_packed(setup: ScoringSetup, data: bytes) -> bytes:
-    """Score a packed batch, with a packed answer, if no secret values are known."""
+    """Return the packed scores of a packed batch, for use if no secret values are known."""
     cases, recordings = unpack(data)
     answer = score_batch(setup, Batch(cases, [Recording(*recording) for recording in recordings]), Redactor())
     return pack(([tuple(scored) for scored in answer.scored], answer.seconds))
 
 
 def pack_batch(batch: Batch) -> bytes:
-    """Return the batch as bytes; conversations that are packed already go as they are."""
+    """Return the batch as bytes; conversations already packed are used as they are."""
     cases = [replace(case, content=None) for case in batch.cases]
     return pack((cases, [(case, number, _packed(said), error) for case, number, said, error in batch.recordings]))
 
 
 def unpack_answer(data: bytes) -> ScoredBatch:
-    """Return the scores that `score_packed` packed."""
+    """Return the scores packed by `score_packed`."""
     scored, seconds = unpack(data)
     return ScoredBatch([Scored(*one) for one in scored], seconds)
 

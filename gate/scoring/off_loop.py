@@ -1,4 +1,4 @@
-"""Runs what computes beside the event loop, one thing at a time: the loop times the agent, and must not wait for us."""
+"""Runs computations off the event loop, one at a time: the loop times the agent, and must not wait for us."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ T = TypeVar("T")
 
 @cache
 def _thread() -> ThreadPoolExecutor:
-    """One thread: metrics hold processes that answer one question at a time."""
+    """Return a pool of one thread, as metrics hold processes that answer one question at a time."""
     return ThreadPoolExecutor(1, "scoring")
 
 
 async def off_loop(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return what the function returns. If the task is cancelled, what was begun is waited for."""
+    """Return the function's result. If the task is cancelled, a call that has begun is still awaited."""
     running = asyncio.get_running_loop().run_in_executor(_thread(), partial(work, *args, **named))
     try:
         return await asyncio.shield(running)

@@ -23,7 +23,7 @@ class ExecutorOptions(BaseModel):
 
     @property
     def named(self) -> str:
-        """Return the executor that is asked for by name; empty if the choice is left to the gate."""
+        """Return the executor that is named; empty if the gate may choose."""
         if self.ray is not None:
             return "ray"
         return "processes" if self.processes is not None else ""

@@ -1,4 +1,4 @@
-"""Trials × criteria → scores. Knows the order in which metrics are computed; leaves what they mean to them."""
+"""Trials × criteria → scores. Knows the order in which metrics are computed, not how each one works."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gate.security.limits import described
 
 
 class Scorer(Struct, frozen=True):
-    """A criterion with what computes it: a metric for the suite, and one for each case with options of its own."""
+    """A criterion with the metric that computes it, and one metric for each case with its own options."""
 
     criterion: Criterion
     metric: Metric[Any]
@@ -33,17 +33,17 @@ class Scorer(Struct, frozen=True):
 
     @property
     def needs_judge(self) -> bool:
-        """True if any case's score asks the judge of the run."""
+        """True if any case's score needs the judge of the run."""
         return any(isinstance(m, Judged) and m.needs_judge for m in (self.metric, *self.by_case.values()))
 
     @property
     def needs_calls(self) -> bool:
-        """True if any case's score looks at tool calls."""
+        """True if any case's score reads tool calls."""
         return any(m.needs_calls for m in (self.metric, *self.by_case.values()))
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The criteria that any case's score is computed from."""
+        """Return the criteria that any case's score is computed from."""
         metrics = (self.metric, *self.by_case.values())
         return tuple(dict.fromkeys(name for m in metrics if isinstance(m, Composite) for name in m.parts))
 
@@ -60,10 +60,10 @@ def build_scorer(
     *,
     where: str = "criteria",
 ) -> Scorer:
-    """Validates the options of the criterion and of every case before anything runs.
+    """Return the scorer, after validating the options of the criterion and of every case before anything runs.
 
     Raises:
-        ConfigError: an option that the metric does not know, or a value out of its range.
+        ConfigError: the metric does not know an option, or a value is out of range.
     """
     by_case = {}
     for case in cases:
@@ -86,13 +86,13 @@ def _metric(
 async def score_trial(
     scorers: Sequence[Scorer], case: Case, trial: Trial, judge: Any = None, run_in_agent: RunInAgent | None = None
 ) -> Trial:
-    """The trial with its scores; one without an answer stays without.
+    """Return the trial with its scores; a trial without an answer gets none.
 
-    Hard criteria come first: where one that blocks fails, the trial's other scores are not computed. What breaks one
-    before the agent fails is broken all the same.
+    Hard criteria come first: if a blocking one fails, the trial's other scores are not computed. A hard criterion
+    broken before the agent fails still counts as broken.
     """
     trial = _silence_as_failure(trial)
-    in_loop = judge is not None or run_in_agent is not None  # else nobody is waited for, and there may be no loop
+    in_loop = judge is not None or run_in_agent is not None  # else nothing is awaited, and there may be no loop
     case, performance = case.as_held(trial.invocations), TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
         broken = await _broken_before(scorers, case, performance, judge, in_loop=in_loop) if trial.failed else {}
@@ -128,7 +128,7 @@ async def score_trial(
 
 
 def _silence_as_failure(trial: Trial) -> Trial:
-    """Return the trial as failed if one of its answers says and does nothing; such an answer is of no use to a user."""
+    """Return the trial as failed if one of its answers has neither text nor calls, as that is of no use to a user."""
     if trial.error is not None:
         return trial
     for number, turn in enumerate(trial.invocations, start=1):
@@ -140,11 +140,11 @@ def _silence_as_failure(trial: Trial) -> Trial:
 
 
 ROUNDING = 1e-9
-"""By so much a computed score may miss its scale's end, which it then is."""
+"""A computed score that misses the end of its scale by at most this is set to that end."""
 
 
 def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
-    """Replaces, in place, each score that its scale does not have: a number that decides wrongly was not measured.
+    """Replace, in place, each score outside its scale by an unmeasured one, as it would decide wrongly.
 
     A user's metric may return anything, and the statistics do not hold for a 7 on a scale from 0 to 1.
     """
@@ -166,7 +166,7 @@ def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
 async def _broken_before(
     scorers: Sequence[Scorer], case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool
 ) -> Mapping[str, Score]:
-    """The hard criteria that the turns before a failure break; that the others hold was not seen."""
+    """Return the hard criteria that are broken in the turns before a failure; that others hold is not known."""
     if not performance.invocations:
         return {}
     hard = [s for s in scorers if s.criterion.hard]
@@ -179,7 +179,8 @@ def _blocks(score: Score | None) -> bool:
 
 
 def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial:
-    """Score without waiting for anybody: only if no scorer needs a judge or the agent's interpreter."""
+    """Return the trial with its scores without awaiting anything; only if no scorer needs a judge or the agent's
+    interpreter."""
     scoring = score_trial(scorers, case, trial)
     try:
         scoring.send(None)
@@ -206,7 +207,7 @@ async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judg
 def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
     if (unseen := _unseen(metric, performance)) is not None:
         seen = metric.score(case, performance) if metric.absence and _is_built_in(metric) else unseen
-        return seen if _blocks(seen) else unseen  # what is forbidden was done, whatever else was not recorded
+        return seen if _blocks(seen) else unseen  # a forbidden thing was done, whatever was not recorded
     if _is_built_in(metric):
         return metric.score(case, performance)
     with _Answer() as found:
@@ -215,7 +216,7 @@ def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Scor
 
 
 def _unseen(metric: Metric[Any], performance: TrialOutput) -> Score | None:
-    """Return the reason why a metric cannot measure a trial with unrecorded parts; None if it reads none of them."""
+    """Return an error score if unrecorded parts keep a metric from measuring a trial; None if it needs none of them."""
     lacking = {part for turn in performance.invocations for part in turn.unseen}
     if not lacking:
         return None
@@ -245,12 +246,12 @@ def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -
 
 
 def _is_built_in(metric: Metric[Any]) -> bool:
-    """True if an exception of the metric would be a defect of the gate, which must not look like a missing score."""
+    """True if an exception in the metric would be a defect of the gate, which must not look like a missing score."""
     return type(metric).__module__.startswith("gate.")
 
 
 class _Answer:
-    """The answer of a user's metric as a score; an exception is the reason why there is none."""
+    """Turns the answer of a user's metric into a score; an exception becomes the reason for a missing score."""
 
     score: Score
 

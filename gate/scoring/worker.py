@@ -1,8 +1,8 @@
-"""A worker process: scores the batches that come over its standard input until that ends.
+"""A worker process: scores the batches that arrive on its standard input until that ends.
 
     python -m gate.scoring.worker
 
-It knows no secret and outlives nobody: when the process that started it is gone, however that ended, it is gone too.
+It knows no secrets, and ends when the process that started it ends, in whatever way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gate.system.wire import ParentPipes
 
 
 def fail(pipes: ParentPipes, number: int, error: Exception) -> None:
-    """Says what went wrong with a batch, or with everything if the number is 0: its kind, what, where and hint."""
+    """Report an error with a batch, or with everything if the number is 0: its kind, text, place and hint."""
     told = ("MeasureError", f"{type(error).__name__}: {error}"[:2000], "", "")
     if isinstance(error, GateError):
         told = (type(error).__name__, error.what, error.where, error.hint)
@@ -42,7 +42,7 @@ def main() -> None:
                     pipes.send(wire.DONE, number, score_packed(setup, data))
             except BrokenPipeError:
                 raise
-            except Exception as error:  # noqa: BLE001 - a user's code may raise anything as it is imported
+            except Exception as error:  # noqa: BLE001 - a user's code may raise anything when imported
                 fail(pipes, number, error)
     except BrokenPipeError:
         sys.exit(0)

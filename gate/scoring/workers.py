@@ -1,7 +1,7 @@
-"""Worker processes as the gate sees them: started, asked, replaced when they die, and ended with the run.
+"""Worker processes as the gate sees them: started, given work, replaced when they die, and ended with the run.
 
-A cluster is such a worker too: the process that speaks to it. What is sent holds no secret value: a batch in which one
-is found is scored here.
+A cluster is also such a worker, through the process that connects to it. No secret values are sent: a batch that
+contains one is scored here.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from gate.system.processes import Child
 from gate.system.serialize import unpack
 
 START_SECONDS = 60.0
-"""Seconds until a worker has to be ready; a cluster that nobody answers for is given up then."""
+"""Seconds within which a worker, or a cluster, has to be ready."""
 LEAVE_SECONDS = 10.0
-"""For a worker to leave by itself once nothing more is asked."""
+"""Seconds within which a worker has to exit once it gets no more work."""
 ATTEMPTS = 3
-"""Workers that may die over a batch."""
+"""The most workers that may die while scoring one batch."""
 AHEAD = 2
-"""Batches that a worker process has: one that is scored, and the next."""
+"""Batches given to a worker process at once: the one being scored, and the next."""
 RESUME = "finished trials are kept: continue with --resume"
 
 
 class DiedError(Exception):
-    """The worker is gone; `Link.exit_reason` says how."""
+    """The worker is gone; `exit_reason` gives the cause."""
 
 
 class WorkerLink(asyncio.Protocol):
-    """A worker process and what it was asked."""
+    """A worker process and its pending requests."""
 
     def __init__(self) -> None:
         self._child: Child | None = None
         self._numbers = count(1)
         self._reading = wire.Frames()
         self._asked: dict[int, asyncio.Future[bytes]] = {0: asyncio.get_running_loop().create_future()}
-        """By number; 0 is whether it is ready."""
+        """Pending answers by number; 0 is its report that it is ready."""
         self.gone = False
 
     async def start(self, argv: Sequence[str], setup: bytes, environment: Mapping[str, str]) -> int:
-        """Starts the worker and hands it the setup; how many batches it takes at once.
+        """Start the worker and send it the setup; return the number of batches that it takes at once.
 
-        Raises DiedError, TimeoutError, and what the worker says is wrong with the setup.
+        Raises DiedError, TimeoutError, or the worker's error about the setup.
         """
         ready = self._asked[0]
         self._child = await Child.start(
@@ -65,7 +65,7 @@ class WorkerLink(asyncio.Protocol):
         return slots
 
     async def ask(self, data: bytes) -> bytes:
-        """The answer to a packed batch. Raises DiedError, and what the worker says went wrong."""
+        """Return the answer to a packed batch. Raises DiedError, or the worker's error."""
         number = next(self._numbers)
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
@@ -78,7 +78,7 @@ class WorkerLink(asyncio.Protocol):
     async def _send(self, kind: int, number: int, data: bytes) -> None:
         if self.gone or self._child is None or self._child.process.stdin is None:
             raise DiedError
-        with suppress(BrokenPipeError, ConnectionResetError):  # the end of its output says so too
+        with suppress(BrokenPipeError, ConnectionResetError):  # the end of its output tells the same
             self._child.process.stdin.write(wire.frame(kind, number, data))
             await self._child.process.stdin.drain()
 
@@ -98,10 +98,10 @@ class WorkerLink(asyncio.Protocol):
             if not waiting.done():
                 waiting.set_exception(DiedError())
             if not waiting.cancelled():
-                waiting.exception()  # nobody may be waiting any more, and asyncio would say so
+                waiting.exception()  # else asyncio reports it as never retrieved
 
     async def exit_reason(self) -> str:
-        """Return in words how the worker ended."""
+        """Return a description of how the worker ended."""
         if self._child is None:
             return "was never started"
         await self._child.settle()
@@ -109,7 +109,7 @@ class WorkerLink(asyncio.Protocol):
         return f"{self._child.exit_reason}: {last}" if last else self._child.exit_reason
 
     async def end(self, patience: float = LEAVE_SECONDS) -> None:
-        """Lets the worker exit, and kills it after ``patience`` seconds."""
+        """Let the worker exit, and kill it after ``patience`` seconds."""
         if self._child is None:
             return
         process = self._child.process
@@ -130,11 +130,11 @@ def _error(message: bytes) -> GateError:
 
 
 class Workers:
-    """The base of executors that score in other processes."""
+    """The base class of executors that score in other processes."""
 
     slots = 0
     module: Sequence[str] = ()
-    """The module that runs in the process, and its arguments."""
+    """The module to run in the process, and its arguments."""
 
     def __init__(self, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
         self._setup, self._redactor = setup, redactor
@@ -144,7 +144,7 @@ class Workers:
         self._links: list[WorkerLink] = []
 
     allowed: Sequence[str] = ()
-    """Names of environment variables that the worker needs besides the usual."""
+    """Names of environment variables that the worker needs in addition to the usual ones."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -176,7 +176,7 @@ class Workers:
             sweep(self._mark)
 
     async def _start(self) -> tuple[WorkerLink, int]:
-        """A new worker, and how many batches it takes at once."""
+        """Return a new worker, and the number of batches that it takes at once."""
         link = WorkerLink()
         self._links.append(link)
         try:
@@ -205,7 +205,7 @@ class Workers:
 
 
 class Processes(Workers):
-    """A number of processes on this machine. One that dies is replaced, and its work is sent again."""
+    """Several worker processes on this machine. One that dies is replaced, and its work is sent again."""
 
     module = ("gate.scoring.worker",)
 
@@ -239,7 +239,7 @@ class Processes(Workers):
 
 
 class _WorkerSlot:
-    """A worker process, and the one that takes its place."""
+    """A worker process, or the one that replaces it."""
 
     def __init__(self, link: WorkerLink) -> None:
         self.link = link

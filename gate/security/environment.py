@@ -1,4 +1,4 @@
-"""The variables of the environment that other people's code may see, and those that it never may."""
+"""The environment variables that other people's code may see, and those that it never may."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ALWAYS_ALLOWED = (
     "PYTHONPATH",
     "PYTHONHASHSEED",
 )
-"""The variables that a child process sees without asking: where things are, and no secrets."""
+"""The variables that a child process always sees: paths and locale, no secrets."""
 TOKEN = "INPUT_TOKEN"  # noqa: S105  (its name)
 """The token that the action signs in with."""
 ARTIFACT = "INPUT_ARTIFACT"
-"""The name of the artifact that the action's job leaves its results in."""
+"""The name of the artifact with the results of the action's job."""
 CI = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "CIRCLECI", "JENKINS_URL", "TF_BUILD", "BITBUCKET_BUILD_NUMBER", "BUILDKITE")
-"""Variables by which CI systems say that they are one."""
+"""Variables by which CI systems identify themselves."""
 _NEVER = (
     "INPUT_*",
     "ACTIONS_*",
@@ -36,47 +36,48 @@ _NEVER = (
     "GITHUB_STEP_SUMMARY",
     "GITHUB_STATE",
 )
-"""The action's own: its inputs, the runner's tokens, the header that git signs in with, and the files that later steps
-are steered by. A change writes its own configuration, so naming one of them there does not permit it."""
+"""The action's own: its inputs, the runner's tokens, the header that git signs in with, and the files that steer later
+steps. A change writes its own configuration, so naming one of them there does not permit it."""
 _BY_NAME_ALONE = ("GITHUB_TOKEN",)
-"""No pattern stands for it. By its name one gets what the workflow itself has put there, never the action's token."""
+"""Matched by no pattern, only by its exact name: the value is what the workflow itself set, never the action's
+token."""
 
 
 _ON_DEMAND = ("schedule", "workflow_dispatch", "repository_dispatch")
-"""Events on GitHub that no change brings about."""
+"""GitHub events that no change triggers."""
 _OF_CHANGES = ("push", "merge_request_event", "external_pull_request_event", "parent_pipeline")
 """Sources of GitLab pipelines in which a change's code runs."""
 
 
 @lru_cache(maxsize=64)
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that matches what at least one of these matches; without any, nothing."""
+    """Return a pattern that matches whatever any of these matches; nothing if there are none."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
 def in_ci(environment: Mapping[str, str]) -> bool:
-    """True if a CI job runs this, so that its clone is thrown away."""
+    """True if this runs in a CI job, whose clone is thrown away."""
     return any(environment.get(name, "").lower() not in ("", "0", "false") for name in CI)
 
 
 def is_on_demand(environment: Mapping[str, str]) -> bool:
-    """True if this CI job was started by the clock or by somebody who asked for it, and not by a change."""
+    """True if this CI job was started by a schedule or on request, not by a change."""
     source = environment.get("CI_PIPELINE_SOURCE", "")
     return environment.get("GITHUB_EVENT_NAME", "") in _ON_DEMAND or source not in ("", *_OF_CHANGES)
 
 
 def is_withheld(name: str) -> bool:
-    """True if a variable is never passed on, not even if the configuration names it."""
+    """True if a variable is never passed on, even if the configuration names it."""
     return _any_of(_NEVER).match(name) is not None
 
 
 def is_allowed(name: str, patterns: tuple[str, ...]) -> bool:
-    """True if a variable may be handed on by these patterns."""
+    """True if these patterns allow a variable to be passed on."""
     if is_withheld(name):
         return False
     return name in patterns or (name not in _BY_NAME_ALONE and _any_of(patterns).match(name) is not None)
 
 
 def handed_on(environment: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
-    """The variables that these patterns let through."""
+    """Return the variables that these patterns let through."""
     return {name: value for name, value in environment.items() if is_allowed(name, patterns)}

@@ -1,7 +1,7 @@
-"""Untrusted text made harmless for where it is shown: Markdown, HTML, XML, terminals, workflow commands.
+"""Makes untrusted text harmless for the place where it is shown: Markdown, HTML, XML, terminals, workflow commands.
 
-Knows the syntax of those places, nothing of what is shown in them. Every function accepts any string, lone surrogates
-included, and never raises. What cannot be shown becomes visible (``␛``, ``⟨U+202E⟩``) rather than vanishing.
+Knows the syntax of those places, not the content. Every function accepts any string, including lone surrogates, and
+never raises. Characters that cannot be shown become visible (``␛``, ``⟨U+202E⟩``) instead of disappearing.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 MARKDOWN_LIMIT = 300
-"""Characters of one piece of outside text in running Markdown, before escaping."""
+"""The most characters of one piece of outside text in running Markdown, before escaping."""
 FENCE_LIMIT = 20_000
-"""Characters of one fenced block, before escaping."""
+"""The most characters of one fenced block, before escaping."""
 
 _BREAK = "\u200b"
-"""Zero-width space: the host links mentions and references after decoding entities, so only a character stops it."""
+"""Zero-width space: hosts link mentions and references after decoding entities, so only a character stops them."""
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _INVISIBLE = (
@@ -44,7 +44,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def in_json(text: str) -> str:
-    """Return equivalent JSON without line breaks, in which invisible characters are escaped."""
+    """Return equivalent JSON without line breaks and with invisible characters escaped."""
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_coded, text)
 
 
@@ -54,7 +54,7 @@ def _coded(match: re.Match[str]) -> str:
 
 
 def unicode_only(value: Any) -> Any:
-    """Return a JSON value without lone surrogates, which are no Unicode text: each becomes a question mark."""
+    """Return a JSON value without lone surrogates, which are not Unicode text: each becomes a question mark."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
@@ -65,14 +65,16 @@ def unicode_only(value: Any) -> Any:
 
 
 def visible(text: str) -> str:
-    """The text with control, direction-changing and invisible characters made visible; keeps newlines and tabs."""
+    """Return the text with control, direction-changing and invisible characters made visible; keeps newlines and
+    tabs."""
     if text.isascii() and text.isprintable():
         return text  # most texts
     return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text on one line: white space collapsed, newlines shown as ``⏎``, cut to about ``limit`` characters."""
+    """Return the text on one line: white space collapsed, newlines shown as ``⏎``, cut to about ``limit``
+    characters."""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip(" ")  # most texts: nothing below would change them
     cut = text[: limit + 1]
@@ -107,7 +109,7 @@ _LINE_START = re.compile(r"^(?:[-+=/:]|(?P<number>\d{1,9})(?=[.)](?: |$)))")
 
 
 def _unlinked(text: str) -> str:
-    """The text with a zero-width space in everything that a host turns into a link, mention or emoji."""
+    """Return the text with a zero-width space in everything that a host turns into a link, mention or emoji."""
 
     def broken(match: re.Match[str]) -> str:
         return re.sub(r"(.{6})(?=.)", rf"\1{_BREAK}", match[0]) if match["commit"] else match[0] + _BREAK
@@ -122,36 +124,36 @@ def markdown(text: str, limit: int = MARKDOWN_LIMIT) -> str:
 
 
 def markdown_prose(text: str, limit: int = MARKDOWN_LIMIT) -> str:
-    """Running text as `markdown` makes it, with what stands between backticks as code."""
+    """Return running text as `markdown` does, with the parts between backticks as code."""
     parts = one_line(text, limit).split("`")
-    if len(parts) % 2 == 0:  # a backtick without its other half
+    if len(parts) % 2 == 0:  # an unpaired backtick
         return markdown(text, limit)
     return "".join(spaced(part, markdown_code if at % 2 else markdown) for at, part in enumerate(parts))
 
 
 def spaced(text: str, escaped: Callable[[str], str]) -> str:
-    """A part of a line, with the spaces at its ends."""
+    """Return a part of a line, escaped, with the spaces at its ends."""
     before, after = (" " if text[:1] == " " else ""), (" " if text[1:] and text[-1] == " " else "")
     return f"{before}{escaped(text)}{after}"
 
 
 def markdown_html(text: str, limit: int = MARKDOWN_LIMIT) -> str:
-    """Text on one line inside an HTML element of a Markdown document, where backslashes would be shown as they are."""
+    """Return text on one line for an HTML element in Markdown, where backslashes would be shown."""
     return _entities(_unlinked(one_line(text, limit)))
 
 
 def markdown_code(text: str, limit: int = MARKDOWN_LIMIT) -> str:
-    """A code span on one line, in running text and table cells alike; hosts link nothing inside it."""
+    """Return a code span on one line, for running text and table cells alike; hosts link nothing inside it."""
     flat = one_line(text, limit)
     if not flat:
         return ""
-    if "`" in flat or "|" in flat:  # no span can hold these in a table cell the same way on every host
+    if "`" in flat or "|" in flat:  # hosts differ on these in a table cell's code span
         return f"<code>{_unlinked(flat).translate(_MARKDOWN)}</code>"
     return f"`{flat}`"
 
 
 def markdown_fence(text: str, info: str = "", limit: int = FENCE_LIMIT) -> str:
-    """A fenced block whose fence is longer than any run of backticks in it. Stands on lines of its own."""
+    """Return a fenced block whose fence is longer than any run of backticks in it. Goes on separate lines."""
     shown = visible(text[:limit])
     if len(text) > limit:
         shown += f"\n… ({len(text) - limit:,} more characters)"
@@ -165,13 +167,13 @@ _RUNNER_COMMAND = re.compile(r"::(?=[a-z]{3,}(?:-[a-z]+)*(?:\s|::))", re.IGNOREC
 
 
 def console(text: str, limit: int = 2_000) -> str:
-    """Text on one line for a terminal or a CI log: no escape sequence, no workflow command. Not rich markup."""
+    """Return text on one line for a terminal or a CI log: no escape sequence, no workflow command. Not rich markup."""
     flat = one_line(text, limit)
     return _RUNNER_COMMAND.sub(": :", flat).replace("##[", "## [")
 
 
 def html(text: str) -> str:
-    """Text for an HTML element or a quoted attribute; newlines kept."""
+    """Return text for an HTML element or a quoted attribute; keeps newlines."""
     return _entities(visible(text))
 
 
@@ -182,16 +184,16 @@ def _entities(text: str) -> str:
 
 
 def xml_text(text: str) -> str:
-    """Text made of characters that XML 1.0 allows; newlines kept. The writer escapes ``<`` and ``&``."""
+    """Return text with only the characters that XML 1.0 allows; keeps newlines. The writer escapes ``<`` and ``&``."""
     return visible(text)
 
 
 def workflow_data(text: str) -> str:
-    """The message of a workflow command: ``%``, CR and LF escaped."""
+    """Return the message of a workflow command: ``%``, CR and LF escaped."""
     encodable = text.encode("utf-8", "replace").decode("utf-8")
     return encodable.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def workflow_property(text: str) -> str:
-    """A property of a workflow command: like the message, and ``:`` and ``,``."""
+    """Return a property of a workflow command: escaped like the message, and also ``:`` and ``,``."""
     return workflow_data(text).replace(":", "%3A").replace(",", "%2C")

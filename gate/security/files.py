@@ -1,9 +1,9 @@
-"""The one place that writes files: no link redirects what the gate creates, replaces or removes.
+"""The only module that writes files: no link can redirect what the gate creates, replaces or removes.
 
-A change controls what is in its work tree, and may put a link where a report, a record or a cache goes. So below the
-working directory, and below the top of any repository, each step of a path is taken with ``O_NOFOLLOW`` from the folder
-before it; outside, where people and machines keep links of their own (``/tmp``, ``/dev/stdout``), paths are as the
-system has them. Every function raises `OSError`, of which `LinkError` is the refusal.
+A change controls its work tree, and may put a link where a report, a record or a cache goes. So below the working
+directory, and below the top of any repository, each step of a path is opened with ``O_NOFOLLOW`` from the folder before
+it; elsewhere, where links are usual (``/tmp``, ``/dev/stdout``), paths are resolved normally. Every function may raise
+`OSError`; `LinkError` is a refused link.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import BinaryIO
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _STEP = _FOLDER | os.O_NOFOLLOW
 OWN_FOLDER = ".gate"
-"""The folder beside a configuration that only the gate writes."""
+"""The folder next to a configuration that only the gate writes."""
 
 
 class LinkError(OSError):
@@ -33,24 +33,24 @@ class LinkError(OSError):
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and those above it."""
+    """Create a folder and its parents."""
     with _opened_folder(path, make=True):
         pass
 
 
 def check(path: Path) -> None:
-    """Raises `LinkError` if any existing part of the path is a link. Creates nothing."""
+    """Raise `LinkError` if any existing part of the path is a link. Creates nothing."""
     with suppress(FileNotFoundError), _opened_folder(path.parent, make=False) as (folder, is_guarded):
-        _check_leaf(Path(os.path.abspath(path)), folder, is_guarded)  # noqa: PTH100 - links are not to be resolved
+        _check_leaf(Path(os.path.abspath(path)), folder, is_guarded)  # noqa: PTH100 - links must not be resolved
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces a file by this text, at once or not at all; makes its folders."""
+    """Replace a file by this text, atomically; creates its folders."""
     write_parts(path, [text.encode("utf-8", "replace")])
 
 
 def write_parts(path: Path, parts: Iterable[bytes]) -> None:
-    """Replaces a file by these bytes, at once or not at all, and on disk when this returns; makes its folders."""
+    """Replace a file by these bytes, atomically and on disk when this returns; creates its folders."""
 
     def write(file: BinaryIO) -> None:
         for part in parts:
@@ -60,7 +60,7 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def copy(source: Path, path: Path) -> None:
-    """Replaces a file by the content of another, which is not a link either."""
+    """Replace a file by the content of another, which must not be a link, either."""
     with _opened_file(source, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as content:
         _replace(path, lambda file: shutil.copyfileobj(content, file))
 
@@ -73,13 +73,13 @@ def open_to_append(path: Path) -> FileIO:
 
 
 def create(path: Path, *, mode: int = 0o666) -> None:
-    """Makes an empty file, with its folders. Raises `FileExistsError` if there is one."""
+    """Create an empty file and its folders. Raises `FileExistsError` if it exists."""
     with _opened_folder(path.parent, make=True) as (folder, _):
         os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode, dir_fd=folder))
 
 
 def remove(path: Path) -> None:
-    """Removes a file, or an empty folder."""
+    """Remove a file, or an empty folder."""
     with _opened_folder(path.parent, make=False) as (folder, _):
         is_folder = stat.S_ISDIR(os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode)
         (os.rmdir if is_folder else os.unlink)(path.name, dir_fd=folder)
@@ -89,14 +89,14 @@ def remove(path: Path) -> None:
 
 
 def plain(paths: Iterable[Path]) -> list[Path]:
-    """The paths of files themselves, without links, pipes and devices, which somebody may have laid beside them."""
+    """Return the paths of regular files, without links, pipes and devices that somebody may have put next to them."""
     return [path for path in paths if path.is_file() and not path.is_symlink()]
 
 
 @contextmanager
 def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
-    """A descriptor of the folder, and whether the change may control what is in it."""
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - links are not to be resolved
+    """Yield a descriptor of the folder, and True if a change may control its content."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - links must not be resolved
     trusted, steps, is_guarded = _guarded(absolute)
     if make and not steps:
         trusted.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _refusal(path: Path, name: str, folder: int) -> OSError:
 
 
 def _guarded(path: Path) -> tuple[Path, tuple[str, ...], bool]:
-    """The part of a folder's path that is as the system has it, the steps below it, and whether those may be links."""
+    """Return the trusted part of a folder's path, the steps below it, and True if a change may control those."""
     for above in reversed((path, *path.parents)):
         if _is_top(above):
             return above, path.relative_to(above).parts, True
@@ -152,7 +152,7 @@ def _guarded(path: Path) -> tuple[Path, tuple[str, ...], bool]:
 
 
 def _is_top(folder: Path) -> bool:
-    """True if what is below this folder may be a change's: it is the working directory, or holds a repository."""
+    """True if a change may control everything below this folder: the working directory, or the top of a repository."""
     return folder == Path.cwd() or os.path.lexists(folder / ".git")
 
 
@@ -170,7 +170,8 @@ def _opened_file(path: Path, flags: int, *, close: bool = True) -> Iterator[int]
 
 
 def _check_leaf(path: Path, folder: int, is_guarded: bool, *, alone: bool = False) -> None:
-    """Raises `LinkError` if a change has put anything other than a file there. ``alone``: that has no other name."""
+    """Raise `LinkError` if a change put anything other than a file there. ``alone``: the file must have no other
+    name."""
     if not is_guarded:
         return
     try:
@@ -186,7 +187,7 @@ def _check_leaf(path: Path, folder: int, is_guarded: bool, *, alone: bool = Fals
 
 
 def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Writes beside the file, and puts the new one in its place."""
+    """Write a new file next to the old one, then put it in its place."""
     with _opened_folder(path.parent, make=True) as (folder, is_guarded):
         _check_leaf(path, folder, is_guarded)
         if not is_guarded and _is_special(path.name, folder):
@@ -211,7 +212,7 @@ def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _is_special(name: str, folder: int) -> bool:
-    """True if it is the user's own link, a pipe or a terminal: written to, and not replaced."""
+    """True for the user's own link, a pipe or a terminal, which is written to instead of replaced."""
     try:
         return not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:

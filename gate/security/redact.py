@@ -1,7 +1,7 @@
-"""Secrets (and, if asked, personal data) replaced by a mark before anything is stored or shown.
+"""Replaces secrets (and, on request, personal data) by a mark before anything is stored or shown.
 
-Knows the shapes that well-known issuers give their tokens, and the values it is handed; never reads the environment.
-It is a net, not a proof: a secret without a known shape, name or value passes. Every pattern runs in linear time.
+Knows the token formats of well-known issuers, and the values that it is given; never reads the environment. It is a
+safety net, not a proof: a secret without a known shape, name or value passes. Every pattern runs in linear time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from urllib.parse import quote
 MARK = "[redacted]"
 PERSONAL_MARK = "[personal data]"
 MIN_SECRET = 6
-"""Handed-in values shorter than this are left alone: masking every ``1`` or ``true`` would destroy the text."""
+"""Given values shorter than this are not masked: masking every ``1`` or ``true`` would destroy the text."""
 MAX_DEPTH = 100
 
-# A token starts at a boundary, so that one run of token characters is scanned once, and linear time is kept.
+# A token starts at a boundary, so that each run of token characters is scanned only once, in linear time.
 _START = r"(?<![A-Za-z0-9_-])"
 _TOKENS = (
     r"gh[pousr]_[A-Za-z0-9]{30,255}",
@@ -72,7 +72,7 @@ _USERINFO = r"(?<=://)[^\s/:@\[\]]{0,200}:[^\s/@\[\]]{1,200}(?=@)"
 
 @cache
 def _secrets() -> re.Pattern[str]:
-    """Every shape in one pattern; built when a text first holds a clue, which most runs never see."""
+    """Return one pattern for all shapes; compiled when a text first contains a clue, which happens in few runs."""
     return re.compile(
         "|".join(
             (
@@ -88,8 +88,8 @@ def _secrets() -> re.Pattern[str]:
     )
 
 
-# What every secret of a known shape contains, and nothing slower to look for: each begins with one letter, which `re`
-# finds as fast as memory is read, and what stands before it is looked at only there.
+# Parts of every secret of a known shape that are quick to find: each begins with one letter, which
+# `re` finds as fast as memory is read; the text before it is checked only there.
 _CLUES = tuple(
     re.compile(clue)
     for clue in (
@@ -115,11 +115,11 @@ _FOLDED_CLUES = tuple(
     )
 )
 _SHORT = 80
-"""Texts up to this length, such as names of tools, recur: the result for them is cached."""
+"""The longest text, such as a tool's name, whose result is cached, because short texts recur."""
 
 
 def _may_hold_secret(text: str) -> bool:
-    """False only if no pattern can match: letters are folded as `re` folds them."""
+    """True unless no pattern can match; letters are folded as `re` folds them."""
     return _short_may(text) if len(text) <= _SHORT else _look(text)
 
 
@@ -129,7 +129,7 @@ def _look(text: str) -> bool:
         folded = text.casefold()
         if "ı" in folded or "\u0307" in folded:
             return True
-    for clue in _CLUES:  # loops rather than `any`: a generator costs more than what it would run
+    for clue in _CLUES:  # loops, because a generator for `any` costs more than the search
         if clue.search(text):
             return True
     for clue in _FOLDED_CLUES:  # noqa: SIM110
@@ -171,21 +171,21 @@ def _mask_personal(match: re.Match[str]) -> str:
 
 
 def _luhn(number: str) -> bool:
-    """ISO/IEC 7812-1 check digit: what tells a card number from any other long number."""
+    """True if the check digit of ISO/IEC 7812-1 is right, as in a card number but not in most other long numbers."""
     digits = [int(c) for c in reversed(number) if c.isdigit()]
     doubled = [sum(divmod(2 * d, 10)) for d in digits[1::2]]
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
 
 
 def _spellings(secret: str) -> set[str]:
-    """A handed-in value as it may appear: as it is, in JSON, in a URL, as hexadecimal digits, within any base64."""
+    """Return a given value as it may appear: unchanged, in JSON, in a URL, in hexadecimal, inside any base64."""
     raw = secret.encode("utf-8", "surrogatepass")
     spelled = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
     in_url, each = quote(raw, safe=""), "".join(f"%{byte:02X}" for byte in raw)
     lower = re.compile("%[0-9A-F]{2}").sub
     spelled |= {text for url in (in_url, each) for text in (url, lower(lambda found: found[0].lower(), url))}
     spelled |= {raw.hex(), raw.hex().upper(), base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
-    for before in range(3):  # bytes of something else in its first group
+    for before in range(3):  # other bytes in the first group
         first, end = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             spelled.add(encode(bytes(before) + raw + bytes(2)).decode()[first:end])
@@ -195,8 +195,8 @@ def _spellings(secret: str) -> set[str]:
 class Redactor:
     """Replaces secrets in text and in JSON values.
 
-    ``extra_secrets`` are values to mask wherever they appear, such as those of the environment variables that were
-    let through to the agent. ``personal`` also masks mail addresses, card and telephone numbers.
+    ``extra_secrets`` are values to mask wherever they appear, such as those of environment variables passed on to the
+    agent. ``personal`` also masks mail addresses, card and telephone numbers.
     """
 
     def __init__(self, extra_secrets: Iterable[str] = (), *, personal: bool = False) -> None:
@@ -208,11 +208,11 @@ class Redactor:
         in_json = {json.dumps(form, ensure_ascii=False)[1:-1] for form in spelled}
         self._in_bytes = [form.encode("utf-8", "surrogatepass") for form in spelled | in_json]
         self._holds_escaped = not in_json <= spelled
-        """True if a value is spelled in another way inside JSON, so that it cannot be looked for there."""
+        """True if a value is escaped differently inside JSON, so that it cannot be searched for there."""
         self._personal = personal
 
     def redact(self, text: str) -> str:
-        """The text with every secret found replaced by ``[redacted]``; doing it twice changes nothing more."""
+        """Return the text with every secret found replaced by ``[redacted]``; repeating it changes nothing more."""
         if self._holds_value(text):
             assert self._extra is not None
             text = self._extra.sub(MARK, text)
@@ -221,23 +221,25 @@ class Redactor:
         return _PERSONAL.sub(_mask_personal, text) if self._personal else text
 
     def _holds_value(self, text: str) -> bool:
-        """Looks for one after the other, which takes a tenth of the time of looking for all at once."""
+        """True if the text contains a given value. Searching one by one takes a tenth of the time of a joint
+        pattern."""
         return bool(self._spelled) and any(value in text for value in self._spelled)
 
     def holds_value(self, data: bytes) -> bool:
-        """True if bytes, packed or JSON, hold one of the values that were handed in, in any spelling."""
+        """True if bytes, packed or JSON, contain one of the given values, in any spelling."""
         return any(value in data for value in self._in_bytes)
 
     def passes(self, encoded: str, values: Iterable[Any]) -> bool:
-        """True if `redact` and `redact_json` certainly change nothing of what was encoded as this JSON text.
+        """True if `redact` and `redact_json` certainly change nothing in what was encoded as this JSON text.
 
-        ``values`` are the JSON values in it, whose keys may tell of a secret. Takes a fifth of the time of masking.
+        ``values`` are the JSON values in it, whose keys may name a secret. Takes a fifth of the time of masking.
         """
         looks = self._personal or self._holds_escaped or _look(encoded) or self._holds_value(encoded)
         return not looks and all(map(_tells_nothing, values))
 
     def redact_json(self, value: Any, *, depth: int = 0) -> Any:
-        """A JSON value with every string redacted, keys included, and what a telling key holds masked whole."""
+        """Return a JSON value with every string redacted, including keys; a value whose key names a secret is masked
+        whole."""
         if isinstance(value, str):
             return self.redact(value)
         if not isinstance(value, Mapping | list | tuple):
@@ -254,12 +256,12 @@ class Redactor:
 
 def _telling(key: str, held: Any) -> bool:
     if held is None or isinstance(held, bool) or held in ("", [], {}):
-        return False  # nothing to hide, and "no password given" is worth seeing
+        return False  # nothing to hide, and it is useful to see that no password was given
     return _names_secret(key)
 
 
 def _tells_nothing(value: Any, depth: int = 0) -> bool:
-    """True if a JSON value has no key that tells of a secret, and the form that `redact_json` would give it."""
+    """True if no key of a JSON value names a secret, and `redact_json` would keep the value's form."""
     kind = type(value)
     if kind in _SCALARS:
         return True
@@ -270,7 +272,7 @@ def _tells_nothing(value: Any, depth: int = 0) -> bool:
             if type(key) is not str or _names_secret(key):
                 return False
         value = value.values()
-    for held in value:  # noqa: SIM110 - a generator costs more than what it would run
+    for held in value:  # noqa: SIM110 - a generator costs more than the loop
         if not _tells_nothing(held, depth + 1):
             return False
     return True
@@ -289,10 +291,10 @@ _DEFAULT = Redactor()
 
 
 def redact(text: str) -> str:
-    """Masks what has the shape of a secret; see `Redactor` for values of one's own."""
+    """Mask everything that has the shape of a secret; `Redactor` also masks given values."""
     return _DEFAULT.redact(text)
 
 
 def redact_json(value: Any) -> Any:
-    """Masks what has the shape or the name of a secret in a JSON value."""
+    """Mask everything in a JSON value that has the shape or the name of a secret."""
     return _DEFAULT.redact_json(value)

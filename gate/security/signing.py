@@ -1,6 +1,6 @@
-"""Signs bytes with a key of one's own, and opens what was signed: ed25519 in a DSSE envelope, as in-toto uses it.
+"""Signs bytes with the user's own key, and verifies signed ones: ed25519 in a DSSE envelope, as in-toto uses it.
 
-An envelope has one spelling. What is spelled otherwise is refused, so that no byte of it can change unnoticed.
+An envelope has exactly one valid form; any other is refused, so that no byte can change unnoticed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Envelope(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 def new_key() -> tuple[bytes, bytes]:
-    """A new private key and its public key, both in PEM. Raises ConfigError if the library is not installed."""
+    """Return a new private key and its public key, both in PEM. Raises ConfigError if the library is not installed."""
     _check_library()
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -48,18 +48,18 @@ def new_key() -> tuple[bytes, bytes]:
 
 
 def signed(payload: bytes, private_key: bytes) -> bytes:
-    """The envelope of a payload. Raises ConfigError for a key that is no ed25519 key in PEM."""
+    """Return the envelope of a payload. Raises ConfigError unless the key is an ed25519 key in PEM."""
     key = _private(private_key)
     found = _Signature(_key_id(key.public_key()), _text(key.sign(_encoded(payload))))
     return encode(_Envelope(_text(payload), PAYLOAD_TYPE, (found,))) + b"\n"
 
 
 def opened(envelope: bytes, public_key: bytes) -> bytes:
-    """Return the content that the holder of a key signed.
+    """Return the content that was signed with the key.
 
     Raises:
-        UntrustedError: it is no envelope, was changed, or somebody else signed it.
-        ConfigError: the key is no public ed25519 key in PEM.
+        UntrustedError: not an envelope, or it was changed or signed with another key.
+        ConfigError: the key is not a public ed25519 key in PEM.
     """
     key = _public(public_key)
     from cryptography.exceptions import InvalidSignature
@@ -82,7 +82,7 @@ def opened(envelope: bytes, public_key: bytes) -> bytes:
 
 
 def _encoded(payload: bytes) -> bytes:
-    """DSSE's pre-authentication encoding: what is signed names its type and lengths."""
+    """Return DSSE's pre-authentication encoding: the payload with its type and the lengths of both."""
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
@@ -129,6 +129,6 @@ def _loaded(load: Callable[[], object], kind: str) -> object:
 
     try:
         return load()
-    except (ValueError, TypeError, UnsupportedAlgorithm):  # the library's words may hold parts of the key
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # the library's message may contain parts of the key
         hint = "`openssl genpkey -algorithm ed25519` makes one; an encrypted one is not read"
         raise ConfigError(f"not a {kind} key in PEM", where="--key", hint=hint) from None

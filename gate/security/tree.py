@@ -1,4 +1,4 @@
-"""A folder as it was when it was made, so that what somebody else writes into it is noticed."""
+"""The state of a folder at one moment, to notice what somebody else writes into it later."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from gate.security import files
 _GIT = ".git"
 _BYTECODE = "__pycache__"
 _LOADED = (".pyc", ".so", ".pyd", ".pth")
-"""Endings of files that Python loads in place of a source beside them, or before one."""
+"""Endings of files that Python loads instead of the source next to them, or at startup."""
 _NAMES = frozenset({*sys.stdlib_module_names, "sitecustomize", "usercustomize"})
-"""Modules that every program imports from wherever they are found first."""
+"""Modules that every program imports, from wherever they are found first."""
 _PIECE = 1 << 16
 _State = tuple[int, int, int, int]
 
 
 class KnownTree:
-    """The files of a folder, by name, kind and content, as they are when this is made.
+    """The files of a folder, by name, kind and content, at the time when this object is made.
 
-    Every run makes one of the gate's own package, some hundred files: paths are text here, since objects for them took
+    Every run makes one of the gate's own package, some hundred files. Paths are plain strings, since path objects took
     half of the time of a short run.
     """
 
     def __init__(self, root: Path, *, but: str = _GIT, keep: bool = False) -> None:
-        """``but``: the name of files and folders, at any depth, that do not count. ``keep``: keep what is in the files
-        and no digest of it, which is quicker and takes the room that they take."""
+        """``but``: a name of files and folders to ignore at any depth. ``keep``: keep the content of files instead of a
+        digest, which is quicker but takes more memory."""
         self.root, self._but, self._keep = root, but, keep
         self._known: dict[str, tuple[_State | None, bytes]] = {}
         for name in _names(root, but):
@@ -38,9 +38,9 @@ class KnownTree:
             self._known[name] = state, _content(path, state, keep=keep)
 
     def difference(self) -> str:
-        """Return the name of a file that is no longer what it was, or that is new and that Python would load.
+        """Return the name of a file that has changed, or of a new one that Python would load; empty if there is none.
 
-        Empty if there is none. Other new files are what running a program in the folder may leave.
+        Other new files are ignored: running a program in the folder may leave them.
         """
         for name, (known, content) in self._known.items():
             path = f"{self.root}/{name}"
@@ -51,7 +51,7 @@ class KnownTree:
 
 
 class OwnPackage:
-    """The gate's own package as it is when this is made, before an agent that may write to it is started."""
+    """The gate's own package before an agent that may write to it is started."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._sources = root, KnownTree(root, but=_BYTECODE, keep=True)
@@ -67,11 +67,11 @@ class OwnPackage:
         return found
 
     def difference(self) -> str:
-        """Return the name of a source that is no longer what it was; empty if there is none."""
+        """Return the name of a source file that has changed; empty if there is none."""
         return self._sources.difference()
 
     def drop_new_bytecode(self) -> str:
-        """Remove what was compiled since: Python would run it in place of the source, whatever is in it.
+        """Remove bytecode that was compiled since: Python would run it instead of the source, whatever it contains.
 
         Returns the name of a file that could not be removed; empty if there is none.
         """
@@ -102,8 +102,7 @@ def _names(root: Path, but: str) -> list[str]:
 
 
 def _state(path: str) -> _State | None:
-    """Return the state that changes with a file whatever is done to it: the time of its last change of any kind cannot
-    be set."""
+    """Return the state of a file, which every change of the file changes: the time of the last one cannot be set."""
     try:
         found = os.lstat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""`gate calibrate`: compares a judge with human labels, stores their agreement, and words it."""
+"""`gate calibrate`: compares a judge with human labels, stores their agreement, and describes it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from gate.pipeline.budget import judge_of
 
 
 async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:
-    """Scores labelled answers with a judged criterion and stores its agreement with people next to the
-    configuration."""
+    """Score labelled answers with a judged criterion, and store its agreement with people next to the configuration."""
     scorer = next(
         (
             scorer

@@ -1,4 +1,4 @@
-"""`gate attest` and `gate verify` in words."""
+"""The texts of `gate attest` and `gate verify`."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ UNCHECKED = "not judged again, without the baseline; that is the statement's wor
 NOT_PROVEN = "nothing showed the run who measured that baseline"
 UNKNOWN = "which version of the agent answered is not known"
 MAX_BYTES = 16 * 2**20
-"""Most bytes of a statement or a key."""
+"""Most bytes in a statement or a key."""
 
 
 def stated(result: Result, path: Path, reports: Iterable[Path], rules: str = "") -> Result:
-    """Write the statement on a result, judged by the rules of a commit. If that fails, the result says so."""
+    """Write the statement on a result, judged by the rules of a commit. If that fails, add a problem to the result."""
     try:
         files.write_parts(path, [written(statement_of(result, reports, rules=rules or None))])
     except (OSError, MeasureError) as error:
@@ -50,10 +50,10 @@ def stated(result: Result, path: Path, reports: Iterable[Path], rules: str = "")
 
 
 def rules_of_record(path: Path, config: Config) -> str:
-    """Return the commit by whose rules a record was judged, if they are not its own, so that it can be stated again.
+    """Return the commit by whose rules a record was judged, so that it can be stated again; empty if by its own.
 
     Raises:
-        ConfigError: the record was not measured by a run of the agent that is configured, as recordings are not.
+        ConfigError: the record was not measured on the configured agent, which is always so for recordings.
     """
     record = load_to_judge(path)
     if record.header.definition != of_definition(config.agent_kind, config.agent.model_dump(mode="json")):
@@ -63,11 +63,11 @@ def rules_of_record(path: Path, config: Config) -> str:
 
 
 def attested(path: Path, key: Path | None, output: Path | None, predicate: Path | None) -> str:
-    """Write what was asked for. Returns where, in words.
+    """Write the requested files. Return a text that says where they are.
 
     Raises:
         ConfigError: a file or the key cannot be read.
-        UntrustedError: the statement is not as the gate wrote it.
+        UntrustedError: the statement differs from what the gate wrote.
         MeasureError: a file cannot be written.
     """
     data = _read(path)
@@ -86,11 +86,11 @@ def attested(path: Path, key: Path | None, output: Path | None, predicate: Path 
 def verified(
     given: Sequence[Path], path: Path, key: Path | None, commit: str | None, *, allow_warned: bool
 ) -> tuple[ExitCode, str]:
-    """Return the exit code, and what was checked in words.
+    """Return the exit code, and a description of the checks.
 
     Raises:
         ConfigError: a file or the key cannot be read.
-        UntrustedError: anything was changed, or does not belong together.
+        UntrustedError: a file was changed, or the files do not belong together.
     """
     check_regular(path)
     data = _read(path)
@@ -136,7 +136,7 @@ def _text(statement: Statement, checked: int, *, is_signed: bool) -> str:
 
 
 def read_key(path: Path | None) -> bytes | None:
-    """Return the bytes of a key's file; None without one. Raises ConfigError."""
+    """Return the content of a key's file; None without one. Raises ConfigError."""
     return None if path is None else _read(path)
 
 

@@ -48,7 +48,7 @@ def explain_record(
     case_id: str | None,
     width: int | None = None,
 ) -> str:
-    """Return how the verdict on a record comes about; or one case's trials on both sides."""
+    """Return an explanation of the verdict on a record, or one case's trials on both sides."""
     record = read_whole(path)
     if baseline is None and config_path.exists():
         config = load_config(config_path)
@@ -95,12 +95,12 @@ def _of_criterion(row: RowView) -> list[str]:
 
 
 def _e(value: float) -> str:
-    """Return an e-value to three digits, written out where that can be read: ``1.25``, ``10,200``, ``3.1e+12``."""
+    """Return an e-value to three digits, written out if short enough: ``1.25``, ``10,200``, ``3.1e+12``."""
     return f"{float(f'{value:.3g}'):,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
 
 
 def rule_lines(suite: SuiteResult) -> list[str]:
-    """Return each test that the decision rule made, with what it blocks at."""
+    """Return each test that the decision rule made, with the level at which it blocks."""
     if suite.outcome is None:
         why = suite.baseline.missing if suite.baseline else ""
         return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
@@ -170,7 +170,7 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
 
 
 def _demanded(criterion: Criterion, case: Case) -> str:
-    """Return the demands of a criterion on a case, met or not; the case's own limit if it has one."""
+    """Return the demands of a criterion on a case, satisfied or not; the case's own limit if it has one."""
     own = case.thresholds.get(criterion.name)
     if own is None:
         return threshold(criterion)
@@ -179,7 +179,8 @@ def _demanded(criterion: Criterion, case: Case) -> str:
 
 
 def _compared(record: Record) -> Sequence[Trial]:
-    """Return the record's trials with what is found by comparing them with one another, and whether each passes."""
+    """Return the record's trials, each marked as passing or not, with the scores that compare trials with one
+    another."""
     cases, criteria = cases_of(record.header), record.header.criteria
     by_id = {case.id: case for case in cases}
     return with_outcomes(compared(cases, criteria, record.trials), by_id, criteria, {})
@@ -212,11 +213,11 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
 
 
 _FIGURE = re.compile(r"\A(?:\$\d[\d.,]*\d|\d[\d.]* s)(?:, |$)")
-"""The beginning of the reason of a cost or a time: the value, which stands before it already, in another unit."""
+"""The start of the reason for a cost or a time: the value, which is already shown before it, in another unit."""
 
 
 def _log_lines(trial: Trial) -> list[str]:
-    """Return the agent's output apart from its answers."""
+    """Return the agent's output other than its answers."""
     written = log_lines(trial.log, len(trial.log))
     return ["  the agent wrote:", *(f"    {line}" for line in written)] if written else []
 

@@ -86,7 +86,7 @@ def _header_of(path: Path | Record) -> Header:
 
 
 def read_baseline(source: Path | Record) -> Reference:
-    """Return a record to compare with. Raises `BaselineError`."""
+    """Return a record as a reference. Raises `BaselineError`."""
     if isinstance(source, Record):
         return reference_to([source], source="a record")
     if not source.is_file():
@@ -104,7 +104,7 @@ def compare_records(
 ) -> Result:
     """Return the verdict on one record against another, or against thresholds alone.
 
-    ``config`` judges by its criteria and settings; without one, the candidate's own do.
+    ``config`` supplies the criteria and settings; without it, the candidate's own apply.
     """
     check_outputs(outputs)
     if config is None:
@@ -137,7 +137,7 @@ def _with_note_of_picked_run(terms: Terms, path: Path, reference: Reference, rec
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
-    """Raise `BaselineError` if the baseline holds an outage, is the candidate itself, or belongs to another suite."""
+    """Raise `BaselineError` if the baseline is an outage, is the candidate itself, or belongs to another suite."""
     where = "" if isinstance(baseline, Record) else str(baseline)
     for stored in reference.records:
         if problem := outage_in(stored):
@@ -169,8 +169,9 @@ def report_record(
     """Return the verdict on a record as its run reached it, against a named baseline or the one found now.
 
     Raises:
-        ConfigError: without a configuration nobody knows where the baseline is, and a comparison that is left out
-            must not look like one that passed.
+        ConfigError: without a configuration the baseline cannot be found, and skipping the comparison must not look
+            like
+            passing it.
     """
     if baseline is not None:
         return compare_records(path, path_of_baseline(baseline), None, environment, outputs, command)
@@ -186,7 +187,7 @@ def report_record(
 
 
 def _with_note_of_difference(terms: Terms, found: References) -> Terms:
-    """Return the terms, with a note if the run compared its record with anything else."""
+    """Return the terms, with a note if the run compared its record with other references."""
     here = tuple(map(identity, found.all))
     if not terms.design.compared or terms.design.compared == here:
         return terms
@@ -196,18 +197,18 @@ def _with_note_of_difference(terms: Terms, found: References) -> Terms:
 
 
 def path_of_baseline(baseline: str) -> Path | None:
-    """Return the file that ``--against`` names; None for ``none``."""
+    """Return the file named by ``--against``; None for ``none``."""
     return None if baseline == "none" else Path(baseline)
 
 
 def find_as_run_did(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
-    """Return what the record's run would be compared with now, in the kind of store that it looked in.
+    """Return the references that the record's run would have now, in the kind of store that it used.
 
-    A run that was held to a base commit's rules looked for baselines where those have them.
+    A run judged by a base commit's rules looked for baselines where those rules have them.
     """
     with ExitStack() as stack:
         config = _with_store_of_base(config, terms.rules, environment, stack)
-        if terms.design.store in (*STORES, NO_STORE):  # a record is no configuration: it names no plugin
+        if terms.design.store in (*STORES, NO_STORE):  # a record is not a configuration and names no plugins
             baseline = config.file.baseline.model_copy(update={"store": terms.design.store})
             config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
         git = Git(config.root, environment=environment)
@@ -226,8 +227,8 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
 def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
     """Return the configuration with `baseline` from the rules of that commit, whose tree the ``stack`` keeps.
 
-    As it is if there are none: no commit, no such configuration in it, or one that cannot be read. That the commit is
-    not here any more is told by what is then compared.
+    It is unchanged if there are none: no commit, no such configuration in it, or an unreadable one. A commit that is no
+    longer here shows in the comparison that follows.
     """
     if not commit:
         return config
@@ -259,7 +260,7 @@ def _result(
 
 
 def merge_records(paths: Sequence[Path], output: Path) -> str:
-    """Join shards into one record. Raises `MeasureError` if one is missing, doubled, damaged or of another run."""
+    """Join shards into one record. Raises `MeasureError` if one is missing, duplicated, damaged or of another run."""
     whole = merge([read_whole(path) for path in paths])
     footer = write_record(output, whole)
     return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
@@ -278,16 +279,15 @@ def decide_merged(
     note: str = "",
     selected_here: bool = False,
 ) -> Result:
-    """Return the verdict that one run over all shards would have come to.
+    """Return the verdict that one run over all shards would have reached.
 
-    Criteria and baseline are looked up as that run would.
+    Criteria and baseline are looked up as in that run.
 
-    ``rules`` are those that the configuration comes from; ``note`` is what a reader should know of how the record came
-    about. ``selected_here``: the configuration has the selection of cases, and what the shards say of theirs is not
-    believed.
+    ``rules`` are the rules that the configuration comes from; ``note`` tells the reader how the record came about.
+    ``selected_here``: the configuration has the selection of cases, and the one stated by the shards is not trusted.
 
     Raises:
-        ConfigError: the record belongs to another suite, or to another commit than the one checked out.
+        ConfigError: the record belongs to another suite, or to a commit other than the one checked out.
     """
     outputs = outputs.beside(config.root, config.file.reports)
     check_outputs(outputs)
@@ -318,7 +318,7 @@ def decide_merged(
 
 
 def rules_of_run(path: Path) -> str:
-    """Return the commit by whose rules the run of a record held it; empty if by its own."""
+    """Return the commit by whose rules the record's run was judged; empty if by its own."""
     return own_terms(load_to_judge(path)).rules
 
 
@@ -335,7 +335,7 @@ def _baselines(
     where: GitContext,
     runs: Set[str] = frozenset(),
 ) -> list[References]:
-    """Return what each suite is compared with; ``runs`` are those that are judged."""
+    """Return the references of each suite; ``runs`` are the runs being judged."""
     store, git = store_of(config, environment), Git(config.root, environment=environment)
     with store if store is not None else nullcontext():
         return [find_references(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
@@ -362,9 +362,10 @@ def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
 def with_key_of_judge(
     config: Config, environment: Mapping[str, str], header: Header | None = None
 ) -> Mapping[str, str]:
-    """Return the environment with a key for a judge that is never asked; its model and address count all the same.
+    """Return the environment with a placeholder key for a judge that is never called; its model and address still
+    count.
 
-    For a record that was measured without one, as ``header`` tells, it has none.
+    The key is left out if ``header`` shows that the record was measured without one.
     """
     if header is not None and not any(asks_judge(criterion.metric) for criterion in header.criteria):
         return environment
@@ -372,14 +373,14 @@ def with_key_of_judge(
     return {"OPENAI_API_KEY": "not used", **({key: "not used"} if key else {}), **environment}
 
 
-# --- measured by somebody who is not trusted ------------------------------------------------------
+# --- measured by an untrusted run -----------------------------------------------------------------
 
 
 def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
     """Return the verdict on records of an untrusted run, under this configuration and against its stored baselines.
 
-    Only scores are taken from a record: the candidate's, and those of the base commit's agent beside it, which count
-    where nothing is stored. The demands on them are this configuration's.
+    Only scores are taken from a record: the candidate's, and those of the base commit's agent, which count if nothing
+    is stored. The demands on them are this configuration's.
 
     Raises:
         ConfigError: a record belongs to a suite that the configuration does not have.
@@ -414,11 +415,11 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
 
 
 def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
-    """Return the record's own scores under the cases of this plan, without the rules that it brings.
+    """Return the record's own scores under the cases of this plan, without the rules in the record.
 
-    A case that the plan has, matched by content under any id, is taken from the plan; if its content differs, it counts
-    as edited, regardless of what the baseline says. For a case that the plan does not have, only the record's
-    fingerprint of its content is used.
+    A case in the plan, matched by content under any id, is taken from the plan; if its content differs, it counts as
+    edited, regardless of what the baseline says. For a case outside the plan, only the record's fingerprint of its
+    content is used.
     """
     known, match = {case.id: case for case in plan.planned}, match_cases(plan.planned, record.header.plan)
     cases = []
@@ -431,16 +432,16 @@ def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
         else:
             cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
     trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
-    if not record.header.stripped:  # else they are the store's
+    if not record.header.stripped:  # else they are from the store
         trials = _in_rounds(trials, cases)
     footer = None if record.footer is None else replace(record.footer, terms={})
     return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
 
 
 def _with_base_beside(own: Record, trials: Sequence[Trial], base_commit: str | None) -> Record:
-    """Return the record with its trials of the base commit's agent, as nothing is stored that they would stand beside.
+    """Return the record with its trials of the base commit's agent, as no baseline is stored.
 
-    Whoever wrote them wrote those of the candidate, too: to believe the one and not the other would save nothing.
+    They come from the same author as the candidate's, so trusting only one of the two would gain nothing.
     """
     of_base = []
     for trial in trials:
@@ -452,10 +453,10 @@ def _with_base_beside(own: Record, trials: Sequence[Trial], base_commit: str | N
 
 
 def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[Trial, ...]:
-    """The trials as a schedule of this suite would have asked for them, whatever they say of it themselves.
+    """Return the trials as a schedule of this suite would have ordered them, ignoring their own rounds and tags.
 
-    As many rounds as every case has trials are those of the whole suite; what is left are further looks at single
-    cases. So no trial is out of the count by what it calls itself.
+    As many rounds as every case has trials count as whole epochs; the rest are further looks at single cases. So a
+    trial's own labels cannot exclude it.
     """
     of_case: dict[str, list[Trial]] = {case.id: [] for case in cases}
     for trial in sorted(trials, key=lambda trial: trial.number):
@@ -470,7 +471,7 @@ def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[T
 
 
 def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> str:
-    """Return how many cases of this plan were not measured, if they are too many for a pass; else empty."""
+    """Return a note if too many cases of this plan were not measured for a pass; else empty."""
     judged = [case for case in plan.planned if case.id not in settings.quarantine]
     found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}
     gone = [case for case in judged if case.fingerprint not in found and case.id not in found]
@@ -491,14 +492,14 @@ def _check_measured_by(record: Record, plan: Plan) -> None:
 
 
 # --- scored again ---------------------------------------------------------------------------------
-# So a baseline can follow an upgrade of its judge: the recorded conversations are scored by the present criteria.
+# This lets a baseline follow an upgrade of its judge: recorded conversations are scored by the current criteria.
 
 
 async def rescore_record(path: Path, output: Path, config: Config, environment: Mapping[str, str]) -> str:
-    """Write the record at ``path``, scored anew, to ``output``; returns what was done in a line.
+    """Write the record at ``path``, scored again, to ``output``; return one line on what was done.
 
     Raises:
-        MeasureError: a stored baseline, which keeps no messages; or no case of the record is in the suite as it was.
+        MeasureError: it is a stored baseline, which keeps no messages, or none of its cases is unchanged in the suite.
     """
     record = read_whole(path)
     if record.header.stripped:
@@ -536,13 +537,13 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
 
 
 async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial]:
-    """Yield the trials under the ids that their cases have now, without their scores."""
+    """Yield the trials under the current ids of their cases, without their scores."""
     for trial in trials:
         yield replace(trial, case_id=match.ids[trial.case_id], scores={})
 
 
 def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
-    """Return the header of the same run with the cases that were scored."""
+    """Return the header of the same run with the scored cases."""
     found = {match.ids[case_id] for case_id in match.same}
     cases = tuple(case for case in plan.planned if case.id in found)
     selected = header.selected or bool(plan.deselected)
@@ -550,7 +551,7 @@ def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
 
 
 def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
-    """Return the run's terms with the present criteria; its schedule used other scores."""
+    """Return the run's terms with the current criteria, unscheduled: its schedule used other scores."""
     own = own_terms(record)
     notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
     terms = replace(own, criteria=plan.criteria, thresholds=None, notes=notes, base=None)

@@ -1,4 +1,4 @@
-"""`gate baseline diff`: what differs between two records, case by case, in words.
+"""`gate baseline diff`: the differences between two records, case by case, in words.
 
 Both are compared in their stripped form, and only trials of each record's own agent count.
 """
@@ -35,32 +35,33 @@ NAMES = {
 }
 """The fields of a record's header that are compared, with their names."""
 SHORT = 12
-"""Characters of a commit or a fingerprint."""
+"""Characters shown of a commit or a fingerprint."""
 MOST_SHOWN = 3
-"""Trajectories of each side that are shown of a case."""
+"""The most trajectories shown per case and side."""
 STATUSES = {"same": "same case", "changed": "edited case", "added": "added case", "removed": "removed case"}
 """The change in the case itself; its results are listed separately."""
 Mean = tuple[float | None, int]
-"""A mean, or None if there is no score, and how many values it is of."""
+"""A mean, or None without scores, and the number of its values."""
 Trajectory = tuple[tuple[ToolCall, ...], ...]
 """The calls of each turn."""
 
 
 class CaseDiff(Struct, frozen=True):
-    """One case in both records, with its trials; a record that does not have the case has no trials of it."""
+    """One case in both records, with its trials; a record without the case has no trials of it."""
 
     id: str
     status: str
-    """``added``, ``removed``, ``changed`` (another content, so not comparable) or ``same``."""
+    """``added``, ``removed``, ``changed`` (different content, so not comparable) or ``same``."""
     old: Sequence[Trial]
     new: Sequence[Trial]
 
     def means(self, criterion: str) -> tuple[Mean, Mean]:
-        """Return the old mean and the new one, without reruns, which were picked by outcome."""
+        """Return the old and the new mean, without reruns, which were picked by outcome."""
         return _mean_of_scores(self.old, criterion), _mean_of_scores(self.new, criterion)
 
     def trajectories(self) -> tuple[list[tuple[Trajectory, int]], list[tuple[Trajectory, int]]]:
-        """Return the trajectories that only the old record has, and those of the new, each with how many went it.
+        """Return the trajectories found in the old record only, and in the new one only, each with its number of
+        trials.
 
         The most frequent come first.
         """
@@ -74,7 +75,7 @@ class CaseDiff(Struct, frozen=True):
 
 
 def own_part(record: Record) -> Record:
-    """Return the record stripped, with the trials of its own agent."""
+    """Return the record stripped, with only the trials of its own agent."""
     return strip(replace(record, trials=tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)))
 
 
@@ -89,7 +90,7 @@ def header_differences(old: Record, new: Record) -> dict[str, tuple[Any, Any]]:
 
 
 def criterion_differences(old: Record, new: Record) -> dict[str, tuple[str, str]]:
-    """Return what of each criterion differs, old and new, in words; empty text if it is in one record only."""
+    """Return the differences in each criterion, old and new, in words; an empty text if a record lacks it."""
     before = {criterion.name: criterion for criterion in old.header.criteria}
     after = {criterion.name: criterion for criterion in new.header.criteria}
     found = {}
@@ -101,12 +102,12 @@ def criterion_differences(old: Record, new: Record) -> dict[str, tuple[str, str]
 
 
 def criterion_names(old: Record, new: Record) -> list[str]:
-    """Return the criteria of both, those of the new record first."""
+    """Return the criteria of both records, those of the new one first."""
     return list(dict.fromkeys(criterion.name for criterion in (*new.header.criteria, *old.header.criteria)))
 
 
 def case_diffs(old: Record, new: Record) -> list[CaseDiff]:
-    """Return the cases of both records in the new one's order, then those that are gone."""
+    """Return the cases of the new record in its order, then those that were removed."""
     before = {case.id: case.fingerprint for case in old.header.plan}
     after = {case.id: case.fingerprint for case in new.header.plan}
     trials_before, trials_after = _by_case(old), _by_case(new)
@@ -125,7 +126,7 @@ def case_diffs(old: Record, new: Record) -> list[CaseDiff]:
 
 
 def means_over(cases: Iterable[CaseDiff], criterion: str) -> tuple[Mean, Mean]:
-    """Return the old mean and the new one over the cases that are the same, each case by its own mean."""
+    """Return the old and the new mean over the unchanged cases, each case counting by its own mean."""
     pairs = [case.means(criterion) for case in cases if case.status == "same"]
     old = [before for (before, _), _ in pairs if before is not None]
     new = [after for _, (after, _) in pairs if after is not None]
@@ -155,7 +156,7 @@ def _mean(values: Sequence[float]) -> Mean:
 
 
 def _trajectories(trials: Iterable[Trial]) -> dict[str, tuple[Trajectory, int]]:
-    """Return the distinct trajectories of trials that could be measured, most frequent first, each with its number."""
+    """Return the distinct trajectories of measured trials, most frequent first, each with its number of trials."""
     found: dict[str, tuple[Trajectory, int]] = {}
     for trial in trials:
         if trial.error is not None:
@@ -167,7 +168,7 @@ def _trajectories(trials: Iterable[Trial]) -> dict[str, tuple[Trajectory, int]]:
     return dict(sorted(found.items(), key=lambda item: -item[1][1]))
 
 
-# --- their words ----------------------------------------------------------------------------------
+# --- as text --------------------------------------------------------------------------------------
 
 
 def diff_records(old: Path, new: Path, width: int | None = None) -> str:
@@ -216,7 +217,7 @@ def _words(one: Criterion | None, other: Criterion | None) -> tuple[str, str]:
 
 
 def _plain(value: Any) -> str:
-    """Return a value as people write it, not as the language does."""
+    """Return a value as people write it, not as Python does."""
     if isinstance(value, Enum):
         return str(value.value)
     if value is None or isinstance(value, bool):
@@ -232,7 +233,7 @@ def _mean_text(mean: Mean, scale: Scale) -> str:
 
 
 def _passes(record: Record) -> Mapping[str, tuple[int, int]]:
-    """Return by case its trials that pass, and those of which that is known, by the record's own demands."""
+    """Return the numbers of passing and of decided trials by case, by the record's own demands."""
     cases = {case.id: case for case in cases_of(record.header)}
     criteria = [one for one in record.header.criteria if one.metric != RATE_METRIC]
     trials = compared(list(cases.values()), record.header.criteria, record.trials)
@@ -241,7 +242,7 @@ def _passes(record: Record) -> Mapping[str, tuple[int, int]]:
 
 
 def _case_lines(case: CaseDiff, before: tuple[int, int], after: tuple[int, int]) -> list[str]:
-    """Return the lines on a case; none if nothing of it differs. ``before`` and ``after``: passes, and known trials."""
+    """Return the lines on a case; none if nothing differs. ``before`` and ``after``: passing and decided trials."""
     old_only, new_only = case.trajectories()
     moved = before[0] * after[1] != after[0] * before[1]
     if case.status == "same" and not old_only and not new_only and not moved:

@@ -1,7 +1,7 @@
 """The result of a run as an in-toto statement (test-result v0.1), and the check of files against one.
 
-A record is judged again where it alone decides; where it was compared, the baseline is not at hand. A statement has
-one spelling, so that no byte of it can change unnoticed.
+A record that decides alone is judged again; for one that was compared, the baseline is not available. A statement has
+exactly one spelling, so that no byte of it can change unnoticed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 RECORD, REPORT, COMMIT = "record/", "report/", "commit"
 NO_BASELINE = "agent-gate:no-baseline"
 UNPROVEN, NOT_ASKED = "unproven", "not asked"
-"""The origin of a baseline: unproven, or not looked for."""
+"""The origin of a baseline: unproven, or not looked up."""
 _CHUNK = 1 << 20
 Outcome = Literal["PASSED", "WARNED", "FAILED"]
 
 
 class Subject(Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that a statement is about."""
+    """A file or commit that a statement is about."""
 
     name: str
     digest: Mapping[str, str]
@@ -76,7 +76,7 @@ class Statement(Struct, frozen=True, forbid_unknown_fields=True, rename="camel")
 
 
 def outcome_of(verdict: Verdict) -> Outcome:
-    """Return a statement's word for a verdict: only a pass has passed."""
+    """Return a statement's word for a verdict; only a pass counts as PASSED."""
     if verdict is Verdict.PASS:
         return "PASSED"
     return "WARNED" if verdict is Verdict.INCONCLUSIVE else "FAILED"
@@ -85,10 +85,10 @@ def outcome_of(verdict: Verdict) -> Outcome:
 def statement_of(result: Result, reports: Iterable[Path], *, rules: str | None) -> Statement:
     """Return the statement about a result, its records and its reports.
 
-    ``rules``: the commit whose rules it was judged by; None: its own.
+    ``rules``: the commit by whose rules it was judged; None: its own.
 
     Raises:
-        MeasureError: there is no record, or what was measured is not one commit.
+        MeasureError: there is no record, or the measured code is not exactly one commit.
     """
     paths = [Path(path) for path in result.record_paths]
     headers = [read_header(path, error=MeasureError) for path in paths]
@@ -153,7 +153,7 @@ def _measured_by(header: Header) -> list[Descriptor]:
 
 
 def _recordings(suite: SuiteResult) -> list[Descriptor]:
-    """Return how much of a suite was answered from recordings, which measures nothing again."""
+    """Return how much of a suite was answered from recordings, which is no new measurement."""
     share = suite.replayed
     if share is None:
         return []
@@ -162,7 +162,7 @@ def _recordings(suite: SuiteResult) -> list[Descriptor]:
 
 
 def _baselines(suite: SuiteResult) -> list[Descriptor]:
-    """Return what a suite was compared with, or that there was nothing."""
+    """Return the references of a suite, or a descriptor saying that there were none."""
     found = []
     for one in (suite, *suite.further):
         baseline, said = one.baseline, {"suite": suite.suite_id, "reference": one.reference or "base"}
@@ -187,17 +187,17 @@ def digest_of_file(path: Path) -> dict[str, str]:
 
 
 def written(statement: Statement) -> bytes:
-    """Return the statement in its one spelling."""
+    """Return the statement in its only spelling."""
     return encode(statement, order="sorted") + b"\n"
 
 
 def predicate_in(statement: Statement) -> bytes:
-    """Return only the predicate, as a CI's own attestation step takes it."""
+    """Return only the predicate, in the form for a CI's own attestation step."""
     return encode(statement.predicate, order="sorted") + b"\n"
 
 
 def read_statement(data: bytes, where: str) -> Statement:
-    """Return the statement in these bytes. Raises `UntrustedError` for what the gate did not write so."""
+    """Return the statement in these bytes. Raises `UntrustedError` if the gate did not write them in this form."""
     try:
         found = decode(data, type=Statement)
     except (MsgspecError, ValueError, RecursionError):
@@ -220,7 +220,7 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
     """Check that a statement is about these files and this commit, and that all its records are among them.
 
     Raises:
-        UntrustedError: a file was changed or is another, a record is missing, or the commit is another.
+        UntrustedError: a file was changed or does not belong to it, a record is missing, or the commit differs.
         OSError: a file cannot be read.
     """
     if commit is not None and commit != statement.commit:
@@ -243,7 +243,7 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
 
 
 def check_regular(path: Path) -> None:
-    """Refuse a pipe or a device among the files, perhaps by a link: reading it would never end."""
+    """Refuse a pipe or a device among the files, even behind a link: reading it would never end."""
     if path.exists() and not path.is_file():
         raise UntrustedError("not a regular file", where=str(path))
 
@@ -253,14 +253,14 @@ class _ReadFile(Struct, frozen=True):
 
     digest: str
     header: Header | None
-    """The header of a record; None if the file is none."""
+    """The header of a record; None if the file is not a record."""
     record: Record | None
-    """If it is to be judged again."""
+    """The record, if it is to be judged again."""
     problem: UntrustedError | None
 
 
 def _read_file(path: Path, statement: Statement) -> _ReadFile:
-    """Return the digest of a file and what it holds, by one reading: the bytes that are judged have the digest.
+    """Return the digest of a file and its content from a single read, so that the judged bytes are those of the digest.
 
     Raises `OSError`.
     """
@@ -292,7 +292,7 @@ def _is_judged(statement: Statement, header: Header) -> bool:
 
 
 def _check_record(statement: Statement, path: Path, name: str, found: _ReadFile) -> None:
-    """Check that a statement describes the record as it is, and calls it no pass if it fails by itself."""
+    """Check that a statement describes the record correctly, and does not call it a pass if it fails by itself."""
     header = found.header
     if header is None:
         raise found.problem or UntrustedError("no record", where=str(path))
@@ -321,20 +321,20 @@ def _check_record(statement: Statement, path: Path, name: str, found: _ReadFile)
 
 
 def _compared_part(one: Descriptor) -> tuple[str, bytes]:
-    """Return what two descriptors have to share. The digest of criteria depends on the gate's version."""
+    """Return the part that two descriptors must share. The digest of criteria depends on the gate's version."""
     rest = replace(one, digest={}) if one.name == "criteria" else one
     return one.name, encode(rest, order="sorted")
 
 
 def compared_with(statement: Statement, suite_id: str) -> tuple[str, ...]:
-    """Return the commits that a suite was compared with, as the statement says."""
+    """Return the commits that a suite was compared with, according to the statement."""
     return tuple(one.digest.get("gitCommit", "") for one in _baselines_in(statement, suite_id))
 
 
 def unproven_in(statement: Statement, suite_id: str) -> tuple[str, ...]:
     """Return the commits that a suite was compared with and whose origin was unproven.
 
-    Statements that do not say so are from before the gate looked.
+    Statements without that field are older than the check.
     """
     found = []
     for one in _baselines_in(statement, suite_id):
@@ -344,7 +344,7 @@ def unproven_in(statement: Statement, suite_id: str) -> tuple[str, ...]:
 
 
 def _baselines_in(statement: Statement, suite_id: str) -> list[Descriptor]:
-    """Return what the statement says of the baselines that a suite was compared with."""
+    """Return the statement's descriptors of the baselines that a suite was compared with."""
     found = []
     for one in statement.predicate.configuration:
         if one.name == "baseline" and one.uri != NO_BASELINE and one.annotations.get("suite") == suite_id:
@@ -353,7 +353,7 @@ def _baselines_in(statement: Statement, suite_id: str) -> list[Descriptor]:
 
 
 def agent_of(statement: Statement, suite_id: str) -> str:
-    """Return the fingerprint of the agent that a suite was run with; empty if that is not known."""
+    """Return the fingerprint of the agent that a suite was run with; empty if unknown."""
     for one in statement.predicate.configuration:
         if one.name == "agent" and one.annotations.get("suite") == suite_id:
             return str(one.annotations.get("fingerprint") or "")

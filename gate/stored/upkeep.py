@@ -1,4 +1,4 @@
-"""Saves records as baselines with their verdicts, accepts them, and lists what is stored."""
+"""Saves records as baselines with their verdicts, accepts them, and lists the stored ones."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def save_baseline(
     key: bytes | None = None,
     measured_for_it: bool = False,
 ) -> str:
-    """Store a complete record with its verdict. Returns what was done in words.
+    """Store a complete record with its verdict. Return a description of what was done.
 
-    ``proofs`` is given what this proves of what was stored; with a private ``key`` that is signed and stored beside it.
+    ``proofs`` receives the proofs of the stored parts; with a private ``key`` they are signed and stored in the ledger.
 
-    The verdict is that on the record against its own base and the anchor, as they are stored now. ``release`` is its
-    release tag; ``accepted`` says by whom and why a record becomes the anchor regardless of its verdict.
+    The verdict is that on the record against its own base and the anchor, as stored now. ``release`` is its release
+    tag; ``accepted`` tells who makes the record the anchor regardless of its verdict, and why.
 
-    Further runs of the same commit and agent that lie beside it are saved with it, so that nobody picks the luckiest.
-    Without a fingerprint nobody knows whether they are of the same agent: then they are counted as left out, unless
-    this one was ``measured_for_it``, whatever would come of it.
+    Further runs of the same commit and agent in its folder are saved with it, so that nobody picks the luckiest.
+    Without a fingerprint they may be of another agent: then they are counted as left out, unless this run was
+    ``measured_for_it``, whatever its outcome.
 
     Raises:
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
@@ -115,11 +115,11 @@ def save_baseline(
 
 
 MOST_NAMED = 3
-"""Changed files that an error names."""
+"""The most changed files that an error names."""
 
 
 def check_can_store(config: Config, environment: Mapping[str, str]) -> None:
-    """Raise BaselineWriteError if a record measured now could not be stored: before anything is spent on it."""
+    """Raise BaselineWriteError if a record measured now could not be stored, before anything is spent on it."""
     if store_kind(config, environment) == NO_STORE:
         raise BaselineWriteError(
             "baselines are switched off", where=config.place_of("baseline", "store"), hint="remove `store: none`"
@@ -134,7 +134,7 @@ def check_can_store(config: Config, environment: Mapping[str, str]) -> None:
 
 @contextmanager
 def _as_write_error() -> Iterator[None]:
-    """Raise that nothing was saved if a record that is stored already cannot be read."""
+    """Turn an error about an unreadable stored record into one that says that nothing was saved."""
     try:
         yield
     except BaselineError as error:
@@ -143,7 +143,7 @@ def _as_write_error() -> Iterator[None]:
 
 
 def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
-    """True if this very acceptance is stored: a job that runs again does not make it last longer."""
+    """True if this very acceptance is stored: repeating a job does not extend it."""
     return any((one.key, one.by, one.why) == (key, by, why) for one in ledger.acceptances)
 
 
@@ -152,7 +152,7 @@ def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> l
     header = record.header
     known = set(run_ids(record))
     if header.commit:
-        with suppress(BaselineError):  # saving says what is wrong with it
+        with suppress(BaselineError):  # saving reports the error
             stored = store.find(header.suite_id, (header.commit,), pool=1)
             if stored is not None:
                 known.update(run_ids(stored.records[0]))
@@ -160,7 +160,7 @@ def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> l
 
 
 def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
-    """Return notes for the person who saves; ``lines`` are findings that nobody accepted."""
+    """Return notes for the person who saves; ``lines`` are findings that nobody has accepted."""
     said = []
     if _is_only_here(config, environment):
         said.append("kept on this machine only, since git ignores this folder; CI stores baselines of its own")
@@ -187,7 +187,7 @@ def _is_only_here(config: Config, environment: Mapping[str, str]) -> bool:
 
 
 def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
-    """Sign the proofs of a record, and add them to the ledger. Returns that in words."""
+    """Sign the proofs of a record, and add them to the ledger. Return a description of that."""
     envelopes = [signed(write_proofs(parcel), key).decode() for parcel in parcels(joined(proven))]
     suite_id, at = header.suite_id, now().timestamp()
     store.note(suite_id, [Signed(suite_key(suite_id), commit_key(header), at, one) for one in envelopes])
@@ -200,7 +200,7 @@ def _ledger_lines(
     """Return the verdicts on the record's runs, as lines of the ledger."""
     header = record.header
     if record.footer is None or header.shard != (1, 1):
-        return []  # the store says why it does not take it
+        return []  # the store reports why it rejects the record
     suite, references, terms = _judge_now(path, record, config, environment, release)
     if suite.verdict is Verdict.ERROR:
         what = f"the record cannot become a baseline: {headline(suite)}"
@@ -227,7 +227,7 @@ def _ledger_lines(
 def _judge_now(
     source: Path | Record, record: Record, config: Config, environment: Mapping[str, str], release: str = ""
 ) -> tuple[SuiteResult, References, Terms]:
-    """Return the verdict on the record, by its own terms, against what its run would be compared with now."""
+    """Return the verdict on the record, by its own terms, against the references that its run would have now."""
     own = own_terms(record, settings_of(config, now()))
     terms = own.with_design(anchored=True, release=release or own.design.release)
     references = find_as_run_did(record.header, terms, config, environment)
@@ -235,23 +235,23 @@ def _judge_now(
 
 
 def _far_better(against: SuiteResult) -> bool:
-    """True if the pass rate rose by more than twice the half-width of its 90 % interval: luck does in one of 2,000.
+    """True if the pass rate rose by more than twice the half-width of its 90 % interval: 1 in 2,000 by chance.
 
-    The anchor moves up then. A looser rule would choose the luckiest of many records of an unchanged agent.
+    Then the anchor moves up. A looser rule would choose the luckiest of many records of an unchanged agent.
     """
     found = next((row.change for row in against.criteria if row.criterion.name == PASS_RATE), None)
     return found is not None and found.value > 2 * (found.value - found.low) > 0
 
 
 def _scope(record: Record, config: Config, environment: Mapping[str, str]) -> frozenset[str] | None:
-    """Return the cases that the configuration runs; None if the record holds all of them."""
+    """Return the cases that the configuration runs; None if the record has all of them."""
     if not record.header.selected:
         return None
     return frozenset(case.id for case in plan_of(config, environment, record.header).planned)
 
 
 def save_newest(config: Config, environment: Mapping[str, str], *, release: str = "", key: bytes | None = None) -> str:
-    """Store the newest finished record of each suite. Raises `BaselineWriteError`, also if there is none."""
+    """Store the newest finished record of each suite. Raises `BaselineWriteError`, also if there is no record."""
     paths = [_newest_finished(config, suite_id) for suite_id in suite_ids(config, environment)]
     return "\n".join(save_baseline(config, path, environment, release=release, key=key) for path in paths)
 
@@ -266,9 +266,9 @@ def _newest_finished(config: Config, suite_id: str) -> Path:
 
 
 def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proofs]) -> tuple[Proofs, Sequence[str]]:
-    """Return the proofs of everything that is stored, as far as they are known, and why some could not be looked up.
+    """Return the known proofs of everything stored, and the reasons why some could not be looked up.
 
-    ``own`` are those of what was measured here.
+    ``own`` are the proofs of the records measured here.
     """
     known = mine = joined(own)
     stored, problems = set(mine.digests), list[str]()
@@ -278,8 +278,8 @@ def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proof
         for suite_id in suite_ids(config, environment):
             entries = store.entries(suite_id)
             stored |= {(suite_key(suite_id), one.key) for nth, one in enumerate(entries) if store.is_known(one, nth)}
-            with suppress(BaselineError):  # whoever damages it does not stop the proofs
-                store.ledger(suite_id)  # looks for the jobs of releases
+            with suppress(BaselineError):  # a damaged ledger must not stop the proofs
+                store.ledger(suite_id)  # also looks up the jobs of releases
             known = joined([known, store.proofs(suite_id)])
         problems += store.problems
     return known.only(stored), problems
@@ -298,14 +298,16 @@ def accept_baseline(
     until: date | None = None,
     key: bytes | None = None,
 ) -> str:
-    """Make the stored record of a commit the anchor of each suite that has one. Returns what was done in words.
+    """Make the stored record of a commit the anchor of each suite that has one. Return a description of what was done.
 
-    ``until`` is the last day on which that counts, in UTC; None: the last that ``baseline.accept_days`` allows.
+    ``until`` is the last day on which the acceptance is valid, in UTC; None: the last that ``baseline.accept_days``
+    allows.
 
     Raises:
-        BaselineError: no suite has a record of this commit, or one that has misses a threshold; then nothing is noted.
-        ConfigError: there is no such commit, nobody is known who accepts, no reason is given, or the day is not one
-            that it may count until.
+        BaselineError: no suite has a record of this commit, or such a record misses a threshold; then nothing is
+            stored.
+        ConfigError: there is no such commit, the person who accepts is unknown, no reason is given, or the day is not
+            allowed.
     """
     if not any(one.isprintable() and not one.isspace() for one in why):
         raise ConfigError("no reason given", where="--why", hint="say which change is intended")
@@ -332,7 +334,7 @@ def accept_baseline(
 
 
 def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:
-    """Raise `BaselineError` if the record misses a threshold, which nobody can accept."""
+    """Raise `BaselineError` if the record misses a threshold, as nobody can accept that."""
     suite, _, _ = _judge_now(record, record, config, environment)
     if names := suite.beyond_accepting:
         what = f"not accepted: a threshold, a limit or a hard rule is missed: {console(listing(names))}"
@@ -359,7 +361,7 @@ def _commit(git: Git, revision: str | None) -> str | None:
 
 
 def _person(git: Git, environment: Mapping[str, str]) -> str:
-    """Return who accepts: the user in git's settings, else the CI's."""
+    """Return the person who accepts: the user in git's settings, else the CI's."""
     if git.is_repository():
         known = [git.ask("config", "--get", f"user.{part}") for part in ("name", "email")]
         if any(known):
@@ -371,7 +373,7 @@ def _person(git: Git, environment: Mapping[str, str]) -> str:
 
 
 def _last_day(config: Config, until: date | None) -> date:
-    """Return the last day of an acceptance that is given now."""
+    """Return the last day of an acceptance given now."""
     days, today = config.file.baseline.accept_days, now().date()
     latest = latest_day(now().timestamp(), days)
     if until is not None and not today <= until <= latest:
@@ -411,7 +413,7 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
 
 
 def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str]]:
-    """Return the proof of each entry, and why some are unproven; both are empty if nobody looks for proofs."""
+    """Return the proof of each entry, and the reasons why some are unproven; both empty if proofs are not looked up."""
     if not isinstance(store, ProvenStore):
         return [], []
     store.prefetch(entries)
@@ -436,14 +438,14 @@ def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
 
 
 def _end_of(accepted: Acceptance) -> str:
-    """Return until when an acceptance counts, or counted."""
+    """Return the end of an acceptance, in words."""
     if accepted.last_day is None:
         return ""
     return f" {'until' if accepted.counts(now().timestamp()) else 'and ended on'} {accepted.last_day}"
 
 
 def show_baseline(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
-    """Return what a run here would be compared with, criterion by criterion, and the anchor."""
+    """Return the references that a run here would have, criterion by criterion, and the anchor."""
     git = Git(config.root, environment=environment)
     where = git_context(config, git)
     parts = []
@@ -472,7 +474,7 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -
 
 
 def _mark_lines(ledger: Ledger, key: str) -> list[str]:
-    """Return the marks of a record, each on a line."""
+    """Return the marks of a record, one per line."""
     lines = []
     for mark in ledger.marks:
         if mark.key != key:
@@ -508,9 +510,10 @@ def _time(unix: float) -> str:
 
 
 def prune_recordings(config: Config, store: Store, environment: Mapping[str, str]) -> str:
-    """Keep the folder of recordings within five times `world.megabytes`. Returns what was done in words, if anything.
+    """Keep the folder of recordings within five times `world.megabytes`. Return a description of what was done, if
+    anything.
 
-    A record that cannot be read may name any of them: then nothing is removed, and that is said.
+    An unreadable record may name any of them: then nothing is removed, and the description says so.
     """
     options = config.file.world
     if options is None:
@@ -530,7 +533,7 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
 
 
 def _runs_in_use(store: Store) -> frozenset[str]:
-    """Return the runs whose recordings some stored record names."""
+    """Return the runs whose recordings are named in a stored record."""
     entries = store.entries()
     store.prefetch(entries)
     runs = set()

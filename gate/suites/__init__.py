@@ -1,4 +1,4 @@
-"""Files and folders → suites. Knows which files belong together and which format each has, not what is in them."""
+"""Loads suites from files and folders. Knows which files belong together and the format of each, not their content."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ _BUILT_IN = {
 FORMATS = Registry[Format | Callable[[FieldPaths], Format]](
     "suite format", "agent_gate.suites", _BUILT_IN, base="gate.suites.base:Format"
 )
-"""Formats by name, the built-in ones in the order in which a file is tried; a plugin's is used only if it is named."""
+"""Formats by name, the built-in ones in the order in which they are tried; a plugin's is used only if named."""
 
 
 CRITERIA_FILE = "test_config.json"
 MAX_TURNS = 100
-"""The most turns of a simulated user that any configuration may ask for."""
+"""Most turns of a simulated user that a configuration may allow."""
 EVAL_FILES = (".test.json",)
-"""The files of a folder that a test of google-adk names."""
+"""The files of a folder that google-adk's tests read."""
 CONFIG_FILES = ("gate.yaml", "gate.yml")
 OPENED_BY = {".eval": "inspect"}
-"""Ending of files that are no text → the format that opens them."""
+"""For the extension of files that are not text, the format that opens them."""
 REFERRING = {".py": "python-tests"}
-"""Suffix of files that may refer to files with cases → the format that finds them."""
+"""For the extension of files that may refer to files with cases, the format that finds them."""
 SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml", *OPENED_BY)
-"""The files of a folder that are read, longest suffix first."""
+"""The files of a folder that are read; longer suffixes precede shorter ones with the same end."""
 
 
 def load(
@@ -71,19 +71,19 @@ def load(
     split: bool = True,
     losses: list[Loss] | None = None,
 ) -> list[Suite]:
-    """The suites in files and folders; relative paths start at ``root``.
+    """Return the suites in files and folders; relative paths start at ``root``.
 
-    With ``split``, the files in and below a folder that has a ``test_config.json`` are a suite of their own, whose id
-    is the folder's path and whose ``criteria`` are the content of that file. All other files are one suite, whose id is
-    ``name`` or the paths as given. ``fields`` says how rows of messages are laid out; ``format`` names the format of
-    all files, without which each is read in the first format that recognises it.
+    With ``split``, the files in and below a folder with a ``test_config.json`` form a separate suite, whose id is the
+    folder's path and whose ``criteria`` are the content of that file. All other files form one suite, whose id is
+    ``name`` or the given paths. ``fields`` describes the layout of rows of messages; ``format`` names the format of all
+    files, else each is read in the first format that recognises it.
 
-    What has no counterpart here is added to ``losses``; without such a list a lost check is an error.
+    Parts without a counterpart here are added to ``losses``; without that list, a lost check is an error.
 
     Raises `ConfigError` if any part of a file cannot be understood, and `MeasureError` if there are no cases.
     """
     sources = [root / path for path in paths]
-    layout = fields or FieldPaths.model_construct()  # its defaults need no checking
+    layout = fields or FieldPaths.model_construct()  # its defaults are valid
     form = format_named(format, layout) if format is not None else None
     suffixes = (*(form.suffixes if form is not None else ()), *SUFFIXES)
     files = _unique(chain.from_iterable([_files(source, root, suffixes) for source in sources]))
@@ -97,10 +97,9 @@ def load(
 
 
 def case_files(paths: Sequence[Path], root: Path) -> frozenset[Path]:
-    """The files in these files and folders that hold nothing but cases or their criteria; relative paths start at
-    ``root``.
+    """Return the files that contain only cases or criteria in these files and folders, relative to ``root``.
 
-    Not what is code as well, and what no format reads: in the folder of a suite there may be a part of the agent.
+    Code and files in no known format are left out: the folder of a suite may contain a part of the agent.
     """
     found: set[Path] = set()
     for path in paths:
@@ -117,9 +116,9 @@ class _Reader(Struct, frozen=True):
     root: Path
     fields: FieldPaths
     form: Format | None
-    """The one that was named."""
+    """The named format; None to detect it."""
     losses: list[Loss] | None = None
-    """The list that losses are added to; None: a lost check is an error."""
+    """The list for losses; None if a lost check is an error."""
 
     def contents_of(self, form: Format, document: Document) -> Contents:
         if self.losses is None or form.carry is None:
@@ -130,7 +129,7 @@ class _Reader(Struct, frozen=True):
 
 
 def format_named(name: str, fields: FieldPaths | None = None) -> Format:
-    """Return a format, for rows laid out as ``fields`` say. Raises ConfigError if it is unknown."""
+    """Return a format, for rows with the layout ``fields``. Raises `ConfigError` if the name is unknown."""
     found = FORMATS.load(name, where="format")
     return found if isinstance(found, Format) else found(fields or FieldPaths.model_construct())
 
@@ -157,7 +156,7 @@ def _suite(files: list[Path], sources: Sequence[Path], folder: Path | None, read
 
 
 def _why_none(contents: Sequence[Contents], losses: Sequence[Loss]) -> str:
-    """Return what was left out of files without cases; else what a file needs."""
+    """Return a hint on the reason why files have no cases: the first omission, else the missing key."""
     left = [*map(str, sorted(losses, key=lambda loss: not loss.check)), *_notes(contents)]
     if left:
         return shorten(f"left out: {left[0]}", 120)
@@ -169,7 +168,7 @@ def _notes(contents: Sequence[Contents]) -> list[str]:
 
 
 def _recorded(contents: Sequence[Contents]) -> tuple[RecordedTrial, ...]:
-    """The recorded trials; where there are any, what holds no answer is one in which the agent failed."""
+    """Return the recorded trials; if there are any, rows without an answer count as failed trials."""
     recorded = list(chain.from_iterable([content.recorded for content in contents]))
     if recorded:
         recorded += chain.from_iterable([content.unanswered for content in contents])
@@ -177,7 +176,7 @@ def _recorded(contents: Sequence[Contents]) -> tuple[RecordedTrial, ...]:
 
 
 def _limited(cases: tuple[Case, ...], content: Mapping[str, Any]) -> tuple[tuple[Case, ...], list[str]]:
-    """The cases under google-adk's limit of a simulated user's turns, and what is not read of its configuration."""
+    """Return the cases with google-adk's limit of turns for simulated users, and a note on its other settings."""
     stated = content.get("user_simulator_config") or content.get("userSimulatorConfig")
     if not isinstance(stated, Mapping) or not any(case.scenario for case in cases):
         return cases, []
@@ -196,7 +195,7 @@ def _with_limit(case: Case, limit: int) -> Case:
 
 
 def _brought(contents: Sequence[Contents]) -> Mapping[str, Any] | None:
-    """The criteria that the files bring, joined: the strictest number of two, and what blocks before what reports."""
+    """Return the criteria in the files, merged: the stricter of two numbers, and blocking before reporting."""
     found: dict[str, Any] = {}
     for content in contents:
         for name, value in (content.criteria or {}).items():
@@ -244,11 +243,11 @@ def _read(path: Path, base: Path, reader: _Reader) -> Contents:
 
 
 _CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", "dialog", "traj", "trajectory", "chat"}
-"""Keys under which rows hold a conversation, with other names than ours."""
+"""Common keys for a conversation in rows, other than ours."""
 
 
 def _nearest(data: Any, fields: FieldPaths) -> str:
-    """Return the format that an unrecognised file resembles most."""
+    """Return a hint for an unrecognised file, such as the most similar format."""
     held = _conversation_key(data)
     if held:
         return f"its rows look recorded: say under `fields` where they hold what, as in `messages: {shorten(held, 40)}`"
@@ -268,32 +267,32 @@ def _nearest(data: Any, fields: FieldPaths) -> str:
 
 
 def _keys(data: Any) -> list[str]:
-    """Return the keys of a mapping, of a list's first row, or of a table, which its first line names."""
+    """Return the keys of a mapping, of a list's first row, or of a table's first line."""
     if isinstance(data, str):
         return [key.strip().strip('"') for key in data.partition("\n")[0].split(",")]
     return list(map(str, as_mapping(data[0] if isinstance(data, list) and data else data)))
 
 
 def _conversation_key(data: Any) -> str:
-    """Return the key under which rows hold a conversation, if it is not ours."""
+    """Return the key of the conversation in a row, if it is a common one other than ours."""
     row = as_mapping(data[0]) if isinstance(data, list) and data else {}
     return next((str(key) for key in row if str(key).lower() in _CONVERSATIONS), "")
 
 
 def _known_as(name: str, keys: Sequence[str]) -> str:
-    """Return the first key that other tools have for one of ours."""
+    """Return the first key that other tools use for one of ours."""
     return next((key for key in keys if key.lower() in SAME_MEANING[name].split()), "")
 
 
 def _is_schema(data: Any) -> bool:
-    """A JSON Schema, as Pydantic Evals writes one beside each data set for editors: it holds no case."""
+    """True for a JSON Schema, which Pydantic Evals writes next to each data set for editors: it has no cases."""
     if not isinstance(data, Mapping) or data.get("type") != "object":
         return False
     return isinstance(data.get("properties"), Mapping) and ("$defs" in data or "$schema" in data)
 
 
 def _read_rows(path: Path, base: Path, reader: _Reader) -> Contents | None:
-    """JSON Lines of recorded messages, one line in memory at a time; None for lines of another kind."""
+    """Read JSON Lines of recorded messages or traces, one line at a time; None for lines of another kind."""
     fields, where = reader.fields, _shown(path, reader.root)
     first = next((value for _, value in read_json_lines(path, where=where)), None)
     hint = ""
@@ -336,7 +335,7 @@ def _document(path: Path, base: Path, root: Path) -> Document:
 
 
 def _log_with_nan(text: str, where: str) -> Any:
-    """The value of a log of Inspect, which writes NaN for a score that could not be given; None if it is none."""
+    """Return the value of a log of Inspect, which writes NaN for missing scores; None if it is not such a log."""
     data = parse_json(text, where, allow_nan=True)
     form = format_named("inspect")
     return data if form.recognises(data) else None
@@ -351,7 +350,7 @@ def _name(path: Path, base: Path) -> str:
 
 
 def _files(source: Path, root: Path, suffixes: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:
-    """Yield the suite files of a source in a fixed order, each with the file or folder that was asked for."""
+    """Yield the suite files of a source in a fixed order, each with the given file or folder."""
     if not source.exists():
         raise ConfigError("no such file or folder", where=_shown(source, root))
     if not source.is_dir():
@@ -380,14 +379,14 @@ def _cannot_list(error: OSError) -> None:
 
 
 def _refuse_outside(path: Path, source: Path, root: Path) -> None:
-    """A link out of the folder is neither followed nor passed over in silence."""
+    """Raise `ConfigError` for a link out of the folder, instead of following or silently ignoring it."""
     if path.is_symlink() and not path.resolve().is_relative_to(source.resolve()):
         hint = "name the file or folder that it leads to under `suite`"
         raise ConfigError("a symbolic link out of the folder is not followed", where=_shown(path, root), hint=hint)
 
 
 def _unique(files: Iterable[tuple[Path, Path]]) -> list[tuple[Path, Path]]:
-    """Each file once, however often it is named."""
+    """Return the files without duplicates."""
     seen: dict[Path, tuple[Path, Path]] = {}
     for file, source in files:
         seen.setdefault(file.resolve(), (file, source))
@@ -395,7 +394,7 @@ def _unique(files: Iterable[tuple[Path, Path]]) -> list[tuple[Path, Path]]:
 
 
 def _criteria_folder(file: Path, source: Path) -> Path | None:
-    """The nearest folder with criteria, no higher than what was asked for."""
+    """Return the nearest folder with criteria, no higher than the given source."""
     top = _folder_of(source)
     for folder in file.parents:
         if (folder / CRITERIA_FILE).is_file():
@@ -417,12 +416,12 @@ def _folder_of(source: Path) -> Path:
 
 
 def _relative(path: Path, base: Path) -> str:
-    """A path as text that is the same on every machine."""
+    """Return a path as text that is the same on every machine."""
     return Path(os.path.relpath(path, base)).as_posix()
 
 
 def _shown(path: Path, root: Path) -> str:
-    """A path for messages: from the working directory if it is below it, else from the root."""
+    """Return a path for messages: relative to the working directory if it is below it, else to the root."""
     near = _relative(path, Path.cwd())
     return near if not near.startswith("..") else _relative(path, root)
 

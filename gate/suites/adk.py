@@ -1,4 +1,4 @@
-"""Knows ADK's eval sets, current and both legacy forms; makes cases of them."""
+"""Reads ADK's eval sets, in the current and both legacy forms, and makes cases of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CASE_KEYS = (
     "tags",
     "complexity",
 )
-"""ADK's keys of a case, and two of ours, which ADK passes over."""
+"""ADK's keys of a case, and two of ours, which ADK ignores."""
 _QUERY_KEYS = ("query", "expected_tool_use", "reference", "expected_intermediate_agent_responses", "initial_state")
 _LEGACY_CASE_KEYS = ("name", "data", "initial_session", "initial_state")
 _CALL_KEYS = ("tool_name", "tool_input", "name", "args", "mock_tool_output")
@@ -67,7 +67,7 @@ IGNORED = Ignored(
 TYPESCRIPT = (
     "keys in camelCase, as ADK for TypeScript writes them: it scores as `flavor: adk-ts` of response_match_score"
 )
-"""A note that a criterion which names a flavor makes needless."""
+"""A note that is unnecessary if a criterion names a flavor."""
 
 
 def recognises(data: Any) -> bool:
@@ -79,13 +79,13 @@ def recognises(data: Any) -> bool:
 
 
 def read(document: Document) -> Contents:
-    """The cases of a file, with notes of what google-adk passes over as well."""
+    """Return the cases of a file, with notes also on parts that google-adk ignores."""
     found, losses = carry(document)
     return without_losses(document, found, [replace(loss, check=False) for loss in losses])
 
 
 def _cases(document: Document) -> Contents:
-    """The cases of a file. A flat legacy list is one conversation, named after its file."""
+    """Return the cases of a file. A flat legacy list is one conversation, named after its file."""
     data = document.data
     if isinstance(data, Mapping):
         key = "evalCases" if "evalCases" in data else "eval_cases"
@@ -105,7 +105,7 @@ def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> Contents:
 
 @nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases of a file, and their losses."""
+    """Return the cases of a file, and their losses."""
     found, data, losses = _cases(document), document.data, list[Loss]()
     if isinstance(data, Mapping):
         for case, body in zip(found.cases, _get(document, data, "eval_cases"), strict=True):
@@ -114,7 +114,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 
 def _lost(name: str, body: Mapping[str, Any]) -> list[Loss]:
-    """Return the parts of a case that google-adk knows and checks nowhere."""
+    """Return the parts of a case that google-adk reads but never checks."""
     losses = [Loss(name, _FINAL_STATE)] if adk.get(body, _FINAL_STATE) not in (None, {}) else []
     turns = [adk.get(turn, "intermediate_data") or {} for turn in adk.get(body, "conversation") or []]
     if any(adk.get(data, "intermediate_responses") for data in turns):
@@ -153,7 +153,7 @@ def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
 
 
 def _refuse_misspelt(document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]) -> None:
-    """ADK lets a case have any key; one that is nearly a known one is taken for a mistake."""
+    """Raise `ConfigError` for a key similar to a known one: ADK allows it, but it is probably a mistake."""
     known = {*_CASE_KEYS, *(adk.camel(key) for key in _CASE_KEYS)}
     for key in body:
         near = None if key in known else closest(key, known, cutoff=0.85)
@@ -178,7 +178,7 @@ def _conversation(
 
 
 def _scenario(document: Document, raw: Any, identifier: str, keys: tuple[Key, ...]) -> Scenario:
-    """A conversation that a simulated user holds."""
+    """Return the scenario of a conversation with a simulated user."""
     try:
         body = adk.mapping(raw, "a conversation_scenario")
         adk.refuse_unknown(body, ("starting_prompt", "conversation_plan", "user_persona"), "a conversation_scenario")
@@ -192,7 +192,7 @@ def _scenario(document: Document, raw: Any, identifier: str, keys: tuple[Key, ..
 
 
 def _persona(raw: Any) -> Persona:
-    """One of google-adk's by its name, or one that is written out."""
+    """Return one of google-adk's personas by its name, or one that is defined in place."""
     if isinstance(raw, str):
         if raw not in PERSONAS:
             raise FormatError(f"unknown user_persona {raw!r}; known: {', '.join(PERSONAS)}")
@@ -224,7 +224,7 @@ PERSONAS = {
     "EVALUATOR": "Wants to find out whether the agent can fulfil the plan: states details, answers only what is asked, "
     "does not correct mistakes, and ends as soon as the agent fails.",
 }
-"""google-adk's personas by their names, in our words."""
+"""google-adk's personas by name, in our words."""
 
 
 def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:
@@ -314,7 +314,7 @@ def _query(document: Document, raw: Any, *keys: Key) -> Turn:
 
 
 def _legacy_call(raw: Any) -> ToolCall:
-    """``{tool_name, tool_input}``, or ``{name, args}`` as ADK for TypeScript writes it."""
+    """Return a call from ``{tool_name, tool_input}``, or ``{name, args}`` from ADK for TypeScript."""
     body = adk.mapping(raw, "an expected tool use")
     adk.refuse_unknown(body, _CALL_KEYS, "an expected tool use")
     name, args = _either(body, "tool_name", "name"), _either(body, "tool_input", "args")
@@ -326,7 +326,7 @@ def _legacy_call(raw: Any) -> ToolCall:
 
 
 def _either(body: Mapping[str, Any], python: str, typescript: str) -> Any:
-    """The value under ADK's name in Python, in snake or camel case, or under its name in TypeScript."""
+    """Return the value of ADK's key in Python, in snake or camel case, or of its key in TypeScript."""
     value = adk.get(body, python)
     if typescript not in body:
         return value

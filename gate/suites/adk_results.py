@@ -1,6 +1,6 @@
-"""Knows google-adk's results (`.adk/eval_history`): what a case expected is a case, each of its runs a recorded trial.
+"""Reads google-adk's results (`.adk/eval_history`): the expectations become a case, each run of it a recorded trial.
 
-Its metrics are computed anew. What google-adk found by a metric that is not here is a recorded score of its own.
+Metrics that also exist here are computed again. Google-adk's results for other metrics become recorded scores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gate.suites import adk as adk_suite
 from gate.suites.base import Contents, Document, Format, Loss, is_answered, nothing_unread, without_losses
 
 FAILED = (2, "2", "FAILED")
-"""google-adk's ``EvalStatus.FAILED``, by value or by name."""
+"""google-adk's ``EvalStatus.FAILED``, as value or name."""
 STATUSES = (None, *FAILED, *range(1, 5), *"134", "PASSED", "NOT_EVALUATED")
 PASSED_OR_NOT = "nobody knows whether it passed"
 METRICS = {
@@ -32,12 +32,12 @@ METRICS = {
     "multi_turn_trajectory_quality_v1", "tool_call_count_v1", "inference_call_count_v1", "token_usage_v1",
     "invocation_duration_v1",
 }  # fmt: skip
-"""google-adk's metrics that are computed here as well."""
+"""google-adk's metrics that are also computed here."""
 SCORER = "google-adk"
-"""Before the name of a metric that is not computed here; alone, google-adk's verdict on a run without any."""
+"""Prefix for the name of a metric that is not computed here; alone, google-adk's verdict on a run without metrics."""
 PASSED = (1, "1", "PASSED")
 _UNKNOWN = "(not recorded)"
-"""The user's text in a case of which no run came to an answer: it failed, and its results say no more."""
+"""The user's text in a case in which no run has an answer: the results hold nothing else."""
 _INTERMEDIATE = "include_intermediate_responses_in_final"
 _INTERMEDIATES = (_INTERMEDIATE, adk.camel(_INTERMEDIATE))
 _KEYS = ("eval_case_results", "evalCaseResults")
@@ -45,13 +45,13 @@ Body = Mapping[str, Any]
 
 
 def recognises(data: Any) -> bool:
-    if isinstance(data, str):  # older versions wrote the JSON as one text in JSON
+    if isinstance(data, str):  # older versions wrote the JSON as a text within JSON
         return data.lstrip().startswith("{") and any(key in data for key in _KEYS)
     return isinstance(data, Mapping) and any(key in data for key in _KEYS)
 
 
 def read(document: Document) -> Contents:
-    """The cases and trials of a file. Raises `ConfigError` for one that cannot be read."""
+    """Return the cases and trials of a file. Raises `ConfigError` if it cannot be read."""
     found, losses = carry(document)
     return without_losses(document, found, [replace(loss, check=False) for loss in losses])
 
@@ -78,7 +78,7 @@ IGNORED = Ignored(
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases and trials of a file, and the metrics that have no counterpart. Raises `ConfigError`."""
+    """Return the cases and trials of a file, and the metrics without a counterpart. Raises `ConfigError`."""
     if not isinstance(document.data, str):
         return _carry(document)
     try:
@@ -90,7 +90,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 @nothing_unread(IGNORED, checks=False)
 def _carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """Raises as `carry`."""
+    """Return the cases, trials and losses of a parsed document. Raises `ConfigError`."""
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
     criteria, counts = dict[str, Any](), defaultdict[str, int](int)
     for keys, body in _results(document):
@@ -136,7 +136,7 @@ def _items(body: Body, name: str) -> list[Any]:
 
 
 def _case(document: Document, body: Body, keys: tuple[Key, ...]) -> Case:
-    """Return the case that a run was measured against; without turns if it came to no answer."""
+    """Return the case that a run was compared with; without turns if the run has no answer."""
     name = adk.get(body, "eval_id")
     if not isinstance(name, str) or not name:
         raise FormatError("a result has no eval_id")
@@ -153,7 +153,7 @@ def _case(document: Document, body: Body, keys: tuple[Key, ...]) -> Case:
 
 
 def _simulated(document: Document, name: str, first: Body, keys: tuple[Key, ...]) -> Case:
-    """A case that a simulated user held, who says something else in every run, but always the same first."""
+    """Return a case with a simulated user, whose texts differ between runs except for the first."""
     start = _invocation(first).user
     scenario = Scenario(start, "The plan is not in these results.")
     return Case(name, (Turn(start),), location=document.location(*keys), scenario=scenario)
@@ -179,7 +179,7 @@ def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int
 
 
 def _foreign(metric: Body) -> ForeignScore | None:
-    """Return what google-adk found by a metric, if nothing here computes it or no threshold is recorded for it."""
+    """Return google-adk's result of a metric that is not computed here or has no recorded threshold; else None."""
     status = adk.get(metric, "eval_status")
     if status not in (*PASSED, *FAILED) or (_is_known_metric(metric) and _stated(metric)):
         return None
@@ -205,7 +205,7 @@ def _is_known_metric(metric: Body) -> bool:
 
 
 def _stated(metric: Body) -> dict[str, Any]:
-    """Return the threshold of a metric; empty if there was none."""
+    """Return the recorded criterion of a metric, such as its threshold; empty if there is none."""
     stated = adk.get(metric, "criterion")
     found = dict(stated) if isinstance(stated, Mapping) else {"threshold": adk.get(metric, "threshold")}
     return {key: value for key, value in found.items() if value is not None and key not in _INTERMEDIATES}
@@ -217,7 +217,7 @@ def _is_intermediate(metric: Body) -> bool:
 
 
 def _criterion(criteria: dict[str, Any], metric: Body) -> Iterator[Loss]:
-    """Adds a metric to the criteria, with its threshold and options; the losses of one that cannot be."""
+    """Add a metric to the criteria, with its threshold and options; yield the losses."""
     name = _name(metric)
     if not _is_known_metric(metric):
         yield Loss("", f"metric {name}")
@@ -225,7 +225,7 @@ def _criterion(criteria: dict[str, Any], metric: Body) -> Iterator[Loss]:
     used = _stated(metric)
     if _is_intermediate(metric):
         yield Loss("", f"option {_INTERMEDIATE} of {name}")
-    if used:  # one without a threshold only informs
+    if used:  # a metric without a threshold only reports
         criteria.setdefault(name, used)
 
 

@@ -1,4 +1,4 @@
-"""The interface of suite formats: a document in, cases and recorded trials out. One file for each format."""
+"""The interface of suite formats: they convert a document to cases and recorded trials. One file per format."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from gate.security.limits import shorten
 
 
 class Document(Struct, frozen=True):
-    """A file's content, parsed but not yet understood."""
+    """A file's content, parsed but not interpreted."""
 
     data: Any
-    """The value of a JSON or YAML file, the list of values of JSON Lines, the text of any other file."""
+    """The value of a JSON or YAML file, the list of values of JSON Lines, or the text of any other file."""
     where: str
     """The file's path in messages."""
     name: str
-    """The file's path relative to the suite's root, without suffix: the id of a case that has no other."""
+    """The file's path relative to the suite's root, without suffix: the default id of a case."""
     lines: LineNumbers | None = None
-    """None for JSON Lines, whose rows carry their own numbers."""
+    """None for JSON Lines, which have their line numbers in ``row_lines``."""
     row_lines: Sequence[int] = ()
-    """JSON Lines: the line of each item of ``data``; other text: its lines."""
+    """For JSON Lines, the line of each item of ``data``; for other text, its lines."""
     root: Path | None = None
-    """The folder that the suite's paths start at, where a format keeps its project's settings; None: not known."""
+    """The folder to which the suite's paths are relative, where a format finds project settings; None if unknown."""
     folder: Path | None = None
-    """The file's own folder, where its references start; None: it is not a file."""
+    """The file's folder, to which its references are relative; None if it is not a file."""
     referred: list[tuple[str, Any]] = field(default_factory=list)
-    """The files that were read because this one names them: name and content."""
+    """The files that were read because this one refers to them: name and content."""
 
     def location(self, *keys: Key) -> Location:
         """Return the place of the value at ``keys``."""
@@ -47,16 +47,16 @@ class Document(Struct, frozen=True):
         return Location(self.where, self.row_lines[row] if isinstance(row, int) else None)
 
     def error(self, what: str, *keys: Key, hint: str = "") -> ConfigError:
-        """An error about the value at ``keys``."""
+        """Return an error about the value at ``keys``."""
         return ConfigError(what, where=str(self.location(*keys)), hint=hint)
 
 
 NO_ANSWER = "the recording holds no answer"
-"""The reason why a recorded trial failed of which only the question was recorded."""
+"""The error of a recorded trial that contains only the question."""
 
 
 def is_answered(said: Iterable[Invocation]) -> bool:
-    """True if the agent said or called anything in a recorded conversation; blanks say nothing."""
+    """True if the agent said or called anything in a recorded conversation; whitespace does not count."""
     return any(turn.tool_calls or _says((*turn.response, *turn.intermediate)) for turn in said)
 
 
@@ -70,34 +70,34 @@ class Contents(Struct, frozen=True):
     cases: tuple[Case, ...]
     recorded: tuple[RecordedTrial, ...] = ()
     criteria: Mapping[str, Any] | None = None
-    """The criteria that the file states, by name; None if it states none."""
+    """The criteria in the file, by name; None if it has none."""
     notes: tuple[str, ...] = ()
-    """Notes for the reader on how the file was understood."""
+    """Notes for the user on the interpretation of the file."""
     unanswered: tuple[RecordedTrial, ...] = ()
-    """Trials of which the file holds no answer: failed ones of a recording, and nothing where none was recorded."""
+    """Trials without an answer: they count as failed if the file has recorded trials, and are dropped otherwise."""
 
 
 class Loss(Struct, frozen=True):
-    """A part of somebody else's suite that has no counterpart here."""
+    """A part of a suite from another tool that has no counterpart here."""
 
     case: str
     """The id of its case; empty for a part of the whole file."""
     what: str
     check: bool = True
-    """True if it would have checked something: without it, the suite promises less than its file."""
+    """True if it would have checked something, so that the suite checks less than its file."""
     keys: tuple[Key, ...] = ()
-    """The place of it, if that is known."""
+    """Its keys in the document, if known."""
 
     def __str__(self) -> str:
         return f"{self.case}: {self.what}" if self.case else self.what
 
 
 MOST_NAMED = 3
-"""Cases that are named where one thing is lost of several."""
+"""Most cases that are named for the same loss."""
 
 
 def by_kind(losses: Sequence[Loss]) -> list[Loss]:
-    """The losses, one for all cases that lose the same if these are many."""
+    """Return the losses, with one for all cases if many lose the same part."""
     kinds: dict[tuple[str, bool], list[Loss]] = {}
     for loss in losses:
         kinds.setdefault((loss.what, loss.check), []).append(loss)
@@ -112,7 +112,7 @@ def by_kind(losses: Sequence[Loss]) -> list[Loss]:
 
 
 def without_check(loss: Loss) -> Loss:
-    """A lost check of a file that holds what another tool found: it is lost where an agent is run alone."""
+    """Return the loss without its check, for another tool's results: only new trials lose the check."""
     if not loss.check:
         return loss
     told = loss.what if loss.keys else f"{loss.what} (other than in the verdict on recorded trials)"
@@ -131,14 +131,14 @@ def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) 
 
 
 def with_note(where: str, found: Contents, losses: Sequence[Loss], hint: str = "") -> Contents:
-    """The contents of a recording, with one note of everything that was not read; none of it checks anything."""
+    """Return the contents of a recording, with one note on everything that was not read; none of it is a check."""
     if not losses:
         return found
     return replace(found, notes=(*found.notes, f"{where}: {not_read(losses, ', which `gate import` lists')}{hint}"))
 
 
 def not_read(losses: Sequence[Loss], where_all_are: str = "") -> str:
-    """The parts of a recording that were not read, in words; each kind once, and the first kinds of many."""
+    """Return a text about the parts of a recording that were not read: each kind once, and the first kinds of many."""
     kinds = [str(loss) for loss in losses[:MOST_KINDS]]
     if len(losses) > MOST_KINDS:
         kinds.append(f"and {len(losses) - MOST_KINDS} more kinds{where_all_are}")
@@ -146,18 +146,18 @@ def not_read(losses: Sequence[Loss], where_all_are: str = "") -> str:
 
 
 MOST_KINDS = 20
-"""Kinds of unread keys that one note names."""
+"""Most kinds of unread keys named in one note."""
 
 
 Carry = Callable[[Document], tuple[Contents, list[Loss]]]
-"""Reads a document, and says what of it is lost."""
+"""Reads a document, and returns its losses as well."""
 
 
 def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = True) -> Callable[[Carry], Carry]:
-    """Have a reader list every key that it did not ask for and does not ignore on purpose.
+    """Wrap a reader so that it lists every key that it neither reads nor ignores on purpose.
 
-    ``checks``: whether a key that nobody knows may check something, so that a suite without it would promise less;
-    or that by its path.
+    ``checks``: whether an unknown key may be a check, so that a suite without it would check less; or a function that
+    decides this by the key's path.
     """
 
     def whole(carry: Carry) -> Carry:
@@ -176,7 +176,7 @@ def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = T
 
 
 def losses_of(kinds: Mapping[str, int]) -> list[Loss]:
-    """The parts of a recording that were not read, and how often: none of it would check anything."""
+    """Return the unread parts of a recording as losses with their number; none of them is a check."""
     return [Loss("", _often(what, number), check=False) for what, number in kinds.items()]
 
 
@@ -191,28 +191,28 @@ def _often(what: str, number: int) -> str:
 
 
 class Format(Struct, frozen=True):
-    """A way to write suites."""
+    """A format for suites."""
 
     shape: str
     """The shape of a file in this format, for messages."""
     recognises: Callable[[Any], bool]
-    """Return True if a parsed file is of this format; cheap, and true for broken files of it too."""
+    """Returns True if a parsed file is in this format; fast, and also true for invalid files of this format."""
     read: Callable[[Document], Contents]
-    """Raises `ConfigError` for anything in the file that cannot be understood."""
+    """Reads a document. Raises `ConfigError` for anything that cannot be understood."""
     carry: Carry | None = None
-    """As ``read``, with what would be lost instead of an error; None where all that is read is carried over."""
+    """As ``read``, with losses instead of errors; None if the format has no losses."""
     suffixes: tuple[str, ...] = ()
-    """Endings of further files of a folder that are read if this format is named: ``(".csv",)``."""
+    """Suffixes of further files of a folder that are read if this format is named: ``(".csv",)``."""
     open: Callable[[Path, str], Any] | None = None
-    """Reads a file that is no text, named for messages by its second argument; None: all files are text."""
+    """Reads a file that is not text; the second argument is its name for messages. None if all files are text."""
     refers: Callable[[Path, Path], Sequence[Path]] | None = None
-    """Returns the files of cases that a file names, in and below a root."""
+    """Returns the files of cases to which a file refers, within a root."""
     ignored: Ignored | None = None
-    """The keys that are not read on purpose; None where every unknown key is refused."""
+    """The keys that are ignored on purpose; None if every unknown key is refused."""
 
 
 def refuse_duplicates(cases: Iterable[Case]) -> None:
-    """Raises `ConfigError` if two cases have the same id."""
+    """Raise `ConfigError` if two cases have the same id."""
     seen: dict[str, Case] = {}
     for case in cases:
         first = seen.setdefault(case.id, case)
@@ -227,10 +227,10 @@ def refuse_duplicates(cases: Iterable[Case]) -> None:
 def validation_error(
     document: Document, error: ValidationError, models: Mapping[str, type[BaseModel]], *, added: int = 0
 ) -> ConfigError:
-    """The first problem of a validation as one line, with its place and the nearest known key.
+    """Return the first problem of a validation in one line, with its location and the nearest known key.
 
-    ``models`` has under ``""`` the model of the file; ``added`` is the number of keys that were put in front of the
-    document before it was validated.
+    ``models`` holds the model of the file under ``""``; ``added`` is the number of keys put in front of the document
+    before validation.
     """
     problem = first_problem(error, models[""])
     path = problem.path[added:]
@@ -248,7 +248,7 @@ def validation_error(
 
 
 def _subject(document: Document, path: tuple[Key, ...]) -> str:
-    """Return the case that a path leads into, by its id if it has one."""
+    """Return the case that contains a path, by its id if it has one."""
     case = path[:2] if path[:1] == ("cases",) else path[:1]
     if not case or not isinstance(case[-1], int):
         return ""
@@ -260,10 +260,10 @@ def _subject(document: Document, path: tuple[Key, ...]) -> str:
 
 
 def kinds_of(attached: Iterable[Mapping[str, Any]]) -> str:
-    """Return the kinds of what is attached to a user's text, for messages."""
+    """Return the kinds of a user's attachments, for messages."""
     return ", ".join(dict.fromkeys(chain.from_iterable(attached)))
 
 
 def is_recorded(criterion: Any) -> bool:
-    """True for a criterion that reads what another tool found in recorded trials."""
+    """True for a criterion that reads another tool's scores of recorded trials."""
     return isinstance(criterion, Mapping) and criterion.get("metric") == "recorded_score"

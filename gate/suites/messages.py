@@ -1,7 +1,7 @@
-"""Knows rows of recorded OpenAI messages, in JSON or JSON Lines; the configuration says where in a row everything is.
+"""Reads rows of recorded OpenAI messages, in JSON or JSON Lines, with a layout from the configuration.
 
-Rows that share an id are the trials of one case. Each is one invocation, however many messages it has, since a
-simulated user says something else in every trial; the case is what the rows agree on.
+Rows that share an id are the trials of one case. Each is one invocation, however many messages it has, because a
+simulated user says something else in every trial; the case consists of the values that all its rows share.
 """
 
 from __future__ import annotations
@@ -95,27 +95,27 @@ class FieldPaths(_Model):
 
 
 class _Row(Struct, frozen=True):
-    """One row, understood."""
+    """One row after parsing."""
 
     case: Case
     stated: bytes
-    """Equal in two rows only if they state the same of their case."""
+    """Equal for two rows only if they define the same case."""
     line: str
     trial: str | int | None
-    """The number that the row gives itself."""
+    """The trial's number in the row."""
     invocation: Invocation | None
     """None if the trial failed."""
     error: str | None = None
 
 
 def recognises(data: Any, fields: FieldPaths) -> bool:
-    """True if a file holds rows: the path of the messages leads somewhere in the first."""
+    """True if a file has rows of messages: the first row has a value at the path of the messages."""
     rows = data if fields.rows is None else value_at(data, fields.rows)
     return isinstance(rows, list) and bool(rows) and value_at(rows[0], fields.messages) is not None
 
 
 def format_of(fields: FieldPaths) -> Format:
-    """The format of rows that are laid out as ``fields`` says."""
+    """Return the format of rows with the layout ``fields``."""
     return Format(
         shape=f"rows of messages: a list, or JSON Lines, with `{fields.id}` and `{fields.messages}`",
         recognises=lambda data: recognises(data, fields),
@@ -144,14 +144,17 @@ _IGNORED = {
 
 @cache
 def ignored_in(messages: str) -> Ignored:
-    """The keys of rows that say nothing of what was asked, answered and called; messages stand at this path."""
+    """Return the keys of rows that are ignored because they are neither question, answer nor call.
+
+    ``messages``: the path of the messages.
+    """
     last = paths.steps_of(messages)[-1]
     of_message = {f"{last}.id": "which message it is", f"{last}.name": "which of the speakers said it"}
     return Ignored({**of_message, **_IGNORED})
 
 
 def carry(document: Document, fields: FieldPaths) -> tuple[Contents, list[Loss]]:
-    """The cases of the rows with the trials that the rows recorded of them, and the keys that nothing was read of."""
+    """Return the cases of the rows with their recorded trials, and the unread keys as losses."""
 
     @nothing_unread(ignored_in(fields.messages), checks=False)
     def whole(marked: Document) -> tuple[Contents, list[Loss]]:
@@ -174,7 +177,7 @@ def _contents(document: Document, fields: FieldPaths) -> Contents:
 def carry_lines(
     lines: Iterable[tuple[int, Any]], document: Document, fields: FieldPaths
 ) -> tuple[Contents, list[Loss]]:
-    """Read JSON Lines row by row; messages are kept on disk, so a file may be larger than memory.
+    """Read JSON Lines row by row; messages are stored on disk, so a file may be larger than memory.
 
     ``document`` names the file and contains no rows.
     """
@@ -184,7 +187,7 @@ def carry_lines(
     def rows() -> Iterator[Any]:
         for _, value in lines:
             row = with_read_marks(value, ignored)
-            yield row  # read before the next one is asked for
+            yield row  # its reader is done before the next row is requested
             for one in unread(row, ignored):
                 left[kind_of(one.path, left)] += one.count
 
@@ -200,7 +203,7 @@ def _gather(
     *,
     spill: InvocationFile | None = None,
 ) -> Contents:
-    """The contents of rows; ``keys`` are the place of their list, None if they were taken out of one by a filter."""
+    """Return the contents of rows; ``keys`` is the place of their list, None if a filter selected them."""
     wanted = None if fields.trials is None else {str(trial) for trial in fields.trials}
     known: set[str] = set()
     groups: dict[str, _Group] = {}
@@ -231,7 +234,7 @@ def _gather(
 
 
 def value_at(value: Any, path: str) -> Any:
-    """The value at a path; None if it leads nowhere."""
+    """Return the value at a path; None if there is none."""
     try:
         return paths.find(value, path)
     except PathError:
@@ -239,14 +242,14 @@ def value_at(value: Any, path: str) -> Any:
 
 
 class _Located(Struct, frozen=True):
-    """A value and where in its document it is."""
+    """A value and its place in the document."""
 
     document: Document
     value: Any
     keys: tuple[Key, ...]
 
     def at(self, path: str | None) -> Any:
-        """The value at a path, which must be there; None for no path. Raises `ConfigError`."""
+        """Return the value at a path; None without a path. Raises `ConfigError` if there is no value."""
         if path is None:
             return None
         try:
@@ -256,7 +259,7 @@ class _Located(Struct, frozen=True):
             raise self.document.error(what, *self.keys, hint=problem.hint) from problem
 
     def label(self, path: str | None) -> str | int | None:
-        """The id or number at a path. Raises `FormatError`."""
+        """Return the id or number at a path. Raises `FormatError`."""
         value = self.at(path)
         if path is None:
             return None
@@ -301,7 +304,7 @@ def _invocation(place: _Located, fields: FieldPaths, *, failed: bool) -> Invocat
 
 
 def _case_of(place: _Located, fields: FieldPaths, user: str, groups: Mapping[str, _Group]) -> tuple[Case, bytes]:
-    """The case of a row, and a digest of what the row states about it; the known case if it states the same."""
+    """Return the case of a row, and a digest of its definition; a known case is reused if the digest is equal."""
     stated = _stated(place, fields)
     known = groups.get(str(place.label(fields.id)))
     case = known.case if known is not None and known.stated == stated else carried(_case(place, fields, user))
@@ -309,13 +312,13 @@ def _case_of(place: _Located, fields: FieldPaths, user: str, groups: Mapping[str
 
 
 def _stated(place: _Located, fields: FieldPaths) -> bytes:
-    """A digest of everything that `_case` reads, but for what the user says."""
+    """Return a digest of everything that `_case` reads except the user's text."""
     tools = None if fields.expected_tools is None else fields.expected_tools.path
     paths = (tools, fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity)
     values = [carried(place.at(path)) for path in (*paths, *fields.content)]
     try:
         stated = _ENCODER.encode(values)
-    except (TypeError, ValueError):  # YAML has keys that JSON has not
+    except (TypeError, ValueError):  # YAML allows keys that JSON does not
         stated = repr(values).encode("utf-8", "surrogatepass")
     return blake2b(stated, digest_size=16).digest()
 
@@ -384,7 +387,7 @@ def _complexity(raw: Any) -> Complexity:
 
 
 class _Recording(Struct, frozen=True):
-    """The part of a row that is kept once its case is known."""
+    """The part of a row that is stored once its case is known."""
 
     trial: str | int | None
     invocations: Sequence[Invocation]
@@ -401,7 +404,7 @@ class _Group:
         self._seen: set[str] = set()
 
     def add(self, row: _Row, spill: InvocationFile | None) -> None:
-        """Raises `ConfigError` if the row contradicts another row of its case, or the trial is there already."""
+        """Add a row. Raises `ConfigError` if it contradicts an earlier row of the case, or its trial exists already."""
         if row.case is not self.case:
             _check_agreed(self.case, row.case)
         if row.trial is not None:
@@ -414,7 +417,7 @@ class _Group:
         self._recordings.append(_Recording(row.trial, found, row.error, row.line))
 
     def trials(self) -> list[RecordedTrial]:
-        """Return the recorded trials of the case, numbered from 1 in the order of the rows' own trial numbers."""
+        """Return the recorded trials of the case, numbered from 1 in the order of the rows' trial numbers."""
         found = self._recordings
         if all(isinstance(recording.trial, int) for recording in found):
             found = sorted(found, key=lambda recording: int(recording.trial or 0))

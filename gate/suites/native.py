@@ -1,4 +1,4 @@
-"""Knows the gate's own suite files, in YAML or JSON; makes cases of them. docs/reference/suites.md has every key."""
+"""Reads the gate's own suite files, in YAML or JSON. docs/reference/suites.md has every key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gate.suites.base import Contents, Document, Format, validation_error
 
 
 def _text(value: Any) -> Any:
-    """Whole numbers are fine as text; other numbers are not, because their spelling is lost."""
+    """Return a whole number as text, any other value unchanged: other numbers would lose their spelling."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -31,7 +31,7 @@ Texts = Annotated[list[Text], BeforeValidator(_listed)]
 
 
 def _no_items() -> list[Any]:
-    """Not `list` itself: to learn what that takes, pydantic has its signature parsed as text, in 6 ms of a start."""
+    """Return an empty list; used instead of `list`, whose signature pydantic parses in 6 ms per start."""
     return []
 
 
@@ -172,7 +172,7 @@ SHORTCUTS = {
     "json_schema": ("json_schema", "schema"),
     "weights": ("weighted_score", "weights"),
 }
-"""Keys of a case that stand for an option of a criterion."""
+"""Keys of a case that are short for an option of a criterion."""
 
 
 def recognises(data: Any) -> bool:
@@ -184,7 +184,7 @@ def recognises(data: Any) -> bool:
 
 
 def read(document: Document) -> Contents:
-    """The cases of a file."""
+    """Return the cases of a file."""
     bare = isinstance(document.data, list)
     try:
         file = NativeFile.model_validate({"cases": document.data} if bare else document.data)

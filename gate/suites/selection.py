@@ -1,4 +1,4 @@
-"""Knows which cases of a suite are run, and what a suite consists of."""
+"""Selects the cases of a suite to run, and counts what a suite consists of."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Selection(BaseModel):
     """Key → value or values; ``owner.team`` is a key in a mapping."""
 
     def takes(self, case: Case) -> bool:
-        """True if a case is run."""
+        """True if a case is selected."""
         return (
             (not self.tags or not case.tags.isdisjoint(self.tags))
             and (not self.complexity or case.complexity in self.complexity)
@@ -61,7 +61,7 @@ class Selection(BaseModel):
 
     @property
     def in_words(self) -> str:
-        """The selection in words, as ``tags smoke, core; complexity simple``; empty if it takes every case."""
+        """The selection in words, as ``tags smoke, core; complexity simple``; empty if it selects every case."""
         parts = []
         if self.tags:
             parts.append(f"{'tag' if len(self.tags) == 1 else 'tags'} {', '.join(self.tags)}")
@@ -75,12 +75,12 @@ class Selection(BaseModel):
 
 
 def where(conditions: Iterable[str]) -> dict[str, Any]:
-    """Conditions ``KEY=VALUE`` of a command line as keys of a selection; a key that is given twice takes any value.
+    """Return ``KEY=VALUE`` conditions of a command line as keys of a selection; repeated keys are alternatives.
 
-    ``tag``, ``complexity`` and ``id`` are those of the case, every other key is one of its metadata.
+    ``tag``, ``complexity`` and ``id`` are properties of the case, every other key is one of its metadata.
 
     Raises:
-        ConfigError: a condition is not of that form.
+        ConfigError: a condition does not have that form.
     """
     own = {"tag": "tags", "tags": "tags", "complexity": "complexity", "id": "ids", "ids": "ids"}
     found: dict[str, Any] = {}
@@ -96,7 +96,7 @@ def where(conditions: Iterable[str]) -> dict[str, Any]:
 
 
 def stated(case: Case, key: str) -> frozenset[str]:
-    """Return the text of a case under a key of its metadata; empty if it has none."""
+    """Return the texts of a case under a key of its metadata; empty if it has none."""
     value: Any = case.metadata
     if key in value:
         return _texts(value[key])
@@ -108,7 +108,7 @@ def stated(case: Case, key: str) -> frozenset[str]:
 
 
 def _texts(value: Any) -> frozenset[str]:
-    """Plain values as text, ``true`` and ``false`` as YAML writes them; mappings have none."""
+    """Return plain values as text, with booleans in YAML's spelling; mappings are left out."""
     texts = set()
     for one in value if isinstance(value, list | tuple) else [value]:
         if isinstance(one, bool):
@@ -119,7 +119,7 @@ def _texts(value: Any) -> frozenset[str]:
 
 
 def select(suite: Suite, selection: Selection) -> Suite:
-    """The suite with only the selected cases.
+    """Return the suite with only the selected cases.
 
     Raises `ConfigError` for a tag or id that no case has, and `MeasureError` if nothing is left.
     """
@@ -129,10 +129,10 @@ def select(suite: Suite, selection: Selection) -> Suite:
 def select_all(
     suites: Sequence[Suite], selection: Selection, formerly: Mapping[str, Mapping[str, Case]] | None = None
 ) -> list[Suite]:
-    """The suites with only their selected cases; suites without any are left out.
+    """Return the suites with only their selected cases; suites without any are left out.
 
-    ``formerly``: by suite and id of a case, what it was at the base commit. A case that was selected there is selected
-    here, regardless of its present tags and id.
+    ``formerly``: the cases at the base commit, by suite and id. A case that was selected there is selected here,
+    regardless of its present tags and id.
 
     Raises `ConfigError` for a tag or id that no case of any suite has, and `MeasureError` if nothing is left.
     """
@@ -213,19 +213,19 @@ class Distribution(Struct, frozen=True):
     """Recorded trials."""
     by_complexity: Mapping[str, int]
     by_tag: Mapping[str, int]
-    """A case with several tags counts for each; ``""`` is for cases without."""
+    """A case with several tags counts once for each; ``""`` is for cases without tags."""
     by_turns: Mapping[int, int]
     expects_calls: int
     """Cases that expect at least one tool call."""
     expects_no_call: int
-    """Cases that state what is expected, and expect no call in any turn."""
+    """Cases with expectations on tool calls that expect no call in any turn."""
     states_no_calls: int
-    """Cases that state nothing of tool calls."""
+    """Cases without expectations on tool calls."""
     expects_response: int
 
 
 def distribution(suite: Suite) -> Distribution:
-    """Return how the cases of a suite are distributed."""
+    """Return the composition of a suite."""
     counts: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     lengths: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""Keeps recorded conversations out of memory: written once to a file without a name, read again one at a time."""
+"""Keeps recorded conversations on disk instead of in memory: written once to a nameless file, read one at a time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gate.model import Invocation
 from gate.system.serialize import pack_invocations, unpack_invocations
 
 IN_MEMORY = 4_000_000
-"""Number of bytes to buffer in memory before writing."""
+"""Bytes that are buffered in memory before they are written."""
 
 
 class InvocationFile:
-    """Invocations in the order they came; the file goes with the last of them."""
+    """Invocations in the order of arrival; the file is deleted with the last reference to them."""
 
     def __init__(self) -> None:
         self._tail = bytearray()
@@ -24,7 +24,7 @@ class InvocationFile:
         self._file: int | None = None
 
     def keep(self, invocation: Invocation) -> StoredInvocation:
-        """Writes an invocation; what is returned reads it."""
+        """Write an invocation; return an object that reads it."""
         data = pack_invocations((invocation,))
         offset = self._written + len(self._tail)
         self._tail += data
@@ -33,7 +33,7 @@ class InvocationFile:
         return StoredInvocation(self, offset, len(data))
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return the spilled values."""
+        """Return stored bytes."""
         if self._file is None or offset >= self._written:
             start = offset - self._written
             return bytes(self._tail[start : start + length])
@@ -56,7 +56,7 @@ def _nameless() -> tuple[int, Callable[[], None]]:
 
 
 class StoredInvocation(Sequence[Invocation]):
-    """One invocation, read whenever it is asked for."""
+    """One invocation that is read from disk at each access."""
 
     __slots__ = ("_length", "_offset", "_spill")
 

@@ -1,4 +1,4 @@
-"""Knows traces as suites: a conversation is a case of its own, or a trial of the case that expects something of it."""
+"""Reads traces as suites: a conversation becomes a new case, or a trial of the case that matches it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from gate.traces import Conversation, TracedTurn, TraceReader
 
 MAX_NAMED = 5
-"""Conversations that a note names."""
+"""Most conversations named in a note."""
 SESSION = "session"
-"""The key of a case's metadata that names its session or sessions."""
+"""The metadata key of a case that names its session or sessions."""
 _PARTS = {RESPONSE: "response", CALLS: "calls", ARGUMENTS: "arguments", RESULTS: "results"}
 
 
 def recognises(data: Any) -> bool:
-    """True if parsed lines, or a document, hold spans."""
+    """True if parsed lines or a document contain spans."""
     first = data[0] if isinstance(data, list) and data else data
     return isinstance(first, dict) and bool(_reader().value(first))
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """Each conversation as a case that expects nothing, with its trial; and what was not read of the spans."""
-    from gate.traces import conversations_of  # weight: only where there are traces
+    """Return each conversation as a case without expectations and its trial, and the unread keys of spans as losses."""
+    from gate.traces import conversations_of  # slow to import: only when there are traces
 
     reader = _reader()
     found = contents(conversations_of(reader.value(document.data)), reader.refused, document.where)
@@ -62,7 +62,7 @@ IGNORED = Ignored(
         **dict.fromkeys(_OF_CALL, "of the model's call"),
     }
 )
-"""The keys of traces that say nothing of what was asked, answered and called."""
+"""The keys of traces that are neither question, answer nor call."""
 FORMAT = Format(
     shape="traces: OTLP as JSON, a request or a span a line; Jaeger's JSON; spans of the OpenAI Agents SDK",
     recognises=recognises,
@@ -73,19 +73,19 @@ FORMAT = Format(
 
 
 def carry_lines(path: Path, where: str) -> tuple[Contents, list[Loss]]:
-    """Read a file as `carry` does; its broken lines are counted. Raises ConfigError if it cannot be read."""
+    """Read a file like `carry`; broken lines are counted. Raises `ConfigError` if it cannot be read."""
     conversations, reader = _conversations_in(path, where)
     return contents(conversations, reader.refused, where), losses_of(reader.unread)
 
 
 def _reader() -> TraceReader:
-    from gate.traces import TraceReader  # weight: only where there are traces
+    from gate.traces import TraceReader  # slow to import: only when there are traces
 
     return TraceReader(IGNORED)
 
 
 def _conversations_in(path: Path, where: str) -> tuple[Sequence[Conversation], TraceReader]:
-    """Return the conversations of a file, and what read them. Raises ConfigError if it cannot be read."""
+    """Return the conversations of a file, and their reader. Raises `ConfigError` if it cannot be read."""
     from gate.traces import conversations_of, read_file
 
     reader = _reader()
@@ -93,7 +93,7 @@ def _conversations_in(path: Path, where: str) -> tuple[Sequence[Conversation], T
 
 
 def contents(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> Contents:
-    """Conversations as cases. One without turns tells nothing of an agent, and is counted."""
+    """Return conversations as cases. A conversation without turns shows no agent, and is only counted."""
     with_turns = [conversation for conversation in conversations if conversation.turns]
     cases = tuple([_case(conversation, where) for conversation in with_turns])
     trials = tuple([_trial(one, case, 1, where) for one, case in zip(with_turns, cases, strict=True)])
@@ -111,17 +111,17 @@ def _trial(conversation: Conversation, case: Case, number: int, where: str) -> R
 
 
 def _invocation(turn: TracedTurn) -> Invocation:
-    """Return the conversation, with the parts that the trace would not show."""
+    """Return the invocation of a turn, with the parts that its trace does not show marked as unseen."""
     return replace(turn.invocation, unseen=unseen_in(turn))
 
 
 def unseen_in(turn: TracedTurn) -> tuple[str, ...]:
-    """The parts of a turn that its trace did not record, by the model's names."""
+    """Return the parts of a turn that its trace did not record, by the names in the model."""
     return tuple([part for part, name in _PARTS.items() if not getattr(turn.captured, name)])
 
 
 def _notes(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> tuple[str, ...]:
-    """Return notes on the reading of a file: refused parts, and those that its spans do not hold."""
+    """Return notes on a file: unreadable data, and parts that its spans did not record."""
     notes = [f"{where}: not read: {_counted(refused)}"] if refused else []
     left_out = sum(one.left_out for one in conversations)
     if left_out:
@@ -150,12 +150,11 @@ def _counted(refused: Mapping[str, int]) -> str:
 
 
 def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[str]) -> list[Suite]:
-    """The suites with the conversations of some files as the recorded trials of their cases.
+    """Return the suites with the conversations of some files as the recorded trials of their cases.
 
-    A conversation belongs to the case whose id or ``metadata.session`` is its session; else to the one that has an id
-    or a tag among its tags; else to the one that begins with the same words of the user. It has as many turns, unless
-    the agent failed. ``names``: the files' names in
-    messages.
+    A conversation belongs to the case whose id or ``metadata.session`` is its session; else to the case with an id or
+    tag among its tags; else to the case that begins with the same words of the user. It must have as many turns, unless
+    the agent failed. ``names``: the files' names in messages.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -206,14 +205,14 @@ def _unmatched(lost: Sequence[tuple[str, str]]) -> list[str]:
 
 
 class _CaseOfSuite(Struct, frozen=True):
-    """A case and the number of its suite."""
+    """A case and the index of its suite."""
 
     suite: int
     case: Case
 
 
 class _Index:
-    """The cases of all suites by what a conversation may be found by."""
+    """The cases of all suites, indexed by the properties that match a conversation."""
 
     def __init__(self, suites: Sequence[Suite]) -> None:
         self._by_session: dict[str, list[_CaseOfSuite]] = defaultdict(list)
@@ -230,7 +229,7 @@ class _Index:
                     self._by_words[words].append(place)
 
     def place_of(self, conversation: Conversation) -> _CaseOfSuite | str:
-        """The case of a conversation, or why it has none."""
+        """Return the case of a conversation, or the reason why it has none."""
         words = _folded(conversation.turns[0].invocation.user)
         for candidates, by in self._candidates(conversation, words):
             if not candidates:
@@ -240,7 +239,7 @@ class _Index:
             if len(fitting) == 1:
                 return fitting[0]
             if conversation.error is not None and len(candidates) == 1:
-                return candidates[0]  # the agent failed, and so it has other turns than were expected
+                return candidates[0]  # the agent failed, so the number of turns may differ
             if fitting:
                 return f"{len(fitting)} cases have {by}"
             return f"{turns} turns, case {shorten(candidates[0].case.id, 80)} has {len(candidates[0].case.turns)}"
@@ -268,7 +267,7 @@ def _folded(text: str) -> str:
 
 
 def check_paths(paths: Sequence[Path], names: Sequence[str]) -> None:
-    """Raises ConfigError for a file of traces that is not there."""
+    """Raise `ConfigError` if a file of traces does not exist."""
     for path, name in zip(paths, names, strict=True):
         if not path.is_file():
             raise ConfigError(f"the file of traces {name!r} does not exist", where="agent.replay")

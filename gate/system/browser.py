@@ -15,17 +15,17 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def open_in_browser(path: Path, environment: Mapping[str, str]) -> bool:
-    """Shows the file; False where no browser could be started.
+    """Show the file; return False if no browser could be started.
 
-    ``$BROWSER`` names commands, as for other programs: a list with the path separator between them, of which the first
-    that starts is taken; ``%s`` in one stands for the address, which otherwise comes last.
+    ``$BROWSER`` lists commands, separated like paths; the first that starts is used. ``%s`` in a command is replaced by
+    the address, which otherwise comes last.
     """
     address = path.resolve().as_uri()
     named = environment.get("BROWSER", "")
     if named:
         return any(_starts(command) for command in _commands(named, address))
     if sys.platform.startswith("linux") and not any(environment.get(name) for name in DISPLAYS):
-        return False  # what would be found here are browsers for the terminal, which may be a log
+        return False  # only terminal browsers would be found, and the terminal may be a log
     with suppress(webbrowser.Error, OSError):
         return webbrowser.open(address)
     return False
@@ -33,7 +33,7 @@ def open_in_browser(path: Path, environment: Mapping[str, str]) -> bool:
 
 def _commands(named: str, address: str) -> Iterator[list[str]]:
     for text in filter(str.strip, named.split(os.pathsep)):
-        with suppress(ValueError):  # an open quotation mark
+        with suppress(ValueError):  # an unclosed quotation mark
             words = shlex.split(text)
             filled = [word.replace("%s", address) for word in words]
             yield filled if filled != words else [*words, address]
@@ -45,6 +45,6 @@ def _starts(command: Iterable[str]) -> bool:
         started = subprocess.Popen(  # noqa: S603 - a list, and no shell
             list(command), stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
         )
-        started.returncode = 0  # it outlives this process on purpose, of which Python would warn
+        started.returncode = 0  # it outlives this process on purpose; otherwise Python would warn
         return True
     return False

@@ -1,6 +1,6 @@
-"""Child processes: the one way to start one, to ask it, to end it with its descendants, and to say how it ended.
+"""Child processes: how to start one, send it requests, end it with its descendants, and report how it ended.
 
-Everything here waits in the calling thread; `gate.system.processes` does the same on an event loop.
+Everything here blocks the calling thread; `gate.system.processes` does the same on an event loop.
 """
 
 from __future__ import annotations
@@ -44,22 +44,23 @@ __all__ = [
 ]
 
 LEAVE_SECONDS = 1.0
-"""For a process to leave by itself once nothing more is asked."""
+"""Seconds for a process to leave by itself when there are no more requests."""
 _BEGIN = (
     "import json, os, runpy, sys; ours, path, kept = json.loads(sys.argv.pop(2)); "
     "sys.path.insert(0, ours); import gate; sys.path[:] = path; os.environ.update(kept); "
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
 _OURS = str(Path(__file__).parents[2])
-"""The package's folder, searched first, because a user's folder may have the same name."""
+"""The folder with the package, searched first, because a user's folder may have the same name."""
 _STEERING = ("PYTHONPATH",)
-"""Variables that would put other modules before the gate's; set again once the child knows where ours are."""
+"""Variables that would put other modules before the gate's; set again once the child has found the package."""
 
 T = TypeVar("T")
 
 
 def leave_after_request(requests: SimpleQueue[Any]) -> None:
-    """End this process after its current request, which ``None`` in the queue asks for, and soon even if that hangs."""
+    """End this process after its current request, by putting ``None`` in the queue, and soon even if that request
+    hangs."""
     requests.put(None)
     leave = Timer(LEAVE_SECONDS, os.kill, (os.getpid(), signal.SIGKILL))
     leave.daemon = True
@@ -78,9 +79,9 @@ def launch(
     stdout: int = subprocess.DEVNULL,
     stderr: int | None = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
-    """A process in a session of its own: no terminal to prompt on, and `signal_group` reaches what it starts.
+    """Return a process in a new session: it has no terminal to prompt on, and `signal_group` reaches its children.
 
-    ``environment`` is all that it sees, in `/proc` too. Raises OSError if the program cannot be started.
+    ``environment`` is all that it sees, even in `/proc`. Raises OSError if the program cannot be started.
     """
     conceal()
     return subprocess.Popen(  # noqa: S603 - a list, and no shell
@@ -91,10 +92,11 @@ def launch(
 def run(
     argv: Sequence[str], *, environment: Mapping[str, str], cwd: Path, stdin: bytes = b"", seconds: float
 ) -> tuple[int, bytes, bytes]:
-    """Runs a program to its end; its exit code, its output and its errors.
+    """Run a program to its end; return its exit code, output and errors.
 
     Raises OSError if it cannot be started, TimeoutError if it takes longer, and Cancelled if a signal stops the gate
-    meanwhile; it is killed with its group then. What is started after the signal cleans up, and may.
+    meanwhile; the program and its group are then killed. A program started after the signal is for cleaning up and may
+    run.
     """
     pipe, deadline, is_cleaning = subprocess.PIPE, monotonic() + seconds, STOPPING.is_set
     with launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe) as process:
@@ -106,7 +108,7 @@ def run(
                     output, errors = process.communicate(given, timeout=min(LOOK_SECONDS, left))
                     break
                 except subprocess.TimeoutExpired:
-                    given = None  # what it was given goes on being written
+                    given = None  # communicate() keeps writing the rest of the input
                 if not is_cleaning:
                     STOPPING.check()
                 if monotonic() >= deadline:
@@ -121,10 +123,10 @@ def run(
 def module_command(
     module: str, *arguments: str, environment: Mapping[str, str], path: Sequence[str] | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """The command and the environment that run a module of the gate's in a process of its own.
+    """Return the command and the environment that run a module of the gate in a separate process.
 
-    It is imported from where this process imports (``path``, by default `sys.path`): neither the folder that the gate
-    is called in nor PYTHONPATH, which may hold the user's modules of the same names, comes before.
+    The module is imported from this process's path (``path``, by default `sys.path`). Neither the working directory nor
+    PYTHONPATH comes first, since the user's modules there may have the same names.
     """
     kept = {name: environment[name] for name in _STEERING if name in environment}
     others = {name: value for name, value in environment.items() if name not in _STEERING}
@@ -134,7 +136,7 @@ def module_command(
 
 
 def script_command(script: Path, *arguments: str) -> list[str]:
-    """The command that runs a file of the gate's with this interpreter and the standard library alone: it is quick."""
+    """Return the command that runs a script of the gate with only the standard library, which starts quickly."""
     return [sys.executable, "-I", "-S", str(script), *arguments]
 
 
@@ -142,7 +144,7 @@ def script_command(script: Path, *arguments: str) -> list[str]:
 
 
 def exit_reason(code: int | None) -> str:
-    """Return in words how a process ended; ``code`` is None while it has not, negative for a signal."""
+    """Return how a process ended, in words; ``code`` is None if it has not, negative for a signal."""
     if code is None:
         return "is still running"
     if code >= 0:
@@ -153,20 +155,20 @@ def exit_reason(code: int | None) -> str:
 
 
 def signal_group(pid: int, number: signal.Signals) -> None:
-    """Sends a signal to a process and its whole group; does nothing if no process is left."""
+    """Send a signal to a process and its whole group; do nothing if no process is left."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
 
 def new_mark() -> str:
-    """A value for MARK that no other run has."""
+    """Return a value for MARK that no other run has."""
     return uuid4().hex
 
 
 class Descendants:
-    """Everything that a child process comes to start; nothing of it outlives the gate.
+    """All processes that a child starts, directly or indirectly; none of them outlives the gate.
 
-    ``end`` is called when the child is left. A guardian does the same if the gate is killed and can do nothing itself.
+    ``end`` ends them. A guardian does the same if the gate is killed.
     """
 
     def __init__(self) -> None:
@@ -175,13 +177,13 @@ class Descendants:
         self._guardian: subprocess.Popen[bytes] | None = None
 
     def marked(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment for a process that is started."""
+        """Return the environment for a process, with the mark added."""
         return {**environment, MARK: self._mark}
 
     def watch(self, user: int = 0) -> None:
-        """Starts the guardian, before the first process; without one, a killed gate leaves its processes behind.
+        """Start the guardian, before the first process; without one, a killed gate leaves its processes behind.
 
-        ``user``: the number of a user of their own; all processes that are this user's are ended with them.
+        ``user``: the id of the agent's separate user, if any; all processes of this user are ended, too.
         """
         self._user = user
         with suppress(OSError):
@@ -189,7 +191,7 @@ class Descendants:
             self._guardian = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
 
     def end(self) -> None:
-        """Kills every process that is left, in any group or session."""
+        """Kill every process that is left, in any group or session."""
         sweep(self._mark, self._user)
         if self._guardian is not None:
             self._guardian.kill()
@@ -203,11 +205,11 @@ class Descendants:
 
 
 class LostError(Exception):
-    """A child gave no answer; the message says why, with the child as its subject left out."""
+    """A child gave no answer; the message says why, without naming the child."""
 
 
 class Dialogue(Generic[T]):
-    """A child that is asked one thing at a time over its standard input and answers on its standard output."""
+    """A child that takes one request at a time on its standard input and answers on its standard output."""
 
     def __init__(
         self,
@@ -218,7 +220,7 @@ class Dialogue(Generic[T]):
         cwd: Path | str | None = None,
         stderr: int | None = subprocess.DEVNULL,
     ) -> None:
-        """Start it. Raises LostError if it cannot be started."""
+        """Start the child. Raises LostError if it cannot be started."""
         pipe = subprocess.PIPE
         try:
             process = launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=stderr)
@@ -228,9 +230,9 @@ class Dialogue(Generic[T]):
         self._end = finalize(self, _end, process)
 
     def ask(self, request: bytes, seconds: float | None = None) -> T:
-        """The next message after a request; ``seconds`` is how long it may take, None for as long as it lives.
+        """Send a request and return the next message; ``seconds`` limits the wait, None waits until the child ends.
 
-        Raises LostError, after which nothing more can be asked, and Cancelled if a signal stops the gate meanwhile.
+        Raises LostError, after which no more requests are possible, and Cancelled if a signal stops the gate meanwhile.
         """
         assert self._process.stdin is not None
         try:
@@ -266,7 +268,8 @@ class Dialogue(Generic[T]):
 
 
 def _readable(output: int, deadline: float | None) -> bool:
-    """True if there is something to read, or the end, before the deadline. Raises Cancelled once a signal came."""
+    """True if there is something to read, or the end of the pipe, before the deadline. Raises Cancelled after a
+    signal."""
     waiting = select.poll()
     waiting.register(output, select.POLLIN)
     while True:

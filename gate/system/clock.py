@@ -6,5 +6,5 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """The current time in UTC; one place, so that a test can stand still."""
+    """Return the current time in UTC; in one place, so that a test can fix it."""
     return datetime.now(UTC)

@@ -1,10 +1,10 @@
-"""Takes the environment of this process out of the reach of those that it starts.
+"""Hides the environment of this process from the processes that it starts.
 
-What a process was started with stays readable in ``/proc`` for every process of its user, for as long as it lives: the
-system keeps no list of variables, it shows the memory in which they once were handed over. So before the gate starts
-anything, that memory is emptied; all variables stay what they are, in copies that ``/proc`` does not show.
+The environment that a process was started with stays readable in ``/proc`` for every process of its user: the system
+shows the memory in which the variables were passed. So before the gate starts anything, that memory is emptied; all
+variables keep their values, in copies that ``/proc`` does not show.
 
-Knows Linux; elsewhere other processes cannot be kept from looking, or have no such view.
+Linux only; other systems have no such view, or no way to close it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from threading import Lock
 
 _PR_SET_DUMPABLE = 4
 _ENV_START, _ENV_END = 47, 48
-"""Fields of ``stat`` behind the name of the program, which is the second and may hold anything."""
+"""Fields of ``stat`` after the program's name, which comes second and may contain anything."""
 _lock = Lock()
 _state = {"concealed": 0, "alone": 0}
-"""Numbers of the process whose environment is concealed, and of the one that is the gate's alone."""
+"""Ids of the process whose environment is concealed, and of the one that belongs to the gate alone."""
 
 
 def is_alone() -> None:
-    """Marks this process as the gate's own, not a caller's, so that its memory may be protected, too."""
+    """Mark this process as the gate's own, not a caller's, so that its memory may be protected, too."""
     _state["alone"] = os.getpid()
 
 
 def conceal() -> None:
-    """Empties the memory that ``/proc`` shows as this process's environment; once for each process.
+    """Empty the memory that ``/proc`` shows as this process's environment; once per process.
 
-    A process that was forked from another shows a copy of that one's memory, which is its own to empty.
+    A forked process shows a copy of that memory, so it must empty its own.
     """
     if _state["concealed"] == os.getpid():
         return
@@ -51,12 +51,12 @@ def _empty() -> None:
         from ctypes import memset  # weight, and not in every Python
 
         for name, value in os.environb.items():
-            os.putenv(name, value)  # the C library's own list then points to copies
+            os.putenv(name, value)  # the C library's list then points to copies
         memset(start, 0, end - start)
 
 
 def close_memory() -> None:
-    """Keeps others out of this process's memory, root too where it may not trace, as in containers by default."""
+    """Keep others out of this process's memory, even root if it may not trace, as by default in containers."""
     with suppress(ImportError, OSError, AttributeError):
         from ctypes import CDLL  # weight, and not in every Python
 

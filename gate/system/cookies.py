@@ -11,11 +11,11 @@ from urllib.request import Request
 
 MOST_COOKIES = 50
 MOST_CHARS = 8_192
-"""Most characters of a cookie, name and attributes together."""
+"""The most characters of a cookie, including name and attributes."""
 
 
 class _Answer:
-    """The parts of a response that the jar asks for."""
+    """The parts of a response that the jar reads."""
 
     def __init__(self, values: Sequence[str]) -> None:
         self._message = Message()
@@ -33,14 +33,14 @@ class Cookies:
         self._jar = CookieJar(DefaultCookiePolicy(strict_ns_domain=DefaultCookiePolicy.DomainStrict))
 
     def take(self, url: str, values: Sequence[str]) -> None:
-        """Keeps what an answer from this address set; what is beyond all measure is left."""
+        """Store the cookies that a response from this address set; cookies beyond the limits are dropped."""
         fit = [value for value in values if len(value) <= MOST_CHARS][:MOST_COOKIES]
         self._jar.extract_cookies(cast(HTTPResponse, _Answer(fit)), Request(url))  # noqa: S310 - nothing is opened
         if len(self._jar) > MOST_COOKIES:
             self._jar.clear()
 
     def header(self, url: str) -> str:
-        """The value of ``Cookie`` for a request to this address; empty if it gets none."""
+        """Return the value of ``Cookie`` for a request to this address; empty if there are no cookies for it."""
         request = Request(url)  # noqa: S310 - nothing is opened
         self._jar.add_cookie_header(request)
         return request.get_header("Cookie") or ""

@@ -1,11 +1,11 @@
-"""A thin layer over the git executable: what the gate asks of a repository, without trusting it or its user's habits.
+"""A thin layer over the git executable, which trusts neither the repository nor the user's habits.
 
-Never prompts, never waits for ever, never runs hooks or a file-system monitor, and writes to no index. The executable
-is an absolute path. Revisions and remotes are checked before they reach a command line. Credentials travel in the
-environment alone (`with_header`), and in that of commands that use the network alone.
+Never prompts, never waits forever, never runs hooks or a file-system monitor, and never writes to the index. The
+executable is an absolute path. Revisions and remotes are checked before they reach a command line. Credentials are
+passed only in the environment (`with_header`) of commands that use the network.
 
-On a developer's machine the user's own git configuration applies. Where code that is not trusted runs beside the gate,
-git is `Sealed`: see `gate.action.sealing`.
+On a developer's machine the user's own git configuration applies. If untrusted code runs next to the gate, git is
+`Sealed`: see `gate.action.sealing`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gate.system.child import run
 from gate.system.own_files import holds_only_own_files, is_own_file
 
 TIMEOUT = 120.0
-"""Seconds that one command may take."""
+"""Seconds for one command."""
 _NEUTRAL = (
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -41,32 +41,32 @@ _NEUTRAL = (
     "maintenance.auto=false",
     "submodule.recurse=false",
     "advice.detachedHead=false",
-    "safe.bareRepository=explicit",  # or a folder of the change that looks like a repository would be taken for one
+    "safe.bareRepository=explicit",  # or a folder of the change could pass for a repository
     "protocol.ext.allow=never",
 )
 _UNTOUCHED = (
     "core.attributesFile=/dev/null",
     "core.excludesFile=/dev/null",
-    "core.commitGraph=false",  # it is beside the objects, and may lie about history
+    "core.commitGraph=false",  # it is a separate file, which may lie about history
     "core.multiPackIndex=false",
-    "diff.ignoreSubmodules=dirty",  # git would run itself in each of them, by its configuration
+    "diff.ignoreSubmodules=dirty",  # git would run in each of them, under its configuration
     "credential.helper=",
 )
-"""Set for a sealed repository, since the change may have written anything else that git would look at."""
+"""Settings for a sealed repository, since the change may have written anything else that git would read."""
 _POINTERS = (
     "filter.lfs.required=false",
     "filter.lfs.smudge=",
     "filter.lfs.clean=",
     "filter.lfs.process=",
 )
-"""Settings without git-lfs: if it is configured and not installed, git would refuse any command that meets a file of
-it. With these the file is what git itself stores: a few lines that point to the content."""
+"""Settings if git-lfs is not installed: if it is configured, git would refuse any command that touches a file in LFS.
+With these, git sees what it stores itself: a pointer of a few lines."""
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _DROPPED = re.compile(
     "GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|NAMESPACE|PREFIX"
     "|EXTERNAL_DIFF|TRACE.*|SHALLOW_FILE|REPLACE_REF_BASE)"
 )
-"""Set inside hooks and by debugging; each would point a command at another repository, or have it print secrets."""
+"""Set in hooks and for debugging; each would point a command at another repository, or make it print secrets."""
 _FIXED = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
@@ -81,7 +81,7 @@ _LET_THROUGH = re.compile(
     r"(?:HOME|TMPDIR|TZ|SSH_AUTH_SOCK|SSL_CERT_(?:FILE|DIR)|GIT_SSL_\w+|GIT_HTTP_\w+|GIT_SSH(?:_COMMAND|_VARIANT)?"
     r"|GIT_(?:AUTHOR|COMMITTER)_\w+|(?i:https?_proxy|no_proxy|all_proxy))"
 )
-"""The variables that a sealed git sees: where things are and how the network is reached, and no secret."""
+"""The variables that a sealed git sees: paths and how to reach the network, and no secrets."""
 _LOCAL = re.compile(
     r"HOME|TMPDIR|TZ|PATH|USER|LOGNAME|XDG_\w+|LC_\w+|LANG\w*|LD_LIBRARY_PATH|GCM_INTERACTIVE|SYSTEMROOT"
     r"|GIT_(?:ALLOW_PROTOCOL|CEILING_DIRECTORIES|DISCOVERY_\w+|CONFIG_\w+|EXEC_PATH|TEMPLATE_DIR|ATTR_NOSYSTEM"
@@ -90,13 +90,13 @@ _LOCAL = re.compile(
 """The variables that commands without a network see in a CI job."""
 _ONLINE = ("fetch", "push", "ls-remote")
 _READING = ("cat-file", "ls-tree", "merge-base", "rev-list", "rev-parse", "status", "worktree")
-"""Commands that fetch what is missing of a partial clone."""
+"""Commands that fetch missing objects in a partial clone."""
 _DEEPENING = (50, 200, 1000, 5000)
 COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class GitError(GateError):
-    """A git command failed; callers that know what for raise their own kind."""
+    """A git command failed; callers that know its purpose raise their own kind of error."""
 
     def __init__(self, what: str, *, where: str = "", hint: str = "", output: str = "") -> None:
         super().__init__(what, where=where, hint=hint)
@@ -110,17 +110,17 @@ class Tag(Struct, frozen=True):
 
 
 class Sealed(Struct, frozen=True):
-    """A repository as it was before code that is not trusted ran beside it; travels in the environment as `SEALED`.
+    """A repository as it was before untrusted code ran next to it; passed in the environment as `SEALED`.
 
-    Git then knows this repository alone: the configuration of the user, the machine and the repository is not read.
+    Git then knows only this repository: the configuration of the user, the machine and the repository is not read.
     """
 
     program: str = ""
     """The executable, an absolute path; empty if there is none."""
     path: str = ""
-    """The folders that programs are looked for in."""
+    """The folders to search for programs."""
     folder: str = ""
-    """The git directory, the gate's own; empty if there is no repository."""
+    """The git directory, which belongs to the gate; empty if there is no repository."""
     top: str = ""
     """The work tree; empty for a bare repository."""
     machine: str = ""
@@ -128,22 +128,22 @@ class Sealed(Struct, frozen=True):
     remotes: Mapping[str, str] = {}
     """Name → URL."""
     network: tuple[tuple[str, str], ...] = ()
-    """Settings (key, value) of commands that use the network, credentials among them."""
+    """Settings (key, value) of commands that use the network, including credentials."""
     is_partial: bool = False
-    """True if objects may be missing that git fetches when it needs them."""
+    """True if objects may be missing, which git fetches when it needs them."""
 
 
 SEALED = "INPUT_GIT"
-"""The variable that holds a `Sealed`; by its name it is handed to nobody."""
+"""The variable that holds a `Sealed`; its name keeps it from being passed on to anyone."""
 
 
 MAX_SUBJECT = 120
-"""Characters of a commit's first line, or of a branch."""
+"""The most characters of a commit's first line, or of a branch's name."""
 _MADE_BY_HOST = re.compile(r"Merge [0-9a-f]{40} into [0-9a-f]{40}")
 
 
 class Git:
-    """The repository that holds the folder ``root``, which need not be its top."""
+    """The repository that contains the folder ``root``, which need not be its top."""
 
     def __init__(self, root: Path, *, environment: Mapping[str, str], timeout: float = TIMEOUT) -> None:
         self.root = root
@@ -155,24 +155,24 @@ class Git:
             self.program = program(environment.get("PATH"))
             self.environment, self.signing = _parted({"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED})
             self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
-            if in_ci(environment):  # an agent may look into every process beside it
+            if in_ci(environment):  # an agent may look into every other process
                 rest = {name: value for name, value in self.environment.items() if not _LOCAL.fullmatch(name)}
                 self.environment = {name: value for name, value in self.environment.items() if name not in rest}
                 self.signing = {**rest, **self.signing}
-                self._online = (*_ONLINE, "worktree") if self.has_lfs else _ONLINE  # which fetches files of LFS
+                self._online = (*_ONLINE, "worktree") if self.has_lfs else _ONLINE  # which fetches files in LFS
         else:
             self.program = self.sealed.program
             self.environment = _sealed_environment(self.sealed, root, environment)
             self.signing = _numbered(self.sealed.network) if _is_http(self.sealed.remotes.values()) else {}
             self.has_lfs = False  # its filters are programs
             self._online = (*_ONLINE, *_READING) if self.sealed.is_partial else _ONLINE
-        # What stays as it is once it is so, and is asked for again and again: each answer is a process.
+        # Cached because the answers never change once known, and each costs a process.
         self._prefix: str | None = None
         self._is_whole = False
         self._commits: set[str] = set()
 
     def scratch(self, folder: Path, remote: str, *, token: str = "", server: str = "") -> Git:
-        """An empty repository in ``folder`` that knows one remote, ``origin``: the one that is called ``remote`` here.
+        """Return an empty repository in ``folder`` with one remote, ``origin``: the one called ``remote`` here.
 
         Signs in with ``token`` if the remote is on ``server``, else as this repository does.
         """
@@ -197,7 +197,7 @@ class Git:
         return clone
 
     def _signed_in(self, url: str, header: str | None) -> dict[str, str]:
-        """The environment in which another of the user's repositories reaches this URL as this one does."""
+        """Return the environment in which another of the user's repositories reaches this URL as this one does."""
         environment = {**self.environment, **self.signing}
         if not self.is_repository():
             return environment if header is None else with_header(environment, url, header)
@@ -210,18 +210,18 @@ class Git:
     # --- running --------------------------------------------------------------------------------
 
     def run(self, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> bytes:
-        """The output of ``git arguments``. Raises `GitError` where it fails or takes too long."""
+        """Return the output of ``git arguments``. Raises `GitError` if it fails or takes too long."""
         status, output, errors = self._call(arguments, stdin, environment or {})
         if status != 0:
             raise self._failed(arguments, errors)
         return output
 
     def text(self, *arguments: str) -> str:
-        """As `run`, decoded and without the last line end."""
+        """Like `run`, decoded and without the final newline."""
         return os.fsdecode(self.run(*arguments)).removesuffix("\n")
 
     def ask(self, *arguments: str) -> str | None:
-        """As `text`, but None where git answers with exit code 1, its "no"."""
+        """Like `text`, but None if git answers with exit code 1, its "no"."""
         status, output, errors = self._call(arguments, b"", {})
         if status == 1:
             return None
@@ -261,7 +261,7 @@ class Git:
     # --- questions ------------------------------------------------------------------------------
 
     def is_repository(self) -> bool:
-        """True if there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
+        """True if there is a repository and a git to read it. Raises `GitError` if git refuses to look."""
         try:
             self.prefix()
         except GitError as error:
@@ -271,7 +271,8 @@ class Git:
         return True
 
     def prefix(self) -> str:
-        """The root as seen from the top of the work tree, empty at the top. Raises `GitError` outside a repository."""
+        """Return the root's path from the top of the work tree, empty at the top. Raises `GitError` outside a
+        repository."""
         if self._prefix is None:
             said = self.text("rev-parse", "--is-shallow-repository", "--show-prefix")
             shallow, _, self._prefix = said.partition("\n")
@@ -279,12 +280,12 @@ class Git:
         return self._prefix
 
     def is_out_of_reach(self) -> bool:
-        """True if there seems to be a repository, and no git to read it with."""
+        """True if there seems to be a repository but no git to read it."""
         root = self.root.resolve()
         return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
 
     def resolve(self, revision: str) -> str | None:
-        """The id of the commit that a revision names; None if the repository does not have it."""
+        """Return the id of the commit that a revision names; None if the repository does not have it."""
         if revision in self._commits:
             return revision
         found = self.ask(
@@ -295,20 +296,19 @@ class Git:
         return found
 
     def head(self) -> str | None:
-        """The commit of the work tree; None before the first commit and outside any repository."""
+        """Return the commit of the work tree; None before the first commit and outside any repository."""
         return self.resolve("HEAD") if self.is_repository() else None
 
     def dirty(self, *, exclude: Sequence[str] = ()) -> bool:
-        """True if anything is `changed`."""
+        """True if any file is `changed`."""
         return bool(self.changed(exclude=exclude))
 
     def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
-        """Return the files of the work tree below the root that differ from HEAD, untracked ones included; names from
-        the top.
+        """Return the files below the root that differ from HEAD, including untracked ones; names start from the top.
 
-        ``exclude`` are paths relative to the root that do not count, such as where records are written. Nor do, if git
-        does not track them, reports, records, and folders of bytecode and virtual environments. Files in LFS are not
-        looked at where git-lfs is not installed: their content could not be told from a change.
+        ``exclude`` are paths relative to the root that do not count, such as the folder of records. Untracked reports,
+        records, bytecode folders and virtual environments do not count, either. Files in LFS are ignored if git-lfs is
+        not installed: their content would look like a change.
         """
         inside = [path for path in exclude if not path.startswith(("/", ".."))]
         paths = [".", *(f":(exclude,literal){path}" for path in inside)]
@@ -319,27 +319,28 @@ class Git:
         for entry in filter(None, entries):
             status, name = entry[:2], os.fsdecode(entry[3:])
             if b"R" in status or b"C" in status:
-                next(entries)  # where it came from
+                next(entries)  # the former name
             if status != b"??" or not self._is_generated(name):
                 found.append(name)
         return found
 
     def _is_generated(self, name: str) -> bool:
-        """True if running Python or the gate leaves this file or folder behind; the name is relative to the top."""
+        """True if Python or the gate generates this file or folder when run; the name is relative to the top."""
         path = self.root / os.path.relpath(name, self.prefix() or ".")
         if path.is_dir() and not path.is_symlink():
             return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file() or holds_only_own_files(path)
         return is_own_file(path)
 
     def differing(self, commit: str) -> list[str]:
-        """The tracked files of the whole work tree that differ from a commit's; names from the top."""
+        """Return the tracked files of the whole work tree that differ from a commit's; names start from the top."""
         found = self.run("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--")
         return [os.fsdecode(name) for name in found.split(b"\0") if name]
 
     def tracked_in(self, folder: Path) -> str | None:
-        """A file of the index in a folder, or in the place of one on the way to it: a link, another repository.
+        """Return a tracked file in a folder, or one in the place of a folder on the way to it: a link, another
+        repository.
 
-        The name is from the top; None where there is none, and for a folder outside the work tree.
+        The name starts from the top; None if there is none, and for a folder outside the work tree.
         """
         if not self.is_repository():
             return None
@@ -352,34 +353,35 @@ class Git:
         return next((name for name in names if name.startswith(whole) or whole.startswith(f"{name}/")), None)
 
     def has_only_pointers(self) -> bool:
-        """True if files in LFS have their content here and would be mere pointers in another work tree."""
+        """True if files in LFS have their content here but would be mere pointers in another work tree."""
         if self.has_lfs:
             return False
         names = self.run("ls-files", "-z", "--", ":(attr:filter=lfs)").split(b"\0")
         return any(not _is_pointer(self.root / os.fsdecode(name)) for name in names if name)
 
     def subject(self, commit: str) -> str:
-        """The first line of a commit's message; of a merge that a host made for a change, that of the change."""
+        """Return the first line of a commit's message; for a host's merge of a change, that of the change."""
         said = self.text("log", "--max-count=1", "--format=%s", checked_revision(commit), "--")
         if _MADE_BY_HOST.fullmatch(said) and len(parents := self.parents(commit)) == 2:
             said = self.text("log", "--max-count=1", "--format=%s", parents[1], "--")
         return said[:MAX_SUBJECT]
 
     def branch(self) -> str:
-        """The branch that is checked out; empty if a commit is."""
+        """Return the branch that is checked out; empty if a commit is."""
         return (self.ask("symbolic-ref", "--quiet", "--short", "HEAD") or "")[:MAX_SUBJECT]
 
     def parents(self, commit: str) -> list[str]:
-        """The parents' ids, first parent first; none for a root commit."""
+        """Return the parents' ids, first parent first; none for a root commit."""
         return self.text("rev-list", "--parents", "--max-count=1", checked_revision(commit), "--").split()[1:]
 
     def first_parents(self, commit: str, limit: int = 100) -> list[str]:
-        """The commit and its first-parent ancestors, newest first, at most ``limit``, as far as history is here."""
+        """Return the commit and its first-parent ancestors, newest first, at most ``limit``, as far as history is
+        local."""
         count = f"--max-count={limit}"
         return self.text("rev-list", "--first-parent", count, checked_revision(commit), "--").split()
 
     def merge_base(self, one: str, other: str) -> str | None:
-        """The best common ancestor; None where none is known here, which a shallow clone may cause."""
+        """Return the best common ancestor; None if none is known locally, as in a shallow clone."""
         ids = [self.resolve(one), self.resolve(other)]
         if ids[0] is None or ids[1] is None:
             return None
@@ -392,23 +394,23 @@ class Git:
         return ids[0] == ids[1] or self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
 
     def is_elsewhere(self, commit: str, head: str) -> bool:
-        """True if a commit is on a branch and not in the history of ``head``: one that was replaced is on none."""
+        """True if a commit is on a branch but not in the history of ``head``; a replaced commit is on none."""
         found = self.resolve(commit)
         if found is None or self.is_ancestor(found, head):
             return False
         return bool(self.text("for-each-ref", "--count=1", f"--contains={found}", "refs/heads", "refs/remotes"))
 
     def is_shallow(self) -> bool:
-        """True if history is cut off, until the rest is fetched; `fetch` never cuts off what is here."""
+        """True if history is cut off, until the rest is fetched; `fetch` never cuts off local history."""
         if not self._is_whole:
             self._is_whole = self.text("rev-parse", "--is-shallow-repository") == "false"
         return not self._is_whole
 
     def default_branch(self, remote: str = REMOTE) -> str | None:
-        """The remote's default branch, by what is known here, else by asking the remote; None where neither knows."""
+        """Return the remote's default branch, as known locally or else by asking the remote; None if neither knows."""
         prefix = f"refs/remotes/{checked_remote(remote)}/"
         known = self.ask("symbolic-ref", "--quiet", f"{prefix}HEAD")
-        if known is not None and self.resolve(known) is not None:  # else it was renamed, and nobody has told this clone
+        if known is not None and self.resolve(known) is not None:  # else it was renamed after this clone was made
             return known.removeprefix(prefix)
         try:
             said = self.text("ls-remote", "--symref", "--", remote, "HEAD")
@@ -418,7 +420,8 @@ class Git:
         return found[1] if found else None
 
     def tags(self, *, merged: str | None = None) -> list[Tag]:
-        """Tags of commits, newest first by their own date; with ``merged`` only those that the commit contains."""
+        """Return the tags of commits, newest first by their own date; with ``merged`` only those that the commit
+        contains."""
         only = [] if merged is None else [f"--merged={checked_revision(merged)}"]
         form = "--format=%(refname:strip=2)%09%(objecttype)%09%(objectname)%09%(*objecttype)%09%(*objectname)"
         said = self.text("for-each-ref", "--sort=-creatordate", form, *only, "refs/tags/")
@@ -426,14 +429,14 @@ class Git:
         return [Tag(f[0], f[4] or f[2]) for f in fields if "commit" in (f[1], f[3])]
 
     def top(self) -> Path:
-        """The work tree's folder, without links. Raises `GitError` outside a repository."""
+        """Return the work tree's folder, with links resolved. Raises `GitError` outside a repository."""
         return Path(os.path.realpath(self.text("rev-parse", "--show-toplevel")))
 
     def files(self, *folders: str) -> dict[str, str | None] | None:
-        """Paths below the root that git tracks, or would if asked to add everything; None outside a repository.
+        """Return the paths below the root that git tracks, or would add; None outside a repository.
 
-        With each the commit that it pins if it is a submodule, empty if it is any other tracked file, and None if git
-        does not track it. ``folders`` outside the root, but inside the work tree, are listed as well (``../src/x``).
+        The value is the pinned commit for a submodule, empty for any other tracked file, and None for an untracked one.
+        ``folders`` outside the root but inside the work tree (``../src/x``) are listed, too.
         """
         if not self.is_repository():
             return None
@@ -449,9 +452,9 @@ class Git:
         return found
 
     def show(self, commit: str, path: str) -> bytes | None:
-        """A file's content at a commit, by its path relative to the root; None where it is not there.
+        """Return a file's content at a commit, by its path relative to the root; None if it does not exist there.
 
-        Raises `GitError` for an unknown commit and for files beyond the limit on documents.
+        Raises `GitError` for an unknown commit, and for files beyond the limit on documents.
         """
         if self.resolve(commit) is None:
             raise GitError(f"commit {commit} is not in this clone", where=str(self.root), hint=HINT_HISTORY)
@@ -464,7 +467,7 @@ class Git:
         return self.run("cat-file", "blob", fields[2].decode())
 
     def remote_url(self, remote: str) -> str:
-        """The URL of a named remote; a URL or path is given back as it is."""
+        """Return the URL of a named remote; a URL or path is returned unchanged."""
         checked_remote(remote)
         if "/" in remote or ":" in remote:
             return remote
@@ -475,7 +478,7 @@ class Git:
         return self.sealed.remotes[remote]
 
     def header_for(self, url: str) -> str | None:
-        """The HTTP header that this repository is configured to send there, as CI checkouts leave one."""
+        """Return the HTTP header that this repository is configured to send to a URL, such as CI checkouts leave."""
         if not url.startswith(("http://", "https://")):
             return None
         arguments = ("config", "--get-urlmatch", "http.extraHeader", url)
@@ -487,17 +490,17 @@ class Git:
     # --- more history ---------------------------------------------------------------------------
 
     def fetch(self, commit: str, *, remote: str = REMOTE, depth: int | None = None) -> None:
-        """Brings a commit here, with its history or, in a shallow clone, ``depth`` commits of it. Moves no ref.
+        """Fetch a commit with its history or, in a shallow clone, ``depth`` commits of it. Moves no ref.
 
-        In a clone with all history git would cut off what is here already at that depth.
+        In a full clone, ``depth`` is ignored: git would cut off local history there.
         """
         limit = [f"--depth={depth}"] if depth is not None and self.is_shallow() else []
         self._fetch(*limit, "--", checked_remote(remote), checked_revision(commit))
 
     def common_history(self, one: str, other: str, *, remote: str = REMOTE) -> str | None:
-        """The merge base, fetching more of a shallow history until it is found.
+        """Return the merge base, fetching more of a shallow history until it is found.
 
-        Raises `GitError` where the remote does not give it; None where all history is here and nothing is shared.
+        Raises `GitError` if the remote does not provide it; returns None if the full history has no common commit.
         """
         for more in _DEEPENING:
             found = self.merge_base(one, other)
@@ -518,11 +521,11 @@ class Git:
 
     @contextmanager
     def worktree(self, commit: str, *, content: bool = False) -> Iterator[Path]:
-        """A temporary work tree of a commit, gone afterwards; the user's own is not touched.
+        """Yield a temporary work tree of a commit, removed afterwards; the user's own is not touched.
 
-        Submodules are not checked out in it, and no hook runs. Files in LFS are pointers, for nothing is to be
-        downloaded to read a configuration (one that itself lies in LFS cannot be read); with ``content`` they are
-        what they stand for, where git-lfs is installed.
+        Submodules are not checked out, and no hook runs. Files in LFS are pointers, so that reading a configuration
+        needs no download (a configuration in LFS cannot be read); with ``content``, they have their content if git-lfs
+        is installed.
         """
         found = self.resolve(commit)
         if found is None:
@@ -550,14 +553,14 @@ def _is_pointer(path: Path) -> bool:
 
 
 def checked_revision(revision: str) -> str:
-    """The revision, if it cannot be mistaken for an option, a range or a path. Raises `GitError`."""
+    """Return the revision if it cannot be mistaken for an option, a range or a path. Raises `GitError`."""
     if not revision or revision.startswith("-") or ".." in revision or re.search(r"[\s\x00-\x1f\x7f:?*\[\\]", revision):
         raise GitError(f"not a revision: {shorten(revision, 100)!r}")
     return revision
 
 
 def checked_remote(remote: str) -> str:
-    """Return the remote's name, URL or path, if it cannot be mistaken for an option or a helper program. Raises
+    """Return the remote's name, URL or path if it cannot be mistaken for an option or a helper program. Raises
     `GitError`."""
     if not remote or remote.startswith("-") or "::" in remote or re.search(r"[\x00-\x1f\x7f]", remote):
         raise GitError(f"not a remote: {shorten(redact(remote), 100)!r}")
@@ -568,12 +571,12 @@ def checked_remote(remote: str) -> str:
 
 
 def program(path: str | None) -> str:
-    """The absolute path of git; empty if there is none. A folder relative to the repository is not looked into."""
+    """Return the absolute path of git; empty if there is none. Folders given by a relative path are not searched."""
     return shutil.which("git", path=absolute(path)) or ""
 
 
 def absolute(path: str | None) -> str:
-    """A list of folders without those that are relative to wherever a program is started."""
+    """Return a list of folders without relative ones, which depend on where a program is started."""
     folders = [folder for folder in (path or os.defpath).split(os.pathsep) if Path(folder).is_absolute()]
     return os.pathsep.join(folders) or os.devnull
 
@@ -588,7 +591,7 @@ def _sealed_in(environment: Mapping[str, str]) -> Sealed | None:
 
 
 def _sealed_environment(sealed: Sealed, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of git: one repository, and the variables that `_LET_THROUGH` names."""
+    """Return git's environment: one repository, and the variables that match `_LET_THROUGH`."""
     folder, top = _place(sealed, root.resolve())
     kept = {name: value for name, value in environment.items() if _LET_THROUGH.fullmatch(name)}
     places = {"GIT_DIR": folder} | ({"GIT_WORK_TREE": top} if top else {})
@@ -605,7 +608,8 @@ def _sealed_environment(sealed: Sealed, root: Path, environment: Mapping[str, st
 
 
 def _place(sealed: Sealed, root: Path) -> tuple[str, str]:
-    """The git directory and the work tree of a folder: the repository's own, or another work tree made of it."""
+    """Return the git directory and the work tree of a folder: the repository's own, or those of another work tree of
+    it."""
     if not sealed.folder or not sealed.top or root.is_relative_to(sealed.top):
         return sealed.folder or os.devnull, sealed.top
     for known in Path(sealed.folder, "worktrees").glob("*/gitdir"):
@@ -620,7 +624,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _parted(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The environment without headers to sign in with, and what adds them to it."""
+    """Return the environment without headers that hold credentials, and the variables that add them."""
     entries = _entries(environment)
     harmless = [entry for entry in entries if not entry[0].lower().endswith(".extraheader")]
     if len(harmless) == len(entries):
@@ -634,7 +638,7 @@ _ENTRY = re.compile(r"GIT_CONFIG_(?:COUNT|KEY_\d+|VALUE_\d+)")
 
 
 def _entries(environment: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The settings that the environment holds."""
+    """Return the git settings in the environment."""
     said = environment.get("GIT_CONFIG_COUNT", "")
     count = min(int(said), _MOST_ENTRIES) if said.isascii() and said.isdigit() else 0
     values = environment.get
@@ -642,14 +646,14 @@ def _entries(environment: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _numbered(entries: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Settings as git reads them from its environment."""
+    """Return settings in the form that git reads from its environment."""
     keys = {f"GIT_CONFIG_KEY_{n}": key for n, (key, _) in enumerate(entries)}
     values = {f"GIT_CONFIG_VALUE_{n}": value for n, (_, value) in enumerate(entries)}
     return {"GIT_CONFIG_COUNT": str(len(entries)), **keys, **values}
 
 
 def _command_of(arguments: Sequence[str]) -> str:
-    """The name of the command, behind settings of its own."""
+    """Return the name of the command, which may follow ``-c`` settings."""
     rest = iter(arguments)
     for argument in rest:
         if argument != "-c":
@@ -663,9 +667,10 @@ def _is_http(urls: Iterable[str]) -> bool:
 
 
 def with_header(environment: Mapping[str, str], url: str, header: str) -> dict[str, str]:
-    """The environment with which git sends this header, and no other, to the URL's host: never on a command line.
+    """Return the environment with which git sends this header, and no other, to the URL's host; never on a command
+    line.
 
-    Does nothing for URLs that are not http(s).
+    Unchanged for URLs that are not http(s).
     """
     entries = _entries(environment)
     added = _with_header(entries, url, header)
@@ -682,5 +687,5 @@ def _with_header(entries: Sequence[tuple[str, str]], url: str, header: str) -> t
 
 
 def token_header(token: str, *, user: str = "x-access-token") -> str:
-    """The header that signs in with a token, as GitHub's own checkout sends it."""
+    """Return the header that signs in with a token, in the form of GitHub's own checkout."""
     return "AUTHORIZATION: basic " + base64.b64encode(f"{user}:{token}".encode()).decode()

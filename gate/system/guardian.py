@@ -1,7 +1,7 @@
-"""Ends what a run started: finds every process that carries the run's mark, wherever it moved to, with its descendants.
+"""Ends everything that a run started: all processes with the run's mark, and their descendants.
 
-Started as a script, it waits for the gate to be gone, however that ended, and then does the same. Standard library
-only: it has to be there a few milliseconds after an agent's first process.
+Started as a script, it waits until the gate has ended, however that happens, and then does the same. Standard library
+only: it must be running a few milliseconds after an agent's first process.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import sys
 from contextlib import suppress
 
 MARK = "AGENT_GATE_RUN"
-"""Set in every child's environment, so that descendants that left their group or session are still found."""
+"""Set in every child's environment, so that descendants that left their group or session can be found."""
 ROUNDS = 100
-"""Most rounds of looking: processes may fork in the meantime."""
+"""The most rounds of searching: processes may fork in the meantime."""
 
 
 def sweep(mark: str, user: int = 0) -> None:
-    """Kills every process that carries the mark or runs as the user, if one is named, and its descendants.
+    """Kill every process that has the mark or runs as ``user``, if given, and its descendants.
 
     Linux only; other systems rely on process groups.
 
-    All are stopped first, so that none forks and none loses its parent while others are still looked for. What cannot
-    be found: a process that cleared its environment and whose parents had all ended before.
+    All are stopped first, so that none can fork or lose its parent during the search. A process that cleared its
+    environment and whose parents had all ended cannot be found.
     """
     stopped: set[int] = set()
     for _ in range(ROUNDS):
@@ -42,7 +42,8 @@ def _signal(pids: set[int], number: signal.Signals) -> None:
 
 
 def _family(needle: bytes, user: int) -> set[int]:
-    """The living processes with this entry in their environment or of this user, with descendants; not this one."""
+    """Return the living processes with this entry in their environment or of this user, and their descendants, without
+    this one."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []  # noqa: PTH112, PTH208
     found = {pid for pid in pids if needle in _read(pid, "environ").split(b"\0") or (user and _user_of(pid) == user)}
     if not found:
@@ -61,7 +62,8 @@ def _family(needle: bytes, user: int) -> set[int]:
 
 
 def _user_of(pid: int) -> int:
-    """The real user id of a process; 0 if it is gone. If tracing is forbidden, root cannot read its environment."""
+    """Return the real user id of a process; 0 if it is gone. Without the right to trace, even root cannot read its
+    environment."""
     fields = _read(pid, "status").partition(b"\nUid:")[2].split(None, 1)
     return int(fields[0]) if fields else 0
 
@@ -75,5 +77,5 @@ def _read(pid: int, name: str) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.stdin.buffer.read()  # ends when the gate is gone
+    sys.stdin.buffer.read()  # returns when the gate has ended
     sweep(sys.argv[1], int(sys.argv[2]))

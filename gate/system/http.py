@@ -1,7 +1,7 @@
-"""The HTTP/1.1 client of the hot path: knows connections and framing; what an answer means is left to callers.
+"""The HTTP/1.1 client of the hot path: handles connections and framing; callers interpret the answers.
 
-Written on asyncio's protocols because the general clients cost many times the request itself
-at the concurrency of a run; docs/dev/decisions/0003-http-client.md has the measurements.
+Built on asyncio's protocols because at the concurrency of a run, general clients cost many times the request itself;
+docs/dev/decisions/0003-http-client.md has the measurements.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     import httpx
 
 CONNECT_SECONDS = 10.0
-"""Seconds for a connection to open; the time of the request itself is its caller's to bound."""
+"""Seconds to open a connection; the caller limits the time of the request itself."""
 MAX_HEAD_BYTES = 65_536
 _LINE_BYTES = 256
 """The longest chunk-size line; everything longer is an attack or garbage."""
 MOST_ROUTES = 1000
-"""Addresses that are remembered; an agent may put an id of its own into each."""
+"""Addresses to remember; an agent's addresses may each contain a different id."""
 MOST_MEMBERS = 100
-"""Parts that a body of gzip may consist of."""
+"""The most parts of a gzip body."""
 _NO_BODY = frozenset({204, 304})
 TURNS_TO_READ = 2
-"""Turns of the event loop after which it has read what had arrived on a connection."""
+"""Turns of the event loop after which it has read everything that had arrived on a connection."""
 
 
 PARTIAL = 206
-"""The status of an answer that holds a part of what was asked for, which nobody here asks for."""
+"""The status of a partial answer, which the gate never requests."""
 
 
 class Response(NamedTuple):
@@ -48,15 +48,15 @@ class Response(NamedTuple):
 
     status: int
     headers: Mapping[str, str]
-    """Names in lower case; of a repeated header, the last."""
+    """Names in lower case; the last value of a repeated header."""
     body: bytes
     duration: float
-    """Seconds from the request's first byte sent to the answer's last byte read, on an open connection."""
+    """Seconds from the first byte of the request sent to the last byte of the answer read, on an open connection."""
     cookies: tuple[str, ...] = ()
     """The values of its ``Set-Cookie`` headers."""
     whole: bool = True
-    """True if the body says where it ends, by a length, by chunks or by its packing; else the connection was closed,
-    and nobody knows whether more was to come."""
+    """True if the body has a marked end: a length, chunks or its compression. Otherwise it ended with the connection
+    and may be incomplete."""
 
 
 class HttpError(Exception):
@@ -67,11 +67,11 @@ class HttpError(Exception):
         self.kind = kind
         self.message = message
         self.transient = transient
-        """True if the same request may well succeed later."""
+        """True if the same request may succeed later."""
 
 
 class _Malformed(ValueError):  # noqa: N818 - private, never shown
-    """The bytes read are not an HTTP/1.1 response within bounds."""
+    """The bytes read are not an HTTP/1.1 response within limits."""
 
 
 def _read_header(line: str) -> tuple[str, str]:
@@ -82,11 +82,11 @@ def _read_header(line: str) -> tuple[str, str]:
 
 
 _known_header = lru_cache(maxsize=256)(_read_header)
-"""Most headers of a server's answers are the same in all of them."""
+"""Cached, because most headers are the same in all answers of a server."""
 
 
 class _Parser:
-    """Reads one response from chunks of bytes; ``feed`` says whether it is complete."""
+    """Parses one response from chunks of bytes; ``feed`` returns whether it is complete."""
 
     __slots__ = (
         "_at",
@@ -107,7 +107,7 @@ class _Parser:
         self._limit = limit
         self._buffer = b""
         self._at = 0
-        """Number of bytes of the buffer that have been read."""
+        """Number of bytes in the buffer that have been parsed."""
         self._state = "head"
         self._left = 0
         self._chunks: list[bytes] = []
@@ -138,7 +138,7 @@ class _Parser:
         return True
 
     def end(self) -> bool:
-        """The server closed its side; completes only a body that is ended by closing."""
+        """Handle the server's end of the connection; this completes only a body that is ended by closing."""
         return self._state == "close"
 
     def _read_head(self) -> bool:
@@ -262,7 +262,7 @@ class _Parser:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, one request at a time. Time is taken where the bytes arrive, not where the waiter wakes."""
+    """One connection, one request at a time. Time is measured when bytes arrive, not when the waiting task wakes up."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -291,7 +291,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
-            self.abort()  # bytes that nobody asked for
+            self.abort()  # unrequested bytes
             return
         try:
             if self._parser.feed(data):
@@ -315,7 +315,7 @@ class _Connection(asyncio.Protocol):
             )
         else:
             text = f"the connection closed before an answer came{f': {error}' if error else ''}"
-            self._fail(HttpError(ErrorKind.CRASH, text, transient=True))  # it was accepted: the server dropped it
+            self._fail(HttpError(ErrorKind.CRASH, text, transient=True))  # it was open: the server dropped it
 
     def _finish(self) -> None:
         assert self._answer is not None
@@ -334,13 +334,13 @@ class _Connection(asyncio.Protocol):
 
     @property
     def unanswered(self) -> bool:
-        """True if nothing came of the last answer."""
+        """True if nothing of the last answer arrived."""
         return not self._parser.started
 
     def is_quiet(self) -> bool:
         """True if nothing has arrived since the last answer, not even the server's end of the connection.
 
-        Asked of the operating system, since the event loop may not have looked yet.
+        Asks the operating system, since the event loop may not have noticed yet.
         """
         if not self.alive or self._transport is None:
             return False
@@ -355,16 +355,16 @@ class _Connection(asyncio.Protocol):
 
 
 async def _take_open(idle: deque[_Connection]) -> _Connection | None:
-    """An idle connection that the server has not closed; None if there is none.
+    """Return an idle connection that the server has not closed; None if there is none.
 
-    A request is never sent twice: a server that closed the connection may have read it, and acted on it. So whether a
-    connection still stands is asked before anything is written.
+    A request is never sent twice, because a server that closes the connection may have acted on it. So the connection
+    is checked before anything is written.
     """
     while idle:
         connection = idle.pop()
         if connection.is_quiet():
             return connection
-        for _ in range(TURNS_TO_READ):  # the event loop takes what has arrived: the end, or a TLS session ticket
+        for _ in range(TURNS_TO_READ):  # lets the event loop read what has arrived: the end, or a TLS session ticket
             await asyncio.sleep(0)
         if connection.is_quiet():
             return connection
@@ -373,7 +373,7 @@ async def _take_open(idle: deque[_Connection]) -> _Connection | None:
 
 
 Place = tuple[str, str, int, str]
-"""Scheme, host, port, and the path of a unix socket, empty where there is none."""
+"""Scheme, host, port, and the path of a unix socket, empty if there is none."""
 
 
 class _Route(NamedTuple):
@@ -388,9 +388,9 @@ class _Route(NamedTuple):
 class Client:
     """A pool of connections to the agents under test. Redirects are not followed.
 
-    ``environment`` is asked for ``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` (either case), and for
-    ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``; requests that a proxy applies to go through httpx, which knows proxies and
-    costs more. ``limit`` bounds the open connections.
+    ``environment`` may set ``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` (either case),
+    ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``; requests through a proxy use httpx, which supports proxies but costs more.
+    ``limit`` is the most open connections.
     """
 
     def __init__(
@@ -401,7 +401,7 @@ class Client:
         self._environment = environment or {}
         self._idle: dict[Place, deque[_Connection]] = {}
         self._closing: set[Place] = set()
-        """Servers that closed a kept connection under a request: from then on each request gets one of its own."""
+        """Servers that closed a kept connection during a request; from then on each request gets a new one."""
         self._tls: ssl.SSLContext | None = None
         self._proxied: dict[str, httpx.AsyncClient] = {}
         self._routes: dict[tuple[str, str], _Route] = {}
@@ -428,10 +428,10 @@ class Client:
         socket: str = "",
         on_send: Callable[[], None] = lambda: None,
     ) -> Response:
-        """Sends one request and reads the whole answer. Raises HttpError; bounding its time is left to the caller.
+        """Send one request and read the whole answer. Raises HttpError; the caller limits the time.
 
-        ``on_send`` is called when the request goes out: what came before was waiting for a connection. ``socket`` is
-        the path of a unix socket, to which the connection is made in place of the address.
+        ``on_send`` is called when the request goes out, after the wait for a connection. ``socket`` is the path of a
+        unix socket to connect to instead of the address.
         """
         route = self._routes.get((url, socket)) or self._find_route(url, socket)
         if route.proxy:
@@ -445,7 +445,7 @@ class Client:
         return response if "content-encoding" not in response.headers else _decoded(response, self._max_bytes)
 
     def _find_route(self, url: str, socket: str) -> _Route:
-        """Checks an address that was not asked before, or is forgotten. Raises ConfigError."""
+        """Check an address that is new or was forgotten. Raises ConfigError."""
         parts = check_url(url)
         assert parts.hostname is not None
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -477,7 +477,7 @@ class Client:
         return response
 
     def _trust(self) -> ssl.SSLContext:
-        """Return the certificates that are trusted: the system's, or those that the environment names."""
+        """Return the trusted certificates: the system's, or those that the environment names."""
         if self._tls is None:
             self._tls = trust(self._environment)
         return self._tls
@@ -567,10 +567,10 @@ class Client:
 
 
 def trust(environment: Mapping[str, str]) -> ssl.SSLContext:
-    """The system's certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
+    """Return the system's certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
 
     Raises:
-        ConfigError: what they name cannot be read.
+        ConfigError: the file or folder cannot be read.
     """
     file, folder = environment.get("SSL_CERT_FILE") or None, environment.get("SSL_CERT_DIR") or None
     try:
@@ -598,7 +598,8 @@ def _decoded(response: Response, limit: int) -> Response:
 
 
 def _inflated(data: bytes, limit: int) -> bytes:
-    """Gzip's members, or one stream of deflate with or without zlib's head; never more than ``limit`` bytes of it."""
+    """Return the data of all gzip members, or of one deflate stream with or without zlib's header; at most ``limit``
+    bytes."""
     out: list[bytes] = []
     left = limit
     raw = bool(data) and data[:2] != b"\x1f\x8b" and (data[0] & 15 != 8 or int.from_bytes(data[:2], "big") % 31 != 0)
@@ -618,7 +619,8 @@ def _inflated(data: bytes, limit: int) -> bytes:
 
 
 def check_url(url: str, *, where: str = "") -> SplitResult:
-    """The parts of an http or https address; ConfigError for anything else, which shows nothing before an ``@``."""
+    """Return the parts of an http or https address; ConfigError for anything else, without showing anything before an
+    ``@``."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -634,7 +636,7 @@ def check_url(url: str, *, where: str = "") -> SplitResult:
 
 
 def _without_user(url: str) -> str:
-    """An address, even a malformed one, with everything masked that could be a user name or a password."""
+    """Return an address, even a malformed one, with every possible user name or password masked."""
     before, at, after = url.rpartition("@")
     scheme, slashes, _ = before.partition("://")
     return f"{scheme}{slashes}***@{after}" if at and slashes else f"***@{after}" if at else url
@@ -642,7 +644,7 @@ def _without_user(url: str) -> str:
 
 @lru_cache(maxsize=MOST_ROUTES)
 def _encode_head(method: str, route: _Route, headers: tuple[tuple[str, str], ...]) -> bytes:
-    """The request up to the number of bytes in its body; most requests to an agent have the same."""
+    """Return a request's head up to the body's length; cached because most requests to an agent share it."""
     lines = [f"{method} {route.target} HTTP/1.1", f"Host: {route.netloc}"]
     lines += ["Accept-Encoding: identity", "User-Agent: agent-gate"]
     lines += [f"{name}: {value}" for name, value in headers]
@@ -657,7 +659,7 @@ def _encode_head(method: str, route: _Route, headers: tuple[tuple[str, str], ...
 
 
 def proxy_for(parts: SplitResult, environment: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for this address, by curl's rules."""
+    """Return the proxy that the environment names for this address, by curl's rules."""
     name = f"{parts.scheme}_proxy"
     proxy = environment.get(name) or environment.get(name.upper())
     proxy = proxy or environment.get("all_proxy") or environment.get("ALL_PROXY")

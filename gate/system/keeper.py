@@ -1,7 +1,7 @@
-"""Gives back what a user of the agent's own was given, once the gate closes the pipe or is gone, however it ended.
+"""Gives back the files of the agent's own user once the gate closes the pipe or has ended, however that happens.
 
-Started as a script. It hears of every change before the change is made, so that nothing stays that was begun. Standard
-library only: like the guardian it has to be there at once.
+Started as a script. It is told of every change before the change is made, so that it can undo all of them. Standard
+library only: like the guardian, it must start at once.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 FOLDER, OWNER, MODE = "folder", "owner", "mode"
-"""The kinds of lines: a folder and the owner of what is new in it; a file and its owner; a path, its group and mode."""
+"""The kinds of lines: a folder with the owner for new files in it; a file with its owner; a path with its group and
+mode."""
 
 
 def give_back(user: int, home: str, lines: Iterable[bytes]) -> bool:
-    """End all processes of the user, give its files to whom they belonged before, and remove its home.
+    """End all processes of the user, return its files to their previous owners, and remove its home.
 
-    Returns False if there are files that cannot be reached, such as in folders that lie too deep.
+    Returns False if files cannot be reached, for example because they are nested too deeply.
     """
     told: dict[str, dict[str, tuple[int, int]]] = {FOLDER: {}, OWNER: {}, MODE: {}}
     for line in lines:
-        if line.endswith(b"\n"):  # the change that a torn line would have told was not made
+        if line.endswith(b"\n"):  # the change announced by an incomplete line was not made
             kind, path, first, second = json.loads(line)
             told[kind].setdefault(path, (first, second))
     _end_processes(user)
@@ -47,7 +48,7 @@ def give_back(user: int, home: str, lines: Iterable[bytes]) -> bool:
 
 
 def _give_back_folder(folder: str, user: int, owner: tuple[int, int], owners: dict[str, tuple[int, int]]) -> None:
-    for inside, folders, names, descriptor in os.fwalk(folder):  # the folders above come before those below
+    for inside, folders, names, descriptor in os.fwalk(folder):  # outer folders come before inner ones
         for name in [*folders, *names]:
             with suppress(FileNotFoundError):
                 if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid == user:
@@ -64,7 +65,7 @@ def _end_processes(user: int) -> None:
             os.setgid(user)
             os.setuid(user)
             if os.getuid() != 0:
-                os.kill(-1, signal.SIGKILL)  # all that this user may signal
+                os.kill(-1, signal.SIGKILL)  # all processes that this user may signal
         except ProcessLookupError:
             pass
         finally:

@@ -1,4 +1,4 @@
-"""Recognises files that a run of the gate left, by their content: they are neither the agent's nor a change."""
+"""Recognises files that a run of the gate wrote, by their content: they are neither the agent's nor a change."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from itertools import islice
 from pathlib import Path
 
 MARK = "<!-- written by Agent Gate -->"
-"""The last line of reports in a language that has comments."""
+"""The last line of reports in formats that allow comments."""
 _RECORD = b'{"gate_record":'
 _METRICS = b"# TYPE gate_passed "
 _STATEMENT = b'{"_type":"https://in-toto.io/Statement/v1","predicate":{"configuration":[{"name":"agent-gate",'
 _NEAR_THE_TOP = (b'"gate_version":', b'"generatedBy": "Agent Gate"')
 """Keys of the JSON report and of CTRF."""
 _ENDINGS = (".html", ".json", ".jsonl", ".md", ".txt", ".xml", ".ipynb")
-"""Endings of the names that records and reports have by custom."""
+"""Usual endings of the names of records and reports."""
 _LOOKED_AT = 200
-"""Bytes of either end of a file."""
+"""Bytes to read at either end of a file."""
 _MOST_FILES = 50
-"""Files of a folder that are looked at; a larger one is taken for the user's."""
+"""The most files in a folder to look at; a larger folder counts as the user's."""
 
 
 def is_record(path: Path) -> bool:
@@ -36,7 +36,7 @@ def is_own_file(path: Path) -> bool:
 
 
 def own_files_in(root: Path) -> Iterator[Path]:
-    """Yield the files in and below a folder that runs of the gate wrote, virtual environments aside."""
+    """Yield the files in and below a folder that runs of the gate wrote, except in virtual environments."""
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name != ".git"]
         if "pyvenv.cfg" in names:
@@ -48,7 +48,7 @@ def own_files_in(root: Path) -> Iterator[Path]:
 
 
 def _ends_of(path: Path) -> tuple[bytes, bytes]:
-    """Return the beginning and the end of a file; empty for one that cannot be read, or is none."""
+    """Return the beginning and the end of a file; empty if it cannot be read or is not a file."""
     if path.is_symlink() or not path.is_file():
         return b"", b""
     try:

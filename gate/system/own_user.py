@@ -1,8 +1,8 @@
-"""A user of the agent's own: its processes cannot write to the gate's files, read the suite, or signal the gate.
+"""A separate user for the agent: its processes cannot write to the gate's files, read the suite, or signal the gate.
 
-Only root can start processes as another user. The user has a number and no name. The files of the agent's folder are
-its own while it runs, but for those that are kept from it; afterwards everything belongs to whom it did before. A
-process of its own sees to that, which a killed gate leaves behind.
+Only root can start processes as another user. The user has a number and no name. During the run it owns the files of
+the agent's folder, except those withheld from it; afterwards everything belongs to its previous owner again. A separate
+process, which survives if the gate is killed, sees to that.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from gate.system import keeper
 from gate.system.child import launch, script_command
 
 _NUMBERS = range(61_184, 65_520)
-"""Numbers that systems leave to users that come and go."""
+"""Numbers that systems reserve for temporary users."""
 _NAME = "agent"
 _TEMPORARY = "temporary"
 _OTHERS = 0o077
 _ADD_ONLY = 0o1070
-"""Mode bits that let a folder's group, which is only this user, make files and remove only its own."""
+"""Mode bits that let a folder's group, which is only this user, create files and remove only its own."""
 
 
 def can_switch() -> bool:
@@ -37,23 +37,23 @@ def can_switch() -> bool:
 
 
 def open_to_others(folder: Path) -> None:
-    """Let others enter a temporary folder, though not list it, if one of them may be the agent's user."""
+    """Let others enter a temporary folder, but not list it, if the agent may run as another user."""
     if can_switch():
         folder.chmod(0o711)
 
 
 class OwnUser:
-    """One user, from `make` to `end`; no process of it is left afterwards by the one who starts them."""
+    """One user, from `make` to `end`; whoever starts its processes must end them first."""
 
     def __init__(self, number: int, home: Path) -> None:
-        """Starts who gives everything back. Raises OSError if there can be none."""
+        """Start the process that gives everything back. Raises OSError if it cannot be started."""
         self.number, self.home = number, home
         command = script_command(Path(keeper.__file__), str(number), str(home))
         self._keeper = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
 
     @classmethod
     def make(cls, home: str | None) -> OwnUser:
-        """Return a user with a home of its own, in which what anybody may read of ``home`` is linked."""
+        """Return a user with a new home, in which everything that anybody may read in ``home`` is linked."""
         for number in SystemRandom().sample(_NUMBERS, len(_NUMBERS)):
             own = Path(tempfile.gettempdir(), f"gate-agent-{number}")
             if _is_known(number):
@@ -78,7 +78,7 @@ class OwnUser:
 
     @property
     def start(self) -> dict[str, Any]:
-        """Arguments by which a process is started as this user."""
+        """Arguments that start a process as this user."""
         return {"user": self.number, "group": self.number, "extra_groups": []}
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
@@ -97,10 +97,10 @@ class OwnUser:
         return ""
 
     def give(self, folder: Path, *, top: Path, hidden: Iterable[Path], kept: Iterable[Path] = ()) -> None:
-        """Give the user the files of a folder; what is ``hidden`` it cannot read either, what is ``kept`` not write.
+        """Give the user the files of a folder; it cannot read those in ``hidden`` or write those in ``kept``.
 
-        What is not below ``top`` stays as it is: a link may lead anywhere.
-        Virtual environments are kept, and so is every file with a second name, which may be one outside of the folder.
+        Hidden paths outside ``top`` are not changed: a link may lead anywhere. Virtual environments are kept, and so is
+        every file with a second name, which may be outside the folder.
         """
         folder = folder.resolve()
         top = top.resolve()
@@ -127,7 +127,7 @@ class OwnUser:
             self._tell(
                 (keeper.OWNER, f"{inside}/{name}", found.st_uid, found.st_gid)
                 for name, found in taken.items()
-                if found.st_uid not in _NUMBERS  # left by a gate that was ended with all else, as with its container
+                if found.st_uid not in _NUMBERS  # left by a gate that was killed together with its container
             )
             for name in taken:
                 with suppress(FileNotFoundError):
@@ -142,7 +142,7 @@ class OwnUser:
         path.chmod(stat.S_IMODE(mode))
 
     def _tell(self, lines: Iterable[tuple[str, str, int, int]]) -> None:
-        """Tell who gives everything back of changes, before they are made."""
+        """Announce changes, before they are made, to the process that gives everything back."""
         assert self._keeper.stdin is not None
         self._keeper.stdin.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
         self._keeper.stdin.flush()
@@ -157,7 +157,7 @@ class OwnUser:
 
 
 def _to_take(path: str, name: str, descriptor: int) -> os.stat_result | None:
-    """Return what the system says of a file; None if it is gone, or stays with its owner."""
+    """Return a file's status; None if it is gone, or stays with its owner."""
     try:
         found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
@@ -170,7 +170,7 @@ def _to_take(path: str, name: str, descriptor: int) -> os.stat_result | None:
 
 
 def _outermost(paths: set[Path]) -> set[Path]:
-    """Return the paths that lie in none of the others: the way to what is closed already is not opened."""
+    """Return the paths that are in none of the others: the way into a closed folder need not be opened."""
     return {path for path in paths if paths.isdisjoint(path.parents)}
 
 

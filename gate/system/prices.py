@@ -1,4 +1,4 @@
-"""The cost of a model's tokens, by the genai-prices list. Makes no requests."""
+"""The cost of a model's tokens, from the genai-prices list. Makes no requests."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from gate.model import Usage
 
 
 def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
-    """US dollars; None where the list does not know the model.
+    """Return the price in US dollars; None if the list does not have the model.
 
-    The list comes with the installed genai-prices. A provider in front of the name (``openai/gpt-4o``) is understood.
+    The list comes with the installed genai-prices. The name may start with a provider (``openai/gpt-4o``).
     """
     from genai_prices import Usage, calc_price  # weight: 150 ms
 
@@ -23,7 +23,7 @@ def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
 
 
 def turn_cost(usage: Usage | None) -> float | None:
-    """US dollars of one turn: what the agent reports, else the list price of its tokens; None where it says neither."""
+    """Return one turn's cost in US dollars: as reported by the agent, else by list price; None if neither is known."""
     if usage is None or usage.cost_usd is not None or usage.model is None or usage.tokens is None:
         return None if usage is None else usage.cost_usd
     return price(usage.model, usage.input_tokens or 0, usage.output_tokens or 0)

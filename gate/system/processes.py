@@ -1,6 +1,6 @@
-"""Child processes on an event loop: bounded output, lines that are read to the end, and termination in steps.
+"""Child processes on an event loop: bounded output, lines read to the end, and termination in steps.
 
-Starting, signalling and describing a child is in `gate.system.child`, which blocking callers use too.
+`gate.system.child` starts, signals and describes a child, also for blocking callers.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from gate.system.concealed import conceal
 from gate.system.own_user import OwnUser
 
 TAIL_BYTES = 16_384
-"""Bytes of a child's last output that are kept for messages."""
+"""Bytes at the end of a child's output to keep for messages."""
 GRACE_SECONDS = 2.0
-"""Between SIGTERM and SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 PIPE_SECONDS = 0.1
-"""For what a process wrote before its end to arrive; a descendant may hold its pipe open for ever."""
+"""Seconds for a process's last output to arrive; a descendant may hold its pipe open forever."""
 
 
 class Collector(asyncio.Protocol):
-    """Reads a pipe to its end; keeps the last ``keep`` bytes, or with ``limit`` everything up to it."""
+    """Reads a pipe to its end; keeps the last ``keep`` bytes, or everything up to ``limit``."""
 
     def __init__(self, *, keep: int | None = None, limit: int | None = None) -> None:
         self._keep = keep
@@ -63,12 +63,12 @@ class Collector(asyncio.Protocol):
 
 
 class Child:
-    """A child process in a group of its own, whose standard error (and output, where not asked for) is drained."""
+    """A child process in a new group, whose standard error (and output, unless it is read) is drained."""
 
     def __init__(self, process: asyncio.subprocess.Process, tail: Collector) -> None:
         self.process = process
         self.name = token_hex(4)
-        """A name unique among all processes of all runs; a process number may be given again."""
+        """A name unique among all processes of all runs; process ids may be reused."""
         self._tail = tail
         self._transports: list[asyncio.BaseTransport] = []
 
@@ -84,9 +84,10 @@ class Child:
         pass_fds: Sequence[int] = (),
         user: OwnUser | None = None,
     ) -> Self:
-        """Raises OSError where the program cannot be started. ``output`` makes the reader of standard output.
+        """Start a child. Raises OSError if the program cannot be started. ``output`` creates the reader of standard
+        output.
 
-        ``user``: who it runs as, if not as the gate does.
+        ``user``: the user that it runs as, if not the gate's.
         """
         conceal()
         tail = Collector(keep=TAIL_BYTES)
@@ -128,16 +129,16 @@ class Child:
         return self._tail.data.decode("utf-8", "replace").strip()
 
     def forget(self) -> None:
-        """Leaves out of `tail` what was written up to now."""
+        """Drop all output up to now from `tail`."""
         self._tail.forget()
 
     @property
     def exit_reason(self) -> str:
-        """Return in words how the process ended."""
+        """Description of how the process ended."""
         return exit_reason(self.process.returncode)
 
     async def settle(self, seconds: float = 1.0) -> None:
-        """Waits shortly for a process that is ending, ends what it left in its group, and reads its last words."""
+        """Wait briefly for a process that is ending, end what it left in its group, and read its last output."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.process.wait()
@@ -147,7 +148,7 @@ class Child:
                 await self._tail.ended.wait()
 
     async def end(self, grace: float = GRACE_SECONDS) -> None:
-        """SIGTERM to the group, SIGKILL after ``grace``; returns when the process is gone."""
+        """Send SIGTERM to the group, and SIGKILL after ``grace``; return when the process is gone."""
         try:
             if self.process.returncode is None and grace > 0:
                 signal_group(self.process.pid, signal.SIGTERM)
@@ -169,7 +170,7 @@ def _close(*fds: int) -> None:
 
 
 class LineChannel:
-    """Lines to and from a child that cannot import the gate: a JSON object each, over pipes or a socket."""
+    """Lines to and from a child that cannot import the gate: one JSON object each, over pipes or a socket."""
 
     def __init__(self, child: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._child, self._reader, self._writer = child, reader, writer
@@ -177,7 +178,8 @@ class LineChannel:
 
     @classmethod
     async def over_pipes(cls, start: Callable[..., Awaitable[Child]], limit: int) -> tuple[Child, Self]:
-        """Starts a child by ``start(stdin=…, output=…)``; its standard streams carry lines of at most ``limit``."""
+        """Start a child with ``start(stdin=…, output=…)``; its standard streams carry lines of at most ``limit``
+        bytes."""
         read, write = os.pipe()
         try:
             reader = asyncio.StreamReader(limit=limit)
@@ -194,7 +196,7 @@ class LineChannel:
 
     @classmethod
     async def over_socket(cls, start: Callable[[int], Awaitable[Child]], limit: int) -> tuple[Child, Self]:
-        """Starts a child by ``start(descriptor)``, a socket for the lines: its standard streams stay free."""
+        """Start a child with ``start(descriptor)``, a socket for the lines; its standard streams stay free."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -211,7 +213,7 @@ class LineChannel:
         self._reader.feed_eof()
 
     async def next(self) -> bytes:
-        """The next complete line; empty once the child is gone. Raises ValueError for a line beyond the limit."""
+        """Return the next complete line; empty once the child is gone. Raises ValueError for a line over the limit."""
         try:
             line = await self._reader.readline()
         except OSError:
@@ -219,7 +221,7 @@ class LineChannel:
         return line if line.endswith(b"\n") else b""
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Sends a line; nothing if the child is gone, which `next` tells."""
+        """Send a line; no effect if the child is gone, which `next` reports."""
         self._writer.write(json.dumps(message).encode() + b"\n")
 
     async def drain(self) -> None:
@@ -227,6 +229,6 @@ class LineChannel:
         await self._writer.drain()
 
     def close(self) -> None:
-        """Lets go of the line; the child is ended by `Child.end`."""
+        """Close the channel; `Child.end` ends the child."""
         self._noticing.cancel()
         self._writer.close()

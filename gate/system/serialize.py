@@ -1,4 +1,4 @@
-"""The nouns as bytes and back, for this program's own eyes: a spill file, a worker's pipe. No format that is kept."""
+"""Values as bytes and back, only for this program: a spill file, a worker's pipe. Not a format to keep."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from gate.model import Invocation
 
 _ENCODER = Encoder()
 _PICKLED = 0x80
-"""The first byte of a pickle; a list of MessagePack, which takes a fraction of the time, never begins with it."""
+"""The first byte of a pickle; a MessagePack list, which takes a fraction of the time, never begins with it."""
 
 
 def pack(value: Any) -> bytes:
-    """The value as bytes."""
+    """Return the value as bytes."""
     import pickle  # weight
 
     return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(data: bytes) -> Any:
-    """The value that was packed. Only for bytes that this program packed itself."""
+    """Return the packed value. Only for bytes that this program packed."""
     import pickle  # weight
 
     return pickle.loads(data)  # noqa: S301 - see above
@@ -32,7 +32,7 @@ def pack_invocations(invocations: tuple[Invocation, ...]) -> bytes:
     """Return the invocations as bytes."""
     try:
         return _ENCODER.encode(invocations)
-    except (TypeError, ValueError, OverflowError):  # a number or a text that MessagePack cannot hold
+    except (TypeError, ValueError, OverflowError):  # a number or a text that MessagePack cannot represent
         return pack(invocations)
 
 

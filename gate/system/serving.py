@@ -1,6 +1,6 @@
-"""An HTTP/1.1 server on loopback for the time of a run: bounds what it is sent, and answers whole or piece by piece.
+"""An HTTP/1.1 server on loopback for the time of a run: limits what it accepts, and answers at once or piece by piece.
 
-The HTTP itself is h11's: a parser that reads nothing from a socket and bounds what it is given.
+h11 handles the HTTP: a parser that reads from no socket and limits its input.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from gate.errors import MeasureError
 
 HOST = "127.0.0.1"
 _OWN_NAMES = frozenset({HOST, "localhost", "[::1]"})
-"""Names by which this machine is reached from itself. A page in a browser comes by another one."""
+"""Names that this machine has for itself. A page in a browser uses another one."""
 _PORT = re.compile(r":\d*$", re.ASCII)
 Headers = Iterable[tuple[str, str]]
 
 
 class Bounds(Struct, frozen=True):
-    """The bounds of a server on loopback."""
+    """The limits of a server on loopback."""
 
     body_bytes: int
-    """Most bytes of one request."""
+    """The most bytes of one request."""
     head_bytes: int
     connections: int
-    """At once; for a further one that is closed which has said nothing for the longest time."""
+    """The most open connections; for one more, the one that has been silent longest is closed."""
     idle_seconds: float
-    """Longest silence on a connection."""
+    """Longest silence on a connection, in seconds."""
 
 
 class Incoming(Struct, frozen=True):
-    """A request as it came."""
+    """A request as received."""
 
     method: str
     target: str
@@ -87,7 +87,7 @@ class LoopbackServer:
         self._handle, self.port, self._bounds, self._where = handle, port, bounds, where
         self._connections: set[asyncio.Task[None]] = set()
         self._silent: dict[asyncio.Task[None], None] = {}
-        """The connections that are to say something, the one that has been silent for the longest time first."""
+        """The connections waiting for data, the one that has been silent longest first."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -121,7 +121,7 @@ class LoopbackServer:
             writer.close()
 
     def _make_room(self) -> bool:
-        """True if there is room for a connection: else nobody who opens many and says nothing would let others in."""
+        """True if there is room for a connection; makes room so that idle connections cannot lock others out."""
         if len(self._connections) > self._bounds.connections:
             if not self._silent:
                 return False
@@ -131,7 +131,7 @@ class LoopbackServer:
         return True
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """The requests of one connection, one after the other."""
+        """Serve the requests of one connection, one after the other."""
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=self._bounds.head_bytes)
         while True:
             request = await self._next(connection, reader)
@@ -154,7 +154,7 @@ class LoopbackServer:
             connection.start_next_cycle()
 
     async def _body(self, connection: h11.Connection, reader: asyncio.StreamReader) -> bytes | None:
-        """The body of the request; None if it is too large."""
+        """Return the body of the request; None if it is too large."""
         pieces: list[bytes] = []
         size = 0
         while isinstance(event := await self._next(connection, reader), h11.Data):
@@ -165,7 +165,7 @@ class LoopbackServer:
         return b"".join(pieces)
 
     async def _next(self, connection: h11.Connection, reader: asyncio.StreamReader) -> object:
-        """The next event of a connection."""
+        """Return the next event of a connection."""
         task = asyncio.current_task()
         assert task is not None
         while (event := connection.next_event()) is h11.NEED_DATA:
@@ -177,6 +177,6 @@ class LoopbackServer:
 
 
 def _is_for_us(request: h11.Request) -> bool:
-    """True if the request names this machine: a page in a browser may have a name that leads here."""
+    """True if the request names this machine: a page in a browser may use a name that leads here."""
     named = next((value.decode("latin-1") for key, value in request.headers if key == b"host"), "")
     return _PORT.sub("", named).lower() in _OWN_NAMES

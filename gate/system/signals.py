@@ -1,4 +1,4 @@
-"""Runs a coroutine that a signal may stop: what it holds open is closed first, and the exit code says which signal."""
+"""Runs a coroutine that a signal may stop: it first releases its resources, and the exit code names the signal."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 2.0
-"""Seconds after the first signal, from which on a further one ends the process at once. Programs such as `timeout`
-send the same signal twice in one moment."""
+"""Seconds after the first signal from which another one ends the process at once. Programs such as `timeout` send the
+same signal twice in a row."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """The coroutine's result. SIGHUP is left ignored if it is, as under `nohup`.
+    """Return the coroutine's result. SIGHUP stays ignored if it is, as under `nohup`.
 
-    Raises Cancelled after SIGINT, SIGTERM or SIGHUP, once the coroutine has let go of everything, and MeasureError if
-    something in it raises SystemExit. The handlers are Python's and not the event loop's, so that they run even if the
-    loop is kept busy and never gets to look.
+    Raises Cancelled after SIGINT, SIGTERM or SIGHUP, once the coroutine has released everything, and MeasureError if
+    something in it raises SystemExit. The handlers are Python's, not the event loop's, so that they run even if the
+    loop is busy.
     """
 
     async def main() -> T:
@@ -34,7 +34,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
         def cancel(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
             if caught and monotonic() >= caught[0][1] + PATIENCE:
-                signal.signal(number, signal.SIG_DFL)  # what was measured is recorded
+                signal.signal(number, signal.SIG_DFL)  # nothing is lost: trials are already recorded
                 signal.raise_signal(number)  # the guardian ends the agent's processes
             caught.append((number, monotonic()))
             STOPPING.set(number)
@@ -56,15 +56,15 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     try:
         return in_loop(main())
-    except SystemExit as error:  # of a plugin: it must not choose the exit code
+    except SystemExit as error:  # from a plugin, which must not choose the exit code
         raise MeasureError(f"code of a plugin asked to end the process: SystemExit: {error}") from error
 
 
 def in_loop(work: Coroutine[Any, Any, T]) -> T:
-    """The coroutine's result, of an event loop of its own.
+    """Return the coroutine's result, from a new event loop.
 
-    It is not handed on as the result of the loop's task: when asyncio sets the handler of SIGINT back, it asks twice
-    for the task's `repr`, which spells the whole result out before it is cut.
+    The loop's task does not return it: when asyncio restores the handler of SIGINT, it takes the task's `repr` twice,
+    which writes out the whole result before shortening it.
     """
     found: list[T] = []
 

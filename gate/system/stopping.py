@@ -1,4 +1,4 @@
-"""Tells work that waits in the main thread, where no event loop looks, that a signal has asked the gate to stop."""
+"""Tells work that waits in the main thread, without an event loop, that a signal has asked the gate to stop."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class Stopping:
         self._number = 0
 
     def set(self, number: int) -> None:
-        """Remembers a signal; 0 forgets it."""
+        """Remember a signal; 0 forgets it."""
         self._number = number
 
     @property
     def is_set(self) -> bool:
-        """True if the gate is to stop."""
+        """True if the gate should stop."""
         return self._number != 0
 
     @property
     def number(self) -> int:
-        """The signal's number; 0 if none came."""
+        """The signal's number; 0 if there was none."""
         return self._number
 
     def check(self) -> None:
-        """Raises Cancelled if the gate is to stop."""
+        """Raise Cancelled if the gate should stop."""
         if self._number:
             raise Cancelled(self._number)
 
@@ -41,14 +41,14 @@ STOPPING = Stopping()
 
 
 def heed() -> None:
-    """Lets SIGTERM and SIGHUP raise Cancelled in the main thread wherever it waits, as Ctrl-C raises its own.
+    """Let SIGTERM and SIGHUP raise Cancelled in the main thread wherever it waits, as Ctrl-C raises its own exception.
 
-    So what a command holds open is closed, and no process or temporary folder of it is left, also where no event loop
-    runs. SIGHUP is left ignored if it is.
+    So commands release their resources and leave no process or temporary folder, even without an event loop. SIGHUP
+    stays ignored if it is.
     """
 
     def cancel(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
-        STOPPING.set(number)  # what is raised may be lost, as in the middle of an import
+        STOPPING.set(number)  # the exception may get lost, for example during an import
         raise Cancelled(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):

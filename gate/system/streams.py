@@ -1,4 +1,4 @@
-"""Standard streams that never end the work: one that is closed, full or no longer read stops nothing under way."""
+"""Standard streams that never stop the work, even if one is closed, full or no longer read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ class Output:
     def __init__(self, stream: TextIO, *, lost: str = "") -> None:
         self._stream = stream
         self._lost = lost
-        """The reason why nothing more can be written, until it is reported; it is reported once there is something to
-        write."""
+        """The reason why nothing more can be written, until it is reported, which happens at the next write."""
         self._ended = False
         self.was_lost = False
         """True if output that somebody waits for could not be written."""
@@ -22,7 +21,7 @@ class Output:
     def write(self, text: str) -> int:
         if self._lost and text:
             self._say()
-        if self._ended and isinstance(text, str):  # click tells text from bytes by what the stream itself refuses
+        if self._ended and isinstance(text, str):  # click recognises a text stream by what it refuses
             return len(text)
         try:
             return self._stream.write(text)
@@ -39,7 +38,7 @@ class Output:
 
     def _end(self, problem: OSError) -> None:
         self._ended = True
-        if not isinstance(problem, BrokenPipeError):  # a reader that leaves early has what it wanted
+        if not isinstance(problem, BrokenPipeError):  # a reader that stops early has what it wanted
             self._lost, self.was_lost = problem.strerror or type(problem).__name__, True
             self._say()
 
@@ -54,10 +53,10 @@ class Output:
 
 
 def keep_open() -> None:
-    """Makes the standard streams such that are always there.
+    """Make sure that the standard streams always exist.
 
-    The numbers of closed ones are taken first: a record that is opened would get one of them, and a child that prints
-    would write into it.
+    The descriptors of closed ones are filled first: otherwise a record could get one of them, and a child's output
+    would end up in it.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)

@@ -1,6 +1,6 @@
-"""Messages between the gate and its own child processes over pipes: frames, and how either end reads them.
+"""Messages between the gate and its own child processes over pipes: frames, and how each end reads them.
 
-A frame is a kind, a number and bytes. Programs that cannot import the gate (`gate.guest`) speak lines instead.
+A frame is a kind, a number and bytes. Programs that cannot import the gate (`gate.guest`) use lines instead.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from threading import Lock, Thread
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 SETUP, REQUEST, READY, DONE, FAILED = range(5)
-"""A setup and requests go to a child; that it is ready, answers and what went wrong come back."""
+"""The gate sends a setup and requests; the child sends ready, answers and failures."""
 MAX_FRAME_BYTES = 1 << 40
-"""No limit: for children that run no code but ours."""
+"""No limit: for children that only run the gate's code."""
 _HEAD = struct.Struct(">BQQ")
 
 T_co = TypeVar("T_co", covariant=True)
@@ -25,23 +25,23 @@ class Frame(NamedTuple):
 
     kind: int
     number: int
-    """Joins an answer to its request."""
+    """Matches an answer to its request."""
     data: bytes
 
 
 class GarbledError(ValueError):
-    """The bytes are no message: somebody else wrote into the pipe, or a message is too large."""
+    """The bytes are not a message: something else wrote into the pipe, or a message is too large."""
 
 
 class Reading(Protocol[T_co]):
-    """Makes messages of bytes that arrive in pieces."""
+    """Turns bytes that arrive in pieces into messages."""
 
     def take(self, data: bytes) -> Iterator[T_co]:
-        """The messages that are complete with these bytes. Raises GarbledError."""
+        """Yield the messages that these bytes complete. Raises GarbledError."""
 
 
 def frame(kind: int, number: int, data: bytes) -> bytes:
-    """A frame as bytes."""
+    """Return a frame as bytes."""
     return _HEAD.pack(kind, number, len(data)) + data
 
 
@@ -66,7 +66,7 @@ class Frames:
 
 
 class LineReader:
-    """Reads lines of at most ``limit`` bytes, and gives each without its end."""
+    """Reads lines of at most ``limit`` bytes, and yields each without its newline."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -90,7 +90,7 @@ def _check(kind: int, length: int, limit: int) -> None:
 
 
 class ParentPipes:
-    """The child's end of its pipes to the gate. What users' code prints goes to standard error instead."""
+    """The child's end of its pipes to the gate. Output of users' code goes to standard error instead."""
 
     def __init__(self) -> None:
         self._in: BinaryIO = os.fdopen(os.dup(0), "rb")
@@ -101,7 +101,7 @@ class ParentPipes:
         os.dup2(2, 1)
 
     def receive(self) -> Frame | None:
-        """The next frame; None at the end of the pipe, also where that is inside a frame."""
+        """Return the next frame; None at the end of the pipe, even inside a frame."""
         head = self._in.read(_HEAD.size)
         if len(head) < _HEAD.size:
             return None
@@ -110,13 +110,13 @@ class ParentPipes:
         return Frame(kind, number, data) if len(data) == length else None
 
     def send(self, kind: int, number: int, data: bytes) -> None:
-        """Raises BrokenPipeError if the gate is gone."""
+        """Send a frame. Raises BrokenPipeError if the gate is gone."""
         with self._lock:
             self._out.write(frame(kind, number, data))
             self._out.flush()
 
     def listen(self, take: Callable[[Frame], None], leave: Callable[[], None]) -> None:
-        """Hands on every frame, in a thread of its own, so that the end of the pipe is noticed during any work."""
+        """Pass on every frame in a separate thread, so that the end of the pipe is noticed during any work."""
 
         def work() -> None:
             while (message := self.receive()) is not None:

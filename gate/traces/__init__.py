@@ -1,4 +1,4 @@
-"""Traces of agents: spans and log records of OpenTelemetry and its dialects, read into conversations."""
+"""Reads traces of agents into conversations: spans and log records of OpenTelemetry and its dialects."""
 
 from __future__ import annotations
 

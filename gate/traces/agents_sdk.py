@@ -1,4 +1,4 @@
-"""Knows the spans of the OpenAI Agents SDK, as its trace processors export them; says them in the GenAI conventions."""
+"""Converts spans exported by the OpenAI Agents SDK's trace processors to the GenAI conventions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPERATIONS = {
     "task": "invoke_workflow",
     "turn": "chat",
 }
-"""Type of a span → operation. A turn holds the usage of its model call, whose own span holds only an id."""
+"""The operation for each type of span. A turn holds the usage of its model call, whose own span holds only an id."""
 
 
 def is_agents_sdk(value: Mapping[str, Any]) -> bool:
@@ -27,7 +27,7 @@ def is_agents_sdk(value: Mapping[str, Any]) -> bool:
 
 
 def span(raw: Mapping[str, Any]) -> Span | None:
-    """One span; None if it has no ids. A trace's own object is a span without times, which holds the group's id."""
+    """Return one span; None if it has no ids. A trace object becomes a span without times that holds the group's id."""
     trace_id, error = hex_id(raw.get("trace_id", raw.get("id")), 16), mapping(raw.get("error"))
     if raw.get("object") == "trace":
         group = raw.get("group_id")

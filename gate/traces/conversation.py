@@ -1,6 +1,6 @@
-"""Pieces of traces → conversations: turns with calls, texts, usage and errors, and which of these were recorded at all.
+"""Builds conversations from pieces of traces: turns with calls, texts, usage and errors, and which parts were recorded.
 
-What instrumentation was told not to record is not seen, and never empty or 0: `Captured` says of each part whether the
+Content that instrumentation does not record is unseen, never empty or 0: `Captured` says for each part whether the
 trace would show it.
 """
 
@@ -28,12 +28,12 @@ _TAGS = ("tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags")
 
 
 class Captured(Struct, frozen=True):
-    """The parts of a turn that the trace would show; what it would not is not measured."""
+    """The parts of a turn that the trace would show; all others are not measured."""
 
     user: bool = True
     response: bool = True
     calls: bool = True
-    """True if every call would be seen: there are spans of tools, or all that the models answered is known."""
+    """True if every call would be seen: there are spans of tools, or all outputs of the models are known."""
     arguments: bool = True
     results: bool = True
     usage: bool = True
@@ -45,18 +45,18 @@ class Captured(Struct, frozen=True):
 
 
 class TracedTurn(Struct, frozen=True):
-    """One turn of a conversation, as its spans tell it."""
+    """One turn of a conversation, built from its spans."""
 
     invocation: Invocation
     captured: Captured
     trace_id: str
     span_id: str
-    """The span that holds the turn."""
+    """The id of the span that contains the turn."""
     started: float
     """Seconds since 1970."""
     error: str | None = None
-    """The error that ended the turn, if it failed: its own span's or, without an answer, that of its last model call or
-    the trace's root. A failed tool alone does not fail it, nor a model call after which another went well."""
+    """The error that ended the turn, if it failed: from the turn's span or, without an answer, from its last model call
+    or the trace's root. A failed tool does not fail the turn, nor does a failed model call if a later one succeeded."""
     agents: tuple[str, ...] = ()
     """Other agents that took part, in order."""
 
@@ -65,11 +65,11 @@ class Conversation(Struct, frozen=True):
     """The turns of one session, in order."""
 
     session: str
-    """Its id; the trace's where no span names a session."""
+    """The session's id; the trace's id if no span names a session."""
     turns: tuple[TracedTurn, ...] = ()
     tags: frozenset[str] = frozenset()
     left_out: int = 0
-    """Spans beyond the bound of a trace."""
+    """Spans beyond the limit for a trace."""
 
     @property
     def error(self) -> str | None:
@@ -78,7 +78,7 @@ class Conversation(Struct, frozen=True):
 
 
 def conversations_of(pieces: Iterable[Piece]) -> list[Conversation]:
-    """The conversations that are in some pieces: one for each session, by the time of their first span."""
+    """Return the conversations in some pieces: one per session, ordered by the time of their first span."""
     sessions: dict[str, list[Trace]] = defaultdict(list)
     for trace in _traces(pieces):
         sessions[_session(trace) or trace.trace_id].append(trace)
@@ -86,14 +86,14 @@ def conversations_of(pieces: Iterable[Piece]) -> list[Conversation]:
 
 
 def conversation_of(pieces: Iterable[Piece], session: str = "") -> Conversation:
-    """The conversation that pieces of one session, or of one trace, are of."""
+    """Return the conversation in the pieces of one session or trace."""
     traces = _traces(pieces)
     named = session or first(map(_session, traces))
     return _conversation(named or (traces[0].trace_id if traces else ""), traces)
 
 
 def failure_of(pieces: Iterable[Piece]) -> str:
-    """Return the error of a trace's outermost span, the first of several; empty on success."""
+    """Return the error of a trace's outermost span, or of the first if there are several; empty on success."""
     for trace in _traces(pieces):
         spans = trace.spans()
         known = {span.span_id for span in spans}
@@ -102,7 +102,7 @@ def failure_of(pieces: Iterable[Piece]) -> str:
 
 
 def _traces(pieces: Iterable[Piece]) -> list[Trace]:
-    """Return the traces by the start of their first span."""
+    """Return the traces, ordered by the start of their first span."""
     found: dict[str, Trace] = {}
     for piece in pieces:
         trace = found.get(piece.trace_id)
@@ -118,7 +118,7 @@ def _session(trace: Trace) -> str:
     named = first(session_of(span.attributes) for span in spans)
     if named:
         return named
-    resources = {id(span.resource): span.resource for span in spans}  # most often one
+    resources = {id(span.resource): span.resource for span in spans}  # most often there is only one
     return first(map(session_of, resources.values()))
 
 
@@ -143,7 +143,7 @@ def _tags(span: Span) -> list[str]:
 
 
 def _joined(drafts: Sequence[Draft]) -> list[Draft]:
-    """Drafts as turns: a model call that only brings back what tools gave continues the turn before it."""
+    """Merge drafts into turns: a model call that only receives results of tools continues the turn before it."""
     found: list[Draft] = []
     for draft in drafts:
         if found and _continues(found[-1], draft):
@@ -210,10 +210,9 @@ def _turn(draft: Draft) -> TracedTurn:
 
 
 def _why_unanswered(draft: Draft, texts: Sequence[Sequence[str]]) -> str:
-    """Return the error that a turn without an answer ended in, though its span does not say so; empty if it has an
-    answer.
+    """Return the error that ended a turn without an answer, if its span has none; empty if there is an answer.
 
-    An error of a model call is one where nothing came after it: agents repeat calls, and ask other models.
+    A model call's error counts only if nothing followed it: agents retry calls, and ask other models.
     """
     own = _own(draft)
     if own and not own[-1].outputs() and (error := own[-1].error):
@@ -225,14 +224,14 @@ def _why_unanswered(draft: Draft, texts: Sequence[Sequence[str]]) -> str:
 
 
 def _concludes(draft: Draft, own: Sequence[ModelCall]) -> bool:
-    """True if the span that holds a turn tells an answer: other words than what was said along with a call."""
+    """True if the turn's span holds an answer: other words than those said along with a call."""
     final = _folded(_final(draft))
     along_with_calls = [_folded(_said(call)) for call in own if said.calls_in(call.outputs())]
     return bool(final) and final not in along_with_calls
 
 
 def _texts(draft: Draft) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the texts that were said to the user, the final one last, and whether the final one is known."""
+    """Return the texts said to the user, the final one last, and whether the final one is known."""
     own, final = _own(draft), _final(draft)
     texts = list(filter(None, map(_said, own)))
     if final and draft.anchor.kind in AGENTIC and (not texts or _folded(texts[-1]) != _folded(final)):
@@ -243,12 +242,12 @@ def _texts(draft: Draft) -> tuple[list[tuple[str, ...]], bool]:
 
 
 def _own(draft: Draft) -> list[ModelCall]:
-    """The model calls of those who speak to the user, the last to end last."""
+    """Return the model calls of agents that speak to the user, in the order of their ends."""
     return sorted((call for call in draft.models if call.own), key=lambda call: (call.end, call.order))
 
 
 def _final(draft: Draft) -> tuple[str, ...]:
-    """Return the answer in the span that holds a turn."""
+    """Return the answer in the turn's span."""
     return tuple(said.texts_in([one for one in draft.anchor.outputs() if one.role == "assistant"]))
 
 
@@ -261,7 +260,7 @@ def _folded(texts: Sequence[str]) -> str:
 
 
 def _usage(draft: Draft) -> Usage | None:
-    """Return the usage of the model calls; None unless each that came to anything reports it."""
+    """Return the total usage of the model calls; None unless all that did not fail without output report it."""
     found = [step.usage for step in draft.metered if step.usage is not None]
     silent = 0
     for call in draft.models:
@@ -281,7 +280,7 @@ def _usage(draft: Draft) -> Usage | None:
 
 
 class _Call(Struct):
-    """A call while its parts are gathered."""
+    """A call while its parts are collected."""
 
     name: str
     id: str = ""
@@ -303,7 +302,7 @@ def _plain(call: _Call) -> ToolCall:
 
 
 def _calls(draft: Draft) -> list[_Call]:
-    """The trajectory: calls with spans by their start; behind the one before it, each that a model only asked for."""
+    """Return the trajectory: calls with spans by start; a call without a span follows the one requested before it."""
     spanned = list(map(_spanned, draft.tools))
     asked = []
     for place, model in enumerate(draft.models):
@@ -332,7 +331,7 @@ def _calls(draft: Draft) -> list[_Call]:
 
 
 def _spanned(spans: Sequence[Operation]) -> _Call:
-    """One call of its spans, the outermost first."""
+    """Return one call from its spans, given the outermost first."""
     outermost, span = spans[0], spans[0].span
     seconds = max(0, span.end - span.start) / 1e9 if span.end else None
     return _Call(
@@ -346,7 +345,7 @@ def _spanned(spans: Sequence[Operation]) -> _Call:
 
 
 class _Claims:
-    """Calls that have spans, each of which one request of a model belongs to: by id, else by name in order."""
+    """Calls with spans, each to be matched with one request of a model: by id, else by name in order."""
 
     def __init__(self, calls: Sequence[_Call]) -> None:
         self._free = [True] * len(calls)
@@ -370,7 +369,7 @@ class _Claims:
 
 
 def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Called, _Call]]) -> None:
-    """Results from what later model calls were told; by id, else in order by name."""
+    """Fill in results from the inputs of later model calls: by id, else in order by name."""
     if not wanting:
         return
     by_id: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""A span in any dialect → what the agent did: GenAI conventions, OpenInference, OpenLLMetry, AI SDK, Strands, ADK."""
+"""Interprets spans in any dialect: GenAI conventions, OpenInference, OpenLLMetry, AI SDK, Strands, ADK."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_LITERAL_CHARS = 10_000
 
 
 class Kind(Enum):
-    """The subject of a span."""
+    """The kind of operation that a span describes."""
 
     AGENT = "agent"
     WORKFLOW = "workflow"
@@ -49,7 +49,7 @@ _ADK_NAMES = {"invocation": Kind.WORKFLOW, "call_llm": Kind.MODEL, "agent_run": 
 _ADK = "gcp.vertex.agent"
 _MERGED = "(merged tools)"
 _MERGED_SPAN = f"execute_tool {_MERGED}"
-"""A span of ADK that tells of several calls once more."""
+"""A span of ADK that repeats several calls."""
 
 _TOOL_NAME = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "mcp.tool.name", "traceloop.entity.name")
 _TOOL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id", "tool.id")
@@ -91,7 +91,7 @@ _TOOL_ENDINGS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call
 
 
 class Operation:
-    """A span with what was read of it. Messages are read when they are asked for: most never are."""
+    """A span and its interpretation. Messages are read on demand, because most are never needed."""
 
     __slots__ = ("_logs", "_usage", "agent", "id", "kind", "name", "span")
 
@@ -115,30 +115,30 @@ class Operation:
 
     @property
     def error(self) -> str:
-        """The error of the operation; empty if it went well."""
+        """The error of the operation; empty on success."""
         return _error(self.span, self._logs)
 
     @property
     def arguments(self) -> Any:
-        """Return the arguments of a tool; UNSET if they were not recorded."""
+        """The arguments of a tool; UNSET if they were not recorded."""
         return _tool_content(self, _ARGUMENTS, "gen_ai.tool.message", "content")
 
     @property
     def result(self) -> Any:
-        """Return the result of a tool; UNSET if it was not recorded."""
+        """The result of a tool; UNSET if it was not recorded."""
         return _tool_content(self, _RESULT, "gen_ai.choice", "message")
 
     def inputs(self) -> tuple[Message, ...]:
-        """The messages that went in."""
+        """Return the input messages."""
         return _inputs(self.span, self._logs)
 
     def outputs(self) -> tuple[Message, ...]:
-        """The messages that came out."""
+        """Return the output messages."""
         return _outputs(self.span, self._logs)
 
     @property
     def ends_without_calls(self) -> bool:
-        """True if the reasons why a model call ended are known, and none of them is a call."""
+        """True if the finish reasons of a model call are known and none of them is a tool call."""
         raw = parsed(self.span.attributes.get("gen_ai.response.finish_reasons"))
         raw = [raw] if isinstance(raw, str) else raw
         return isinstance(raw, list) and bool(raw) and not any(str(reason).lower() in _TOOL_ENDINGS for reason in raw)
@@ -148,7 +148,7 @@ class Operation:
 
 
 def kind_of(span: Span) -> Kind:
-    """Return the subject of a span, by its attributes; by its name only if its instrumentation has no other mark."""
+    """Return the kind of a span, from its attributes; from its name only if its instrumentation sets no other mark."""
     attributes = span.attributes
     if attributes.get("gen_ai.tool.name") == _MERGED or span.name == _MERGED_SPAN:
         return Kind.OTHER
@@ -175,7 +175,7 @@ _MARKS: Mapping[str, Callable[[str], Kind]] = {
     "ai.operationId": _of_ai_sdk,
     "mcp.method.name": lambda mark: Kind.TOOL if mark == "tools/call" else Kind.OTHER,
 }
-"""Attribute that marks a span, if ``gen_ai.operation.name`` does not → what it makes of it; the first decides."""
+"""The meaning of each attribute that marks a span without ``gen_ai.operation.name``; the first one decides."""
 
 
 def _is_model_call(attributes: Mapping[str, Any]) -> bool:
@@ -198,7 +198,7 @@ def _tool_name(span: Span) -> str:
 
 
 def handoff_name(receiver: str) -> str:
-    """The tool by which a conversation is handed to an agent, as the OpenAI Agents SDK names it in every dialect."""
+    """Return the tool name for a handoff to an agent, in the spelling of the OpenAI Agents SDK, for all dialects."""
     return cut(f"transfer_to_{_NO_WORD.sub('_', receiver)}".lower(), MAX_ID_CHARS)
 
 
@@ -208,7 +208,7 @@ _HANDOFF_NAME = "handoff to "
 
 
 def _receiver(span: Span) -> str:
-    """The agent that a span hands a conversation to; empty if it does not."""
+    """Return the agent to which a span hands the conversation over; empty if there is none."""
     if named := text_in(span.attributes, _HANDOFF):
         return named
     return span.name.removeprefix(_HANDOFF_NAME) if span.name.startswith(_HANDOFF_NAME) else ""
@@ -222,7 +222,7 @@ def _tool_id(span: Span) -> str:
 
 
 def _tool_message(value: Any) -> Mapping[str, Any]:
-    """LangChain's message of a tool, in which OpenInference records what it gave back; empty if it is none."""
+    """Return LangChain's tool message, in which OpenInference records a result; empty if it is not one."""
     if not isinstance(value, dict):
         return {}
     held = value.get("data", value.get("kwargs", value))
@@ -230,7 +230,7 @@ def _tool_message(value: Any) -> Mapping[str, Any]:
 
 
 def session_of(attributes: Mapping[str, Any]) -> str:
-    """The session that attributes name; empty if they name none."""
+    """Return the session that attributes name; empty if they name none."""
     return "" if _SESSION_KEYS.isdisjoint(attributes) else text_in(attributes, *_SESSION)
 
 
@@ -254,7 +254,7 @@ def _tool_content(step: Operation, keys: Sequence[str], event: str, of_event: st
 def _recorded(key: str, value: Any) -> Any:
     found = said.content(value)
     if key.startswith(_ADK) and found in ({}, "{}"):
-        return UNSET  # what ADK writes for content that it was told not to record
+        return UNSET  # ADK's placeholder for content that is not recorded
     if key in _WHOLE_INPUTS or (isinstance(found, dict) and "input_str" in found and key in _ARGUMENTS):
         return _of_whole_input(found)
     if key in _RESULT:
@@ -269,11 +269,11 @@ _WHOLE_INPUTS = ("input.value", "traceloop.entity.input")
 
 
 def _of_whole_input(found: Any) -> Any:
-    """Arguments from all that went into a tool. Of a single one some record the value without its name, and what the
-    model asked for tells more."""
+    """Return arguments from a tool's whole input. A bare value is unset: some dialects record a single argument without
+    its name, and the model's request is more precise."""
     if isinstance(found, str) and found[:1] == "{" and len(found) < MAX_LITERAL_CHARS:
         try:
-            found = ast.literal_eval(found)  # a mapping as Python prints it
+            found = ast.literal_eval(found)  # a mapping printed by Python
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return UNSET
     if not isinstance(found, dict):
@@ -282,7 +282,7 @@ def _of_whole_input(found: Any) -> Any:
 
 
 def _of_blocks(value: Any) -> Any:
-    """The text of Bedrock's blocks, in which Strands holds what a tool gave back."""
+    """Return the text of Bedrock's blocks, in which Strands holds the results of tools."""
     blocks = parsed(value)
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         return value
@@ -364,7 +364,7 @@ def _outputs(span: Span, logs: Sequence[LogRecord]) -> tuple[Message, ...]:
 
 
 def unread_kinds(piece: Piece) -> Iterator[str]:
-    """The kinds of messages and parts in a span or log record that no dialect here knows."""
+    """Yield the kinds of messages and parts in a span or log record that no dialect here knows."""
     attributes = piece.attributes
     found: list[Message] = []
     for key in ("gen_ai.input.messages", "gen_ai.output.messages", "ai.prompt.messages"):
@@ -402,7 +402,7 @@ def _from_details(span: Span, logs: Sequence[LogRecord], key: str, role: str) ->
 
 
 def _from_events(span: Span, logs: Sequence[LogRecord], *, outputs: bool) -> tuple[Message, ...]:
-    """Messages that are an event each, of the span or, if it has none, log records of it."""
+    """Return messages recorded as single events, of the span or, if it has none, of its log records."""
     told = [(event.name, event.attributes, event.attributes) for event in span.events if _is_message(event.name)]
     if not told:
         told = [(r.name, r.body, r.attributes) for r in sorted(logs, key=lambda r: r.time) if _is_message(r.name)]
@@ -456,7 +456,7 @@ def _from_value(attributes: Mapping[str, Any], keys: Sequence[str], role: str) -
 
 
 def _unwrapped(held: list[Any]) -> list[Any]:
-    """LangChain may nest one list of messages in another."""
+    """Return the messages without the extra list in which LangChain may nest them."""
     return listed(held[0]) if len(held) == 1 and isinstance(held[0], list) else held
 
 

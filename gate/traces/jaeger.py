@@ -1,4 +1,4 @@
-"""Knows Jaeger's JSON: traces with tags, logs and references."""
+"""Reads Jaeger's JSON: traces with tags, logs and references."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gate.traces.values import MAX_ATTRIBUTES, hex_id, objects, whole
 
 
 def is_jaeger(value: Mapping[str, Any]) -> bool:
-    """True if an object is an answer of Jaeger's API, or one trace of it."""
+    """True if an object is a response of Jaeger's API, or one trace of it."""
     data = value.get("data")
     return _is_trace(value) or (isinstance(data, list) and any(map(_is_trace, data)))
 
@@ -20,7 +20,7 @@ def _is_trace(value: Any) -> bool:
 
 
 def pieces(document: Mapping[str, Any]) -> Iterator[Span | None]:
-    """The spans of a document; None for each that has no ids."""
+    """Yield the spans of a document; None for each without ids."""
     for trace in [document] if _is_trace(document) else document["data"]:
         if not _is_trace(trace):
             yield None
@@ -32,7 +32,7 @@ def pieces(document: Mapping[str, Any]) -> Iterator[Span | None]:
 
 
 class _Resources(dict[str, Mapping[str, Any]]):
-    """The tags of processes by name, read when a span names one."""
+    """The tags of processes by name, parsed when a span first names one."""
 
     def __init__(self, processes: Mapping[str, Any]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Knows OTLP: requests of traces and logs as JSON, however their ids and enums are written, and as protobuf."""
+"""Reads OTLP: requests of traces and logs as JSON, with ids and enums in any spelling, and as protobuf."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gate.traces.values import MAX_ATTRIBUTES, hex_id, nanoseconds, objects, who
 SPANS = ("resourceSpans", "resource_spans", "batches")
 LOGS = ("resourceLogs", "resource_logs")
 FAILED: tuple[str | int, ...] = (2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
-"""The values of a status that mark a span as failed."""
+"""The status values that mark a span as failed."""
 _FINE: tuple[str | int, ...] = (
     *(0, "0", "STATUS_CODE_UNSET", "UNSET", "StatusCode.UNSET"),
     *(1, "1", "STATUS_CODE_OK", "OK", "StatusCode.OK"),
@@ -29,12 +29,12 @@ def is_otlp(value: Mapping[str, Any]) -> bool:
 
 
 def is_span(value: Any) -> bool:
-    """True if an object is a span by itself."""
+    """True if an object is a single span."""
     return isinstance(value, dict) and any(key in value for key in ("spanId", "span_id", "context"))
 
 
 def pieces(request: Mapping[str, Any]) -> Iterator[Piece | None]:
-    """The spans and log records of a request; None for each that has no ids."""
+    """Yield the spans and log records of a request; None for each without ids."""
     for of_resource in _objects(request, *SPANS):
         resource = attributes(_object(of_resource, "resource").get("attributes"))
         for of_scope in _objects(of_resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
@@ -49,7 +49,7 @@ def pieces(request: Mapping[str, Any]) -> Iterator[Piece | None]:
 
 
 def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = NOTHING) -> Span | None:
-    """One span, of a request or as the SDK prints it (``context``); None if it has no ids."""
+    """Return one span, from a request or printed by the SDK (``context``); None if it has no ids."""
     ids = raw.get("context")
     ids = ids if isinstance(ids, dict) else raw
     trace_id = hex_id(_first(ids, "traceId", "trace_id"), 16)
@@ -76,7 +76,7 @@ def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = 
 
 
 def _failed(status: Mapping[str, Any]) -> bool:
-    """True if a status is an error; one that is not known is left unread."""
+    """True if a status is an error; an unknown status stays unread."""
     if not status:
         return False
     codes = [known_value(status, key, _CODES) for key in ("code", "status_code")]
@@ -84,7 +84,7 @@ def _failed(status: Mapping[str, Any]) -> bool:
 
 
 def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) -> LogRecord | None:
-    """One log record; None if it belongs to no trace."""
+    """Return one log record; None if it belongs to no trace."""
     trace_id = hex_id(_first(raw, "traceId", "trace_id"), 16)
     if not trace_id:
         return None
@@ -111,7 +111,7 @@ def _event(raw: Mapping[str, Any]) -> Event:
 
 
 def attributes(raw: Any) -> Mapping[str, Any]:
-    """Attributes as a mapping, from OTLP's list of keys and values or from an object, bounded in number."""
+    """Return attributes as a mapping, from OTLP's list of keys and values or from an object, bounded in number."""
     if isinstance(raw, dict):
         return dict(list(raw.items())[:MAX_ATTRIBUTES])
     if not raw or not isinstance(raw, list):
@@ -129,7 +129,7 @@ def attributes(raw: Any) -> Mapping[str, Any]:
 
 
 def any_value(raw: Any, depth: int = 0) -> Any:
-    """OTLP's AnyValue as a plain value; None for what has none, or lies too deep."""
+    """Return OTLP's AnyValue as a plain value; None if it has none or nests too deeply."""
     if not isinstance(raw, dict) or depth > MAX_NESTING:
         return None
     for key, value in raw.items():
@@ -177,14 +177,14 @@ def _objects(raw: Any, *keys: str) -> Iterable[Mapping[str, Any]]:
 
 
 def from_protobuf(body: bytes, *, logs: bool = False) -> Mapping[str, Any]:
-    """A request in protobuf as the JSON that `pieces` reads.
+    """Return a protobuf request as the JSON that `pieces` reads.
 
     Raises:
-        ConfigError: the library that knows the messages is not installed.
-        ValueError: the bytes are no such message.
+        ConfigError: the library with the message types is not installed.
+        ValueError: the bytes are not such a message.
     """
     try:
-        from google.protobuf.json_format import MessageToDict  # weight: only where protobuf arrives
+        from google.protobuf.json_format import MessageToDict  # slow to import: only when protobuf arrives
         from google.protobuf.message import DecodeError
         from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest

@@ -1,4 +1,4 @@
-"""Knows the traces inside promptfoo's results: spans with plain attributes, their times in milliseconds."""
+"""Reads the traces in promptfoo's results: spans with plain attributes, and times in milliseconds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gate.traces.span import NOTHING, Span
 from gate.traces.values import hex_id, whole
 
 FAILED = (2, "error")
-"""The values of a status that mark a span as failed."""
+"""The status values that mark a span as failed."""
 
 
 def spans(trace: Mapping[str, Any]) -> Iterator[Span]:
-    """The spans of a trace; one without an id is left out."""
+    """Yield the spans of a trace; one without an id is left out."""
     listed = trace.get("spans")
     for raw in listed if isinstance(listed, list) else []:
         span_id = hex_id(raw.get("spanId"), 8) if isinstance(raw, dict) else ""

@@ -1,4 +1,4 @@
-"""Bytes → spans and log records: finds which format a line, a body or a file is in, and counts what it cannot read."""
+"""Reads spans and log records from bytes: detects the format of a line, body or file, and counts unreadable data."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ TOO_LONG = "lines that are too long"
 
 
 class TraceReader:
-    """Reads traces piece by piece, as a file is written or a receiver is sent them.
+    """Reads traces piece by piece, as a file grows or a receiver gets them.
 
-    ``refused`` counts what could not be read, by reason. It keeps no spans: `gate.traces.conversation` joins them.
+    ``refused`` counts unreadable data, by reason. It keeps no spans: `gate.traces.conversation` joins them.
     """
 
     def __init__(self, ignored: Ignored | None = None) -> None:
         self.refused: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
-        """With ``ignored``, the keys that are not read on purpose: everything else that was not, and how often."""
+        """The number of times that each kind of key was not read, except ignored keys; empty without ``ignored``."""
         self._ignored = ignored
 
     def line(self, line: bytes) -> list[Piece]:
-        """The pieces of one line, or of a whole document, of JSON; of an empty one, none."""
+        """Return the pieces of one line or document of JSON; none for an empty line."""
         if len(line) > MAX_LINE_BYTES:
             self.refused[TOO_LONG] += 1
             return []
         return self.document(line) if line.strip() else []
 
     def document(self, data: bytes) -> list[Piece]:
-        """The pieces of a JSON text of any length."""
+        """Return the pieces of a JSON text of any length."""
         try:
             value = _JSON.decode(data)
         except (DecodeError, RecursionError, UnicodeError):
@@ -55,7 +55,7 @@ class TraceReader:
         return self.value(value)
 
     def protobuf(self, body: bytes, *, logs: bool = False) -> list[Piece]:
-        """The pieces of a request in protobuf. Raises ConfigError if its library is not installed."""
+        """Return the pieces of a protobuf request. Raises `ConfigError` if its library is not installed."""
         try:
             return self.value(otlp.from_protobuf(body, logs=logs)) if body else []
         except ValueError:
@@ -63,7 +63,7 @@ class TraceReader:
             return []
 
     def value(self, value: Any) -> list[Piece]:
-        """The pieces of a JSON value."""
+        """Return the pieces of a JSON value."""
         if self._ignored is None:
             return self._pieces_in(value)
         marked = with_read_marks(value, self._ignored)
@@ -88,7 +88,7 @@ class TraceReader:
 
 
 def _pieces(value: Any, wrappers: int) -> Iterator[Piece | str | None]:
-    """Pieces, None for each without ids, and the reason for each value that holds none."""
+    """Yield pieces, None for each without ids, and the reason for each value without pieces."""
     if isinstance(value, list) and wrappers:
         for item in value:
             yield from _pieces(item, wrappers - 1)
@@ -111,7 +111,7 @@ def _pieces(value: Any, wrappers: int) -> Iterator[Piece | str | None]:
 
 
 def read_file(path: Path, reader: TraceReader, *, where: str = "") -> Iterator[Piece]:
-    """The pieces of a file: JSON lines, or one document.
+    """Yield the pieces of a file: JSON lines, or one document.
 
     Raises:
         ConfigError: the file cannot be read, or is a single document that is too large.
@@ -134,7 +134,7 @@ def read_file(path: Path, reader: TraceReader, *, where: str = "") -> Iterator[P
 
 
 def _document_or_lines(data: bytes, reader: TraceReader) -> Iterator[Piece]:
-    """A document over several lines; or lines of which the first is broken."""
+    """Read a document of several lines, or lines of which the first is broken."""
     try:
         value = _JSON.decode(data)
     except (DecodeError, RecursionError, UnicodeError):
@@ -145,7 +145,7 @@ def _document_or_lines(data: bytes, reader: TraceReader) -> Iterator[Piece]:
 
 
 def _is_whole(line: bytes) -> bool:
-    """True if a first line is JSON by itself."""
+    """True if a first line is complete JSON."""
     try:
         _JSON.decode(line)
     except (DecodeError, RecursionError, UnicodeError):

@@ -1,4 +1,4 @@
-"""An OTLP/HTTP receiver on loopback for the time of a run: takes the spans of the turns that are asked, and no more."""
+"""An OTLP/HTTP receiver on loopback during a run: it accepts spans of the expected turns, and no others."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from gate.traces.span import Piece, Span
 from gate.traces.tree import MAX_SPANS
 
 MAX_BODY_BYTES = 20_000_000
-"""Most bytes of one request, and again of what it unpacks to."""
+"""Most bytes of one request, both packed and unpacked."""
 MAX_TURN_BYTES = 50_000_000
-"""Most bytes that are kept of one turn."""
+"""Most bytes stored for one turn."""
 QUIET_SECONDS = 0.5
-"""The silence after which a turn without a span of its own is complete, once an agent that the gate starts has ended
-it; such an agent exports every 0.2 s."""
+"""Seconds of silence after which a turn without an enclosing span is complete, if the gate starts the agent: it then
+exports every 0.2 s."""
 MAX_HEAD_BYTES = 32_768
 MAX_CONNECTIONS = 512
 IDLE_SECONDS = 60.0
-"""The longest silence on a connection."""
+"""Longest silence on a connection, in seconds."""
 _PATHS = {"v1/traces": "traces", "v1/logs": "logs", "v1/metrics": "metrics"}
 _JSON = "application/json"
 _PROTOBUF = "application/x-protobuf"
 
 
 class AwaitedTurn(Struct):
-    """One turn whose spans are waited for."""
+    """One turn whose spans are expected."""
 
     trace_id: str
     parent_id: str
-    """The span that the agent's own begin under."""
+    """The id of the span under which the agent's spans begin."""
     pieces: list[Piece] = field(default_factory=list)
     size: int = 0
-    """Bytes of the bodies that held something of it."""
+    """Bytes of the request bodies with data for this turn."""
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def traceparent(self) -> str:
-        """As W3C Trace Context writes it: sampled."""
+        """The header of W3C Trace Context for this turn, marked as sampled."""
         return f"00-{self.trace_id}-{self.parent_id}-01"
 
     @property
@@ -56,7 +56,7 @@ class AwaitedTurn(Struct):
 
     @property
     def complete(self) -> bool:
-        """True if a root has come, and every parent that is named."""
+        """True if a root and every parent that is named have arrived."""
         spans = [piece for piece in self.pieces if isinstance(piece, Span)]
         known = {span.span_id for span in spans} | {"", self.parent_id}
         return any(span.parent_id in ("", self.parent_id) for span in spans) and all(
@@ -65,23 +65,23 @@ class AwaitedTurn(Struct):
 
     @property
     def held_together(self) -> bool:
-        """True if a span of an agent or of a request holds the turn: it ends, and comes, after what is in it.
+        """True if a span of an agent or request encloses the turn: it ends and is exported after the spans within.
 
-        Calls of models and tools that stand alone may be followed by others.
+        Single calls of models and tools may be followed by others.
         """
         roots = [piece for piece in self.pieces if isinstance(piece, Span) and piece.parent_id in ("", self.parent_id)]
         return any(Operation(span, ()).kind not in (Kind.MODEL, Kind.TOOL) for span in roots)
 
 
 class Receiver:
-    """Entered for a run. ``expect`` names a turn before it is asked, ``collect`` waits for its spans a bounded time."""
+    """The receiver of a run, used as a context. ``expect`` announces a turn, ``collect`` waits for its spans."""
 
     def __init__(
         self, port: int = 0, take: Callable[[bytes, str, str], None] | None = None, *, token: str = ""
     ) -> None:
         """``take`` gets every request instead of the turns: its body, ``traces`` or ``logs``, and its media type.
 
-        ``token``: what the address begins with; by default a new one where the port is, too.
+        ``token``: the first part of the address's path; by default a new one if the port is chosen freely, else none.
         """
         self._take_whole = take
         self._is_new = port == 0
@@ -91,26 +91,26 @@ class Receiver:
         self._server = LoopbackServer(self._handle, port=port, bounds=bounds, where="agent.traces")
         self._reader = TraceReader()
         self.unknown = 0
-        """Spans and log records of traces that nobody asked for."""
+        """Spans and log records of unexpected traces."""
         self.late = 0
-        """Turns of which no whole trace came in time."""
+        """Turns whose trace was not complete in time."""
         self.left_out = 0
-        """Spans beyond the bounds of a turn."""
+        """Spans beyond the limits of a turn."""
         self.seen = 0
         """Turns with a received trace."""
 
     @property
     def refused(self) -> dict[str, int]:
-        """Counts of unreadable data, by reason."""
+        """The counts of unreadable data, by reason."""
         return dict(self._reader.refused)
 
     @property
     def endpoint(self) -> str:
-        """The address that agents export to: ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
+        """The address to which agents export: ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
         return f"http://{HOST}:{self._server.port}" + (f"/{self._token}" if self._token else "")
 
     def endpoint_of(self, turn: AwaitedTurn) -> str:
-        """The endpoint of one turn alone: what is sent there is of this turn, whichever trace it says."""
+        """Return an endpoint for one turn: everything sent to it belongs to this turn, whatever its trace id."""
         return f"{self.endpoint}/{turn.trace_id}"
 
     async def __aenter__(self) -> Self:
@@ -121,17 +121,17 @@ class Receiver:
         await self._server.__aexit__()
 
     def expect(self) -> AwaitedTurn:
-        """A turn that is about to be asked."""
+        """Return a new turn whose spans are expected from now on."""
         turn = AwaitedTurn(token_hex(16), token_hex(8))
         self._expected[turn.trace_id] = turn
         return turn
 
     def forget(self, turn: AwaitedTurn) -> None:
-        """The spans of a turn are no longer waited for."""
+        """Stop expecting the spans of a turn."""
         self._expected.pop(turn.trace_id, None)
 
     async def collect(self, turn: AwaitedTurn, wait: float) -> list[Piece]:
-        """Return the pieces of a turn, once it is complete or the time is up; later ones belong to an unknown trace."""
+        """Return the pieces of a turn once it is complete or the time is up; later pieces count as unknown."""
         try:
             async with asyncio.timeout(wait):
                 while not turn.complete:
@@ -146,7 +146,8 @@ class Receiver:
         return turn.pieces
 
     async def _more_comes(self, turn: AwaitedTurn, wait: float) -> bool:
-        """True if anything comes before it is quiet. One whose exporter the gate did not set may be slow."""
+        """True if anything arrives before the silence is long enough; longer for an agent that the gate did not
+        start."""
         try:
             async with asyncio.timeout(QUIET_SECONDS if self._is_new else wait):
                 await _arrival(turn)
@@ -161,7 +162,7 @@ class Receiver:
         await answer.whole(status, [("content-type", kind)], body)
 
     def _answer(self, request: Incoming) -> tuple[int, str, bytes]:
-        """Status, media type and body of the answer."""
+        """Return the status, media type and body of the response."""
         found = self._signal(request.target)
         if found is None:
             return 404, "text/plain", b""
@@ -219,12 +220,12 @@ async def _arrival(turn: AwaitedTurn) -> None:
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes | None:
-    """The body without its encoding; None if it is broken, of another encoding, or grows beyond the bound."""
+    """Return the decoded body; None if it is broken, has another encoding, or exceeds the limit."""
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "deflate"):
         return None
-    unpacker = zlib.decompressobj(wbits=47)  # gzip or zlib, by its first bytes
+    unpacker = zlib.decompressobj(wbits=47)  # gzip or zlib, detected from the first bytes
     try:
         found = unpacker.decompress(body, MAX_BODY_BYTES)
     except zlib.error:
@@ -233,7 +234,7 @@ def _unpacked(body: bytes, encoding: str) -> bytes | None:
 
 
 def check_library() -> None:
-    """Raises ConfigError if protobuf, which most agents export, could not be read."""
+    """Raise `ConfigError` if protobuf, which most agents export, cannot be read."""
     try:
         import opentelemetry.proto.collector.trace.v1.trace_service_pb2  # noqa: F401 - weight: only for a receiver
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Messages as every dialect writes them → who said what, which tools were called, and what they gave back."""
+"""Reads messages of every dialect: texts with their roles, calls of tools, and results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INDEXED = re.compile(r"(\d{1,5})\.(.+)", re.DOTALL)
 
 
 class Called(Struct, frozen=True, gc=False):
-    """A call that a model asked for."""
+    """A call that a model requested."""
 
     name: str
     id: str = ""
@@ -27,7 +27,7 @@ class Called(Struct, frozen=True, gc=False):
 
 
 class Returned(Struct, frozen=True, gc=False):
-    """The result of a tool, as a model was told it."""
+    """The result of a tool, as sent to a model."""
 
     id: str = ""
     name: str = ""
@@ -35,7 +35,7 @@ class Returned(Struct, frozen=True, gc=False):
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One message, whichever dialect it was written in."""
+    """One message, in any dialect."""
 
     role: str
     texts: tuple[str, ...] = ()
@@ -50,19 +50,19 @@ class Message(Struct, frozen=True, gc=False):
 
 
 def messages(raw: Any, role: str = "user") -> tuple[Message, ...]:
-    """Messages of a list, an object or JSON in text, without those that hold nothing. ``role``: where none is named."""
+    """Return the messages in a list, an object or JSON text, without empty ones. ``role``: the default role."""
     found = [message(item, role) for item in listed(raw)]
     return tuple([one for one in found if one.says_something])
 
 
 def message(raw: Any, role: str = "user") -> Message:
-    """One message: a text, or an object with ``parts`` or ``content``, and perhaps ``tool_calls``."""
+    """Return one message: from a text, or an object with ``parts`` or ``content``, and perhaps ``tool_calls``."""
     if isinstance(raw, str):
         return Message(role, () if is_placeholder(raw) else (raw,))
     if not isinstance(raw, dict):
         return Message(role)
     inner = raw.get("message")
-    if isinstance(inner, dict):  # LangChain's generations, and choices
+    if isinstance(inner, dict):  # LangChain's generations and choices
         raw = inner
     data = raw.get("kwargs")
     if isinstance(data, dict) and "content" in data:  # LangChain's serialized form
@@ -84,11 +84,11 @@ def message(raw: Any, role: str = "user") -> Message:
 def _parts(
     content: Any, role: str, message: Mapping[str, Any]
 ) -> tuple[list[str], list[Called], list[Returned], list[str]]:
-    """Return the texts, calls and results of a message, and the kinds of the parts that are none of these."""
+    """Return the texts, calls and results of a message, and the kinds of all other parts."""
     if role == "tool" and not isinstance(content, list):
         return [], [], [_returned(message, content)], []
     if isinstance(content, str) and content[:1] == "[" and isinstance(blocks := parsed(content), list):
-        content = blocks  # blocks as JSON in text, as Strands writes them
+        content = blocks  # Strands writes blocks as JSON text
     if isinstance(content, dict) and isinstance(content.get("parts"), list):
         content = content["parts"]
     texts: list[str] = []
@@ -108,12 +108,12 @@ def _parts(
 
 
 def _present(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the keys with a value: some dialects write every possible key, with null."""
+    """Return the keys that have a value: some dialects write every possible key, with null."""
     return {key: value for key, value in raw.items() if value is not None}
 
 
 def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], returned: list[Returned]) -> bool:
-    """Add a part to what it is. False if it is of no kind that is known, and holds something."""
+    """Add a part to the list for its kind. False if the kind is unknown and the part is not empty."""
     kind = part.get("type")
     if kind in _CALLS or not _CALL_KEYS.isdisjoint(part):
         call = _called(_held(part, _CALL_KEYS))
@@ -132,7 +132,7 @@ def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], 
 
 
 def _held(part: Mapping[str, Any], keys: Set[str]) -> Mapping[str, Any]:
-    """Return the value at one of some keys, of which a part has one at most; else the part itself."""
+    """Return the value at the first of these keys that the part has; the part itself if it has none."""
     if keys.isdisjoint(part):
         return part
     return next((part[key] for key in keys if isinstance(part.get(key), dict)), part)
@@ -143,7 +143,7 @@ _CALL_KEYS = dict.fromkeys(("toolUse", "function_call", "functionCall")).keys()
 _RESULTS = frozenset({"tool_call_response", "tool-result", "tool_result", "function_call_output"})
 _RESULT_KEYS = dict.fromkeys(("toolResult", "function_response", "functionResponse")).keys()
 _OF_USERS = frozenset({None, "text", "input_text", *_CALLS, *_RESULTS})
-"""The types of parts that can hold what a user says, or what tools gave back; a summary of what was said is neither."""
+"""The types of parts for texts of the user and results of tools; a summary of the conversation is neither."""
 _IDS = ("id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id")
 
 
@@ -188,7 +188,7 @@ def content(value: Any) -> Any:
 
 
 def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """``prefix.0.role``, ``prefix.0.tool_calls.1.name`` … as a list of objects, by index."""
+    """Return ``prefix.0.role``, ``prefix.0.tool_calls.1.name`` … as a list of objects, by index."""
     found: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         if key.startswith(prefix) and (match := _INDEXED.fullmatch(key, len(prefix))):
@@ -197,9 +197,9 @@ def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
 
 
 def openinference(attributes: Mapping[str, Any], prefix: str, *, whole: bool = False) -> tuple[Message, ...]:
-    """OpenInference's messages, of which each part is an attribute of its own.
+    """Return OpenInference's messages, of which each part is a separate attribute.
 
-    ``whole``: also those that hold nothing that is read.
+    ``whole``: include messages without supported content.
     """
     found = map(_openinference, indexed(attributes, prefix))
     return tuple(found) if whole else _all(found)
@@ -228,13 +228,13 @@ def _openinference(entry: Mapping[str, Any]) -> Message:
 
 
 def _openinference_part(part: Mapping[str, Any]) -> Any:
-    """Return the text of a part; of one without any the part itself, which has another type."""
+    """Return the text of a part; the part itself if it has none, because it is of another type."""
     text = part.get("message_content.text")
     return text if text is not None else {**part, "type": part.get("message_content.type")}
 
 
 def openllmetry(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
-    """OpenLLMetry's messages, indexed as well."""
+    """Return OpenLLMetry's messages, which are also spread over indexed attributes."""
     role = "assistant" if "completion" in prefix else "user"
     found = []
     for entry in indexed(attributes, prefix):
@@ -243,7 +243,7 @@ def openllmetry(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ..
 
 
 def google(raw: Any, role: str) -> tuple[Message, ...]:
-    """Google's contents, as ADK records them."""
+    """Return Google's contents, recorded by ADK, as messages."""
     return _all(message(item, role) for item in listed(raw))
 
 
@@ -257,17 +257,17 @@ def texts_in(found: Iterable[Message]) -> list[str]:
 
 
 def calls_in(found: Iterable[Message]) -> list[Called]:
-    """Return the calls that messages ask for."""
+    """Return the calls requested in messages."""
     return list(chain.from_iterable([one.called for one in found]))
 
 
 def results_in(found: Iterable[Message]) -> list[Returned]:
-    """Return the results of tools that messages hold."""
+    """Return the results of tools in messages."""
     return list(chain.from_iterable([one.returned for one in found]))
 
 
 def user_text(found: Sequence[Message]) -> str:
-    """Return the user's last message."""
+    """Return the text of the user's last message."""
     for one in reversed(found):
         if one.role == "user" and one.texts:
             return "\n".join(one.texts)
@@ -275,17 +275,17 @@ def user_text(found: Sequence[Message]) -> str:
 
 
 def answers_tools(found: Sequence[Message]) -> bool:
-    """True if the last message holds what tools gave back."""
+    """True if the last message holds only results of tools."""
     return bool(found) and bool(found[-1].returned) and not found[-1].texts
 
 
 def plain_text(value: Any) -> str:
-    """The text of an input or output that is recorded as one value; empty if it is none, or the state of a graph."""
+    """Return the text of an input or output recorded as one value; empty for other values and states of graphs."""
     found = parsed(value)
     if isinstance(found, str):
         return "" if is_placeholder(found) else found
     if isinstance(value, str) and not isinstance(found, dict | list):
-        return value  # a number, or true
+        return value  # a number or boolean
     held = mapping(found)
     texts = []
     for key in _TEXT_KEYS:

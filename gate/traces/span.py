@@ -1,4 +1,4 @@
-"""A span and a log record as every format of traces yields them: ids in hex, times in nanoseconds, plain attributes."""
+"""The span and log record that every trace format yields: ids in hex, times in nanoseconds, plain attributes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class Event(Struct, frozen=True, gc=False):
-    """Something that a span says happened while it ran."""
+    """An event recorded in a span."""
 
     name: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Span(Struct, frozen=True, gc=False):
     trace_id: str
     span_id: str
     parent_id: str = ""
-    """Empty for a root; it may name a span that is not in the trace."""
+    """Empty for a root; it may name a span that is missing from the trace."""
     name: str = ""
     start: int = 0
     """Nanoseconds since 1970."""
@@ -34,19 +34,19 @@ class Span(Struct, frozen=True, gc=False):
     failed: bool = False
     """True if its status is an error."""
     message: str = ""
-    """The message of its status."""
+    """The message of the status."""
     scope: str = ""
-    """The instrumentation that made it."""
+    """The instrumentation that created the span."""
     resource: Mapping[str, Any] = NOTHING
 
     @property
     def order(self) -> tuple[int, int, str]:
-        """By start, the longer first: a parent that starts with its child comes before it."""
+        """By start, longer spans first: a parent that starts at the same time as its child precedes it."""
         return (self.start, -self.end, self.span_id)
 
 
 class LogRecord(Struct, frozen=True, gc=False):
-    """An event that was sent as a log record, and belongs to a span by its ids."""
+    """An event sent as a log record; its ids assign it to a span."""
 
     trace_id: str
     span_id: str

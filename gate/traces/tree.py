@@ -1,14 +1,14 @@
-"""The spans of one trace → drafts of turns: groups spans, and merges calls that are reported twice.
+"""Groups the spans of one trace into drafts of turns, and merges calls that are reported twice.
 
 Rules:
 
-* A turn is an agent or workflow that no other agent, workflow or tool holds. A root that holds model calls, but no
-  agent, is a turn as well.
-* Model calls that hold one another are one call: wrappers around a provider's own span.
-* Tool spans that hold one another and share name or call id are one call: the framework's span, an MCP client's and an
-  MCP server's. The outermost counts, since it is what the agent saw.
+* A turn is an agent or workflow that is not inside another agent, workflow or tool. A root that contains model calls
+  but no agent is also a turn.
+* Nested model calls are one call: wrappers around a provider's span.
+* Nested tool spans with the same name or call id are one call: the spans of the framework, an MCP client and an MCP
+  server. The outermost counts, because it is what the agent saw.
 
-Every walk is iterative, and a parent that is missing, or that leads back to its child, makes a root.
+All walks are iterative, and a span whose parent is missing, or is its own descendant, becomes a root.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from gate.traces.span import LogRecord, Piece, Span
 from gate.traces.values import first
 
 MAX_SPANS = 20_000
-"""Most spans of one trace; further ones are left out, which the conversation says."""
+"""Most spans of one trace; the conversation counts those left out."""
 
 
 class ModelCall:
-    """One call of a model: the innermost span of it first. Messages are read once."""
+    """One call of a model, with its innermost span first. Messages are read once."""
 
     __slots__ = ("_inputs", "_outputs", "own", "steps")
 
     def __init__(self, steps: Sequence[Operation], own: bool) -> None:
         self.steps = steps
         self.own = own
-        """True if the agent that the user speaks to made it, not one that it uses as a tool."""
+        """True if the agent that speaks to the user made it, and not an agent used as a tool."""
         self._inputs: tuple[Message, ...] | None = None
         self._outputs: tuple[Message, ...] | None = None
 
@@ -49,7 +49,7 @@ class ModelCall:
 
     @property
     def error(self) -> str:
-        """The error of the call; empty if it went well."""
+        """The error of the call; empty on success."""
         return first(step.error for step in self.steps)
 
     def inputs(self) -> tuple[Message, ...]:
@@ -64,12 +64,12 @@ class ModelCall:
 
     @property
     def tells_calls(self) -> bool:
-        """True if a call that the model asked for would be seen here."""
+        """True if calls requested by the model would be visible here."""
         return bool(self.outputs()) or self.came_to_nothing or any(step.ends_without_calls for step in self.steps)
 
     @property
     def came_to_nothing(self) -> bool:
-        """True if it failed without any output: then it asked for no call, and nothing was used that anybody counts."""
+        """True if it failed without any output: then it requested no call, and has no usage to count."""
         return bool(self.error) and not self.outputs()
 
 
@@ -78,14 +78,14 @@ class Draft(Struct):
 
     anchor: Operation
     agents: list[str] = field(default_factory=list)
-    """Agents in it, but the anchor."""
+    """The agents in the turn, except the anchor."""
     models: list[ModelCall] = field(default_factory=list)
     tools: list[list[Operation]] = field(default_factory=list)
-    """Each call with the spans that tell of it, the outermost first."""
+    """The spans of each call, the outermost first."""
     metered: list[Operation] = field(default_factory=list)
-    """The spans of which the usage counts."""
+    """The spans whose usage counts."""
     root: Operation | None = None
-    """The outermost span that is there around the anchor, if it is another."""
+    """The outermost span around the anchor; None if it is the anchor."""
 
     @property
     def is_a_turn(self) -> bool:
@@ -98,7 +98,7 @@ class Draft(Struct):
 
 
 class Trace:
-    """The parts of one trace; the result does not depend on their order or repetition."""
+    """The pieces of one trace; the result does not depend on their order or repetition."""
 
     def __init__(self, trace_id: str) -> None:
         self.trace_id = trace_id
@@ -120,13 +120,13 @@ class Trace:
             self._spans[piece.span_id] = piece
 
     def spans(self) -> list[Span]:
-        """By start."""
+        """Return the spans, ordered by start."""
         if not self._sorted:
             self._sorted = sorted(self._spans.values(), key=lambda span: span.order)
         return self._sorted
 
     def drafts(self) -> list[Draft]:
-        """The turns of the trace."""
+        """Return the turns of the trace."""
         home = self._home()
         steps = {span.span_id: Operation(span, self._logs_of(span, home)) for span in self.spans()}
         drafts: dict[str, Draft] = {}
@@ -145,7 +145,7 @@ class Trace:
         return found
 
     def _logs_of(self, span: Span, home: str) -> Sequence[LogRecord]:
-        """Its log records; those that name no span are of the one at home."""
+        """Return a span's log records; those without a span belong to the one with the id ``home``."""
         if not self._logs:
             return ()
         found = self._logs.get(span.span_id)
@@ -154,7 +154,8 @@ class Trace:
         return () if found is None else tuple(found.values())
 
     def _home(self) -> str:
-        """The only call of a model, or the only span: log records that name none can be of no other. Else empty."""
+        """Return the only model call or only span: log records without a span belong to it. Empty if there are
+        several."""
         if "" not in self._logs:
             return ""
         spans = self.spans()
@@ -167,7 +168,7 @@ LogRecordKey = tuple[int, str, str]
 
 
 def _fuller(span: Span, other: Span) -> bool:
-    """True if of two spans with one id this one is kept: the one that ended, and says more; never by their order."""
+    """True if a span replaces another with the same id: it ended or holds more; order never matters."""
     return _weight(span) > _weight(other)
 
 
@@ -179,23 +180,23 @@ def _weight(span: Span) -> tuple[bool, int, int, str]:
 
 
 class _Place(Struct, frozen=True, gc=False):
-    """A span and its parents."""
+    """A span and its surroundings."""
 
     step: Operation
     root: str
     anchor: str = ""
     covered: bool = False
-    """True if an agent, a workflow or a tool holds it."""
+    """True if it is inside an agent, a workflow or a tool."""
     used: bool = False
-    """True if a tool holds it: what is said there is not said to the user."""
+    """True if it is inside a tool: its texts are not said to the user."""
     model: str = ""
-    """The enclosing model call, with no agent or tool in between."""
+    """The enclosing model call, without an agent or tool in between."""
     tool: str = ""
-    """The tool that holds it, with no agent or model between."""
+    """The enclosing tool, without an agent or model call in between."""
 
 
 def _walk(steps: Mapping[str, Operation]) -> Iterator[_Place]:
-    """Every span once, parents before children and children by start."""
+    """Yield every span once, parents before children and children by start."""
     children: dict[str, list[str]] = defaultdict(list)
     roots = []
     for span_id, step in steps.items():
@@ -205,7 +206,7 @@ def _walk(steps: Mapping[str, Operation]) -> Iterator[_Place]:
         else:
             roots.append(span_id)
     seen: set[str] = set()
-    for root in (*roots, *steps):  # what no root leads to lies in a circle, and its first span is taken for one
+    for root in (*roots, *steps):  # spans in a cycle have no root: the first one is used
         if root not in seen:
             yield from _below(root, steps, children, seen)
 
@@ -247,14 +248,14 @@ def _inner(place: _Place) -> tuple[str, bool, bool, str, str]:
 
 
 class _Calls:
-    """Puts spans into the drafts; the spans of one call together."""
+    """Adds spans to the drafts, with the spans of one call together."""
 
     def __init__(self) -> None:
         self._models: dict[str, tuple[_Place, Draft]] = {}
         self._inner: dict[str, int] = defaultdict(int)
-        """Model calls that a model call holds directly."""
+        """The number of model calls directly inside each model call."""
         self._chains: dict[str, list[Operation]] = {}
-        """Tool span → the spans of its call."""
+        """For each tool span, the spans of its call."""
 
     def add(self, place: _Place, draft: Draft) -> None:
         step = place.step
@@ -272,7 +273,7 @@ class _Calls:
             draft.agents.append(step.agent)
 
     def finish(self) -> None:
-        """Model calls are told apart once all are known: the innermost are calls, what only wraps one belongs to it."""
+        """Group the model calls once all are known: the innermost are calls, with the spans around a single one."""
         metered: set[str] = set()
         for span_id, (place, draft) in reversed(self._models.items()):  # children before parents
             if not self._inner.get(span_id):
@@ -290,5 +291,5 @@ class _Calls:
 
 
 def _is_same_call(chain: Sequence[Operation], step: Operation) -> bool:
-    """Equal names, or equal ids; ids that differ prove nothing, since each layer has its own."""
+    """True if the names or ids are equal; different ids prove nothing, since each layer has its own."""
     return any(step.name == other.name or (step.id and step.id == other.id) for other in chain)

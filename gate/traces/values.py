@@ -1,4 +1,4 @@
-"""The values inside spans: ids, times, JSON in text, placeholders. Bounded, and never raises for what a file says."""
+"""Parses values in spans: ids, times, JSON text, placeholders. Bounded, and never raises for the content of a file."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from gate.formats.json_text import is_too_deep, parse_json
 from gate.security.limits import MAX_ID_CHARS, MAX_NESTING, cut
 
 MAX_ATTRIBUTES = 5_000
-"""Most attributes of one span; indexed dialects write several for each message of a conversation."""
+"""Most attributes of one span; indexed dialects write several for each message."""
 _JSON = Decoder()
 _PLACEHOLDERS = frozenset({"", "<REDACTED>", "__REDACTED__", "<elided>", "<not specified>", "N/A"})
-"""The texts that instrumentation writes in place of content that it was told not to record."""
+"""The texts that instrumentation writes in place of unrecorded content."""
 _BEGINNINGS = frozenset({one[:1] for one in _PLACEHOLDERS} | {chr(n) for n in range(0x3001) if chr(n).isspace()})
 _LONGEST = max(map(len, _PLACEHOLDERS))
 _DIGITS = "0123456789abcdef"
 
 
 def is_placeholder(value: Any) -> bool:
-    """True if a value says that the content was left out."""
+    """True if a value says that its content was left out."""
     if isinstance(value, str):
         if value[:1] not in _BEGINNINGS:
             return False  # nearly every text
         text = value.strip()
-        return len(text) <= _LONGEST and text in _PLACEHOLDERS  # a long text is not hashed
+        return len(text) <= _LONGEST and text in _PLACEHOLDERS  # avoids hashing a long text
     return value is None or value is UNSET
 
 
 def hex_id(raw: Any, size: int) -> str:
-    """An id of ``size`` bytes in hex, from hex or base64; other texts stay as they are. Empty if there is none."""
-    if isinstance(raw, str) and len(raw) == 2 * size and not raw.strip(_DIGITS):  # as nearly everybody writes it
+    """Return an id of ``size`` bytes in hex, from hex or base64; other texts are unchanged. Empty if there is none."""
+    if isinstance(raw, str) and len(raw) == 2 * size and not raw.strip(_DIGITS):  # the usual form
         return raw if raw.strip("0") else ""
     if isinstance(raw, int) and not isinstance(raw, bool):
         raw = f"{abs(raw):0{2 * size}x}"
@@ -61,7 +61,7 @@ def hex_id(raw: Any, size: int) -> str:
 
 
 def whole(raw: Any) -> int:
-    """An integer, which JSON may write as text; 0 for anything else."""
+    """Return an integer, also from a text; 0 for anything else."""
     try:
         if isinstance(raw, str):
             return int(raw) if len(raw) < 20 else 0
@@ -71,7 +71,7 @@ def whole(raw: Any) -> int:
 
 
 def nanoseconds(raw: Any) -> int:
-    """A point in time: nanoseconds, as a number or text, or a date of ISO 8601; 0 if it is none of them."""
+    """Return a time in nanoseconds, from a number, a text or an ISO 8601 date; 0 if it is none of them."""
     if isinstance(raw, str) and raw.isdecimal():
         return int(raw) if len(raw) < 20 else 0
     if isinstance(raw, str) and "-" in raw[1:]:
@@ -83,7 +83,7 @@ def nanoseconds(raw: Any) -> int:
 
 
 def parsed(value: Any) -> Any:
-    """The value of JSON in text; any other value, and text that is no JSON, as it is."""
+    """Return the value of a JSON text; any other value or text is returned unchanged."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -98,7 +98,7 @@ def parsed(value: Any) -> Any:
 
 
 def _slowly(text: str, value: str) -> Any:
-    """Lone surrogates stop the quick decoder and not the slow one, which has the same bounds."""
+    """Parse a text with lone surrogates, which the fast decoder refuses; the slow one has the same bounds."""
     if "\\ud" not in text.lower():
         return value
     try:
@@ -108,13 +108,13 @@ def _slowly(text: str, value: str) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value if it is an object, also as JSON in text; else an empty one."""
+    """Return an object, also from JSON text; an empty one for any other value."""
     value = parsed(value)
     return value if isinstance(value, dict) else {}
 
 
 def listed(value: Any) -> list[Any]:
-    """The value if it is a list, also as JSON in text; a list of it if it is an object; else an empty one."""
+    """Return a list, also from JSON text; an object becomes a list of one, any other value an empty list."""
     value = parsed(value)
     if isinstance(value, dict):
         return [value]
@@ -122,7 +122,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def text_in(attributes: Mapping[str, Any], *keys: str) -> str:
-    """The first of these attributes that is a text and no placeholder, bounded as a name; else empty."""
+    """Return the first of these attributes with a text that is no placeholder, bounded like a name; else empty."""
     for key in keys:
         if key in attributes and isinstance(value := attributes[key], str) and not is_placeholder(value):
             return value if len(value) <= MAX_ID_CHARS else cut(value, MAX_ID_CHARS)
@@ -130,19 +130,19 @@ def text_in(attributes: Mapping[str, Any], *keys: str) -> str:
 
 
 def objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list; none of any other value."""
+    """Return the objects in a list; none for any other value."""
     if not isinstance(value, list):
         return []
     return [item for item in value if isinstance(item, dict)]
 
 
 def first(texts: Iterable[str]) -> str:
-    """Return the first text that is not empty; else an empty one."""
+    """Return the first text that is not empty; empty if there is none."""
     return next(filter(None, texts), "")
 
 
 def first_recorded(values: Iterable[Any]) -> Any:
-    """Return the first value that was recorded; else UNSET."""
+    """Return the first recorded value; UNSET if there is none."""
     for value in values:
         if value is not UNSET:
             return value

@@ -1,4 +1,4 @@
-"""Records what an agent asks of models and tools while it is measured, and answers the same from that the next time.
+"""Records an agent's requests to models and tools during a measurement, and replays the answers in later ones.
 
-Knows requests, answers and recordings; which trials are run, and what their scores mean, is left to others.
+Knows requests, answers and recordings; the choice of trials and the meaning of scores are left to others.
 """

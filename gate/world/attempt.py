@@ -1,8 +1,8 @@
-"""One attempt at a trial: which of its requests the recording answers, what went out instead, and what differed first.
+"""One attempt at a trial: the requests answered from the recording or from outside, and the first difference.
 
-A trial is coupled with one recorded trial of its case, and answered from that alone: the n-th equal request of the one
-gets the n-th answer of the other. Repeats stay different trials, and what a trial shares with the baseline it shares
-with one trial of it.
+A trial is coupled with one recorded trial of its case and answered only from it: the n-th of several equal requests
+gets the n-th recorded answer. So repeated trials stay different, and a trial shares answers with only one trial of the
+baseline.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from gate.world.outbound import Addressed, OutboundRequest, content, ids_in
 from gate.world.volatile import Volatile
 
 MOST_TOOLS = 50
-"""Lists of tools, and changes of tools, that are told of one trial."""
+"""Most lists of tools, and most changes of tools, reported for one trial."""
 
 
 def name_of(upstream: str) -> str:
-    """A server's name as it is configured; one on standard input and output is recorded under a longer one."""
+    """Return a server's configured name; servers on standard input and output are recorded with a prefix."""
     return upstream.removeprefix("stdio:")
 
 
 class Coupling:
-    """The recorded trial that a trial is coupled with."""
+    """The recorded trial with which a trial is coupled."""
 
     def __init__(self, source: str, tape: RecordedTape, cassette: Cassette) -> None:
         self.source, self.tape, self.cassette = source, tape, cassette
 
 
 class Attempt:
-    """The requests of one attempt at a trial so far."""
+    """The requests made so far in one attempt at a trial."""
 
     def __init__(
         self, name: str, case_id: str, trial: int, side: Side, coupling: Coupling | None, given: str = ""
     ) -> None:
         self.given = given
-        """The texts of the case: ids in them are nobody's own."""
+        """The texts of the case: ids in them count as content."""
         self.name, self.case_id, self.trial, self.side, self.coupling = name, case_id, trial, side, coupling
         self.exchanges: list[RecordedExchange] = []
         self.whole = True
@@ -53,20 +53,20 @@ class Attempt:
         self.asked = self.replayed = self.live = 0
         self.difference = ""
         self.missing = ""
-        """The request that the recording should have answered and could not, if that ends the trial."""
+        """The request without a recorded answer, if that ends the trial."""
         self.closed = False
         self.calls: dict[asyncio.Future[None], asyncio.Task[None]] = {}
-        """Requests that are being answered from outside: what is done once they are kept, and who answers them."""
+        """Requests being answered from outside: a future that is done once the exchange is stored, and the task."""
         self.whole_unless_told: set[str] = set()
-        """Numbers of calls to servers on standard input and output whose answers have not come."""
+        """Numbers of unanswered calls to servers on standard input and output."""
         self.listening: set[asyncio.Task[None]] = set()
-        """Streams that are open for whatever a server has to say."""
+        """Open streams on which a server may send messages at any time."""
         self.tools: dict[str, None] = {}
-        """The lists of tools of MCP servers: server and digest each."""
+        """The lists of tools of MCP servers: the name of the server and a digest."""
         self.tools_changed: dict[str, None] = {}
-        """The differences of those lists from the recording, tool by tool."""
+        """The differences of those lists from the recording, one per tool."""
         self._renamed: dict[str, str] = {}
-        """The present id of each id of the recording."""
+        """For each recorded id, the present one."""
         self._began: float | None = None
         self._spared: list[tuple[float, float]] = []
         self._left: dict[str, deque[RecordedExchange]] = {}
@@ -81,7 +81,7 @@ class Attempt:
         return perf_counter() - self._began
 
     def recorded(self, asked: Addressed) -> RecordedExchange | None:
-        """The next recorded answer to this request, which is then used up; first to the very same ids."""
+        """Return the next unused recorded answer to this request, preferably with the same ids, and mark it as used."""
         left = self._left.get(asked.key, deque())
         found = next((one for one in left if one.ids == asked.ids), None)
         found = found or next((one for one in left if self._is_renamed(one.ids, asked.ids)), None)
@@ -91,8 +91,8 @@ class Attempt:
         return found
 
     def _is_renamed(self, before: tuple[str, ...], now: tuple[str, ...]) -> bool:
-        """True if ids differ only where both sides made them up: an id of the case, of the code, or out of an answer
-        is content, and so is which one was taken for which before."""
+        """True if ids differ only where both sides generated them: an id from the case, the code or an answer is
+        content, and each recorded id must always correspond to the same present id."""
         if len(before) != len(now):
             return False
         known, back = self._renamed, {new: old for old, new in self._renamed.items()}
@@ -110,14 +110,14 @@ class Attempt:
         return cassette.shared_ids | cassette.answered_ids(self.coupling.tape) | {*ids_in(self.given)}
 
     def replay(self, exchange: RecordedExchange, number: int) -> None:
-        """Counts an exchange that was answered from the recording."""
+        """Count an exchange that was answered from the recording."""
         self.replayed += 1
         self._spared.append((exchange.start, exchange.start + exchange.seconds))
         self.exchanges.append(as_replayed(exchange, number))
         self._told_tools(exchange)
 
     def offered(self, exchange: RecordedExchange, tools: list[Any]) -> None:
-        """Remembers the tools that a server lists now, and how they differ from those that it listed."""
+        """Store the tools that a server lists now, and their differences from the recorded lists."""
         number = sum(one.startswith(f"{name_of(exchange.upstream)} ") for one in self.tools)
         self._told_tools(exchange)
         tape = () if self.coupling is None else self.coupling.tape.exchanges
@@ -135,7 +135,7 @@ class Attempt:
             self.tools[f"{name_of(exchange.upstream)} {exchange.tools}"] = None
 
     def spared(self) -> float:
-        """Seconds that the recorded answers of the turn took when they were recorded; of those at once, once."""
+        """Return the seconds that the turn's recorded answers originally took; simultaneous ones count once."""
         total = end = 0.0
         for start, stop in sorted(self._spared):
             total += max(0.0, stop - max(start, end))
@@ -144,7 +144,7 @@ class Attempt:
         return total
 
     def differs(self, asked: OutboundRequest, number: int, volatile: Volatile, sent: tuple[str, ...]) -> None:
-        """Remembers how the first request that the recording does not answer differs from what was recorded."""
+        """Store how the first request without a recorded answer differs from the recording."""
         if not self.difference and self.coupling is not None:
             self.difference = shorten(self._explained(asked, number, volatile, sent), MOST_CHARS)
 
@@ -164,11 +164,11 @@ class Attempt:
         before = OutboundRequest(asked.upstream, asked.kind, asked.method, near.path, {}, kept or b"", asked.at)
         old, new = (volatile.plain(content(one), asked.at) for one in (before, asked))
         place = first_difference(old, new) or _other(near.sent, sent)
-        place = place or first_difference(content(before), content(asked))  # an id
+        place = place or first_difference(content(before), content(asked))  # an id differs
         return f"request {number} differs in {place}" if place else f"request {number} differs from what was recorded"
 
     def ended(self) -> None:
-        """Once the trial is over: requests of the recording that were not asked are a difference, too."""
+        """Complete the attempt after the trial: a recorded request that was not made is also a difference."""
         rest = [one for left in self._left.values() for one in left]
         if rest and not self.difference:
             first = min(rest, key=lambda one: one.number)
@@ -176,18 +176,18 @@ class Attempt:
 
 
 def _other(before: tuple[str, ...], now: tuple[str, ...]) -> str:
-    """Return the name of the first difference beside the body: values may be secrets, and are not kept."""
+    """Return the name of the first difference outside the body: values may be secrets and are not stored."""
     names = sorted({one.rpartition(" ")[0] for one in {*before} ^ {*now}})
     return names[0] if names else ""
 
 
 class Answering:
-    """The way to answer a request: from the recording, from outside, or not at all."""
+    """The decision how to answer a request: from the recording, from outside, or not at all."""
 
     def __init__(self, mode: Mode, exchange: RecordedExchange | None, body: bytes | None) -> None:
         self.exchange = exchange if body is not None else None
         self.body = body
         self.goes_out_anyway = mode == "replay-then-live"
-        """True if a server is asked for its tools though they are recorded: a change may have changed them."""
+        """True if a server is asked for its tools even if they are recorded, because a change may affect them."""
         self.goes_out = self.exchange is None and mode in ("live", "replay-then-live")
         self.ends_trial = self.exchange is None and mode == "fail"

@@ -1,8 +1,8 @@
-"""One run's recording: a file of lines, each a body, an exchange or the end of a trial; bodies are kept once.
+"""The recording of one run: a file of lines, each a body, an exchange or the end of a trial; each body is stored once.
 
-Lines are only ever appended, each by one write, so that what was recorded outlives a kill at any point. What a trial
-was answered has a digest over its exchanges, which name their bodies by digest: whoever trusts that digest, because a
-record states it, may take the answers from a file that anybody could have written.
+Lines are only appended, each with a single write, so that the recording survives a kill at any point. The answers of a
+trial have a digest over its exchanges, which contain the digests of their bodies: a reader who trusts that digest,
+because a record states it, may use the answers from a file that anybody could have written.
 """
 
 from __future__ import annotations
@@ -33,48 +33,48 @@ MAX_FILE_BYTES = 10_000_000_000
 MAX_FIRST_BYTES = 1_000
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _WINDOW = 32_768
-"""Bytes of an earlier body that a later one is packed against: what zlib looks back."""
+"""Bytes of an earlier body that serve as dictionary for a later one: zlib's limit."""
 
 
 class RecordedExchange(Struct, frozen=True, omit_defaults=True):
     """One request of a trial and its answer."""
 
     number: int
-    """From 1, in the order of asking."""
+    """From 1, in the order of requests."""
     upstream: str
     method: str
     path: str
     key: str
-    """Equal for requests that ask the same."""
+    """Equal for requests with the same content."""
     request: str
-    """Digest of the body that is kept of the request: redacted."""
+    """Digest of the stored body of the request, which is redacted."""
     status: int
     response: str
     headers: tuple[tuple[str, str], ...] = ()
-    """The headers of the answer that its reader needs."""
+    """The headers of the answer that a client needs."""
     start: float = 0.0
-    """Seconds after the trial's first turn began."""
+    """Seconds since the beginning of the trial's first turn."""
     first: float = 0.0
     """Seconds until the first byte of the answer."""
     seconds: float = 0.0
-    """Seconds until its last."""
+    """Seconds until its last byte."""
     replayed: bool = False
     """True if it was answered from a recording."""
     ids: tuple[str, ...] = ()
-    """Digests of the ids in the request, which its key numbers."""
+    """Digests of the ids in the request; the key has numbers in their place."""
     sent: tuple[str, ...] = ()
-    """Further parts of the request that tell it from others, each with a digest of its value."""
+    """Further parts of the request that distinguish it, each with a digest of its value."""
     tools: str = ""
-    """Digest of the tools that the answer lists, without what varies by itself; empty where it lists none."""
+    """Digest of the tools that the answer lists, without varying parts; empty if it lists none."""
 
 
 class _Body(Struct, frozen=True, omit_defaults=True):
     digest: str
     size: int
     data: str
-    """zlib's, in base64."""
+    """Compressed with zlib, in base64."""
     after: str = ""
-    """Digest of the body that it is packed against."""
+    """Digest of the body used as dictionary; empty if there is none."""
 
 
 class _End(Struct, frozen=True):
@@ -85,7 +85,7 @@ class _End(Struct, frozen=True):
 
 
 class _Line(Struct, frozen=True, omit_defaults=True):
-    """A line of the file: exactly one of its parts is there."""
+    """A line of the file; exactly one kind of content is set."""
 
     cassette: int | UnsetType = UNSET
     body: _Body | UnsetType = UNSET
@@ -102,12 +102,12 @@ _LINE = msgspec.json.Decoder(_Line)
 
 
 def tape_of(case_id: str, trial: int, exchanges: Sequence[RecordedExchange]) -> str:
-    """The digest of what a trial was answered; empty where it asked nothing."""
+    """Return the digest of a trial's exchanges; empty if it made no request."""
     return digest(_ENCODER.encode([case_id, trial, *exchanges])) if exchanges else ""
 
 
 def path_of_run(folder: Path, run: str) -> Path | None:
-    """Return the file of a run's recording; None for an id that names no file."""
+    """Return the file of a run's recording; None if the id is not valid as a file name."""
     return folder / f"{run}.jsonl" if _RUN.fullmatch(run) else None
 
 
@@ -119,18 +119,18 @@ def owner_of(path: Path) -> str:
 
 
 class CassetteWriter:
-    """Appends to a run's recording. Raises OSError where it cannot be opened."""
+    """Appends to a run's recording. Raises `OSError` if it cannot be opened."""
 
     def __init__(self, path: Path, limit_bytes: int, owner: str = "") -> None:
         self._limit = limit_bytes
         self.full = False
-        """True if something was not recorded for want of room."""
+        """True if something was not recorded because the size limit was reached."""
         files.make_folder(path.parent)
         self._file: FileIO = files.open_to_append(path)
         self._size = self._file.seek(0, os.SEEK_END)
         self._known: set[str] = set()
         self._models: dict[str, tuple[str, bytes]] = {}
-        """The first body of a kind of request, which later ones are packed against."""
+        """For each group of bodies, the first one, used as dictionary for later ones."""
         if self._size:
             self._go_on()
         else:
@@ -147,7 +147,7 @@ class CassetteWriter:
                 self._known.add(line.body.digest)
 
     def body(self, data: bytes, group: str) -> str:
-        """Keeps a body; returns its digest. ``group``: bodies that are likely to be alike."""
+        """Store a body; return its digest. ``group``: names bodies that are probably similar."""
         name = digest(data)
         if name not in self._known:
             model = self._models.setdefault(group, (name, data))
@@ -158,13 +158,13 @@ class CassetteWriter:
         return name
 
     def keep(self, exchange: RecordedExchange, attempt: str) -> bool:
-        """Add an exchange. Return True if it and its bodies are kept."""
+        """Add an exchange. Return True if it and its bodies are stored."""
         if not {exchange.request, exchange.response} <= self._known:
             return False
         return self._write(_Line(exchange=exchange, attempt=attempt))
 
     def end(self, case_id: str, trial: int, tape: str, count: int, attempt: str) -> bool:
-        """Adds that a trial ended, with everything that it asked. Returns whether it is kept."""
+        """Add the end of a trial. Return True if it is stored."""
         return self._write(_Line(end=_End(case_id, trial, tape, count), attempt=attempt))
 
     def _write(self, line: _Line) -> bool:
@@ -191,7 +191,7 @@ class RecordedTape(Struct, frozen=True):
 
 
 class Cassette:
-    """A run's recording, read once; bodies are unpacked when they are asked for. What is not sound is not there."""
+    """The recording of a run, read once; bodies are unpacked on demand. Invalid parts count as missing."""
 
     def __init__(self, path: Path) -> None:
         self._bodies: dict[str, _Body] = {}
@@ -200,7 +200,7 @@ class Cassette:
         with path.open("rb") as file:
             for line in _lines(file):
                 if line.cassette is not UNSET and line.cassette > VERSION:
-                    break  # what its lines mean is not known here
+                    break  # a later version: the meaning of its lines is unknown
                 if isinstance(line.body, _Body):
                     self._bodies.setdefault(line.body.digest, line.body)
                 elif isinstance(line.exchange, RecordedExchange):
@@ -214,17 +214,17 @@ class Cassette:
             self._tapes[end.tape] = RecordedTape(end.case_id, end.trial, ordered)
 
     def tape(self, name: str) -> RecordedTape | None:
-        """Return the tape with this digest; None if it is not there, or not whole."""
+        """Return the tape with this digest; None if it is missing or incomplete."""
         return self._tapes.get(name)
 
     @cached_property
     def shared_ids(self) -> frozenset[str]:
-        """Ids that more than one trial sent: nobody made them up on the way."""
+        """Ids sent by more than one trial, so that no trial generated them."""
         counts = Counter(one for tape in self._tapes.values() for one in {i for e in tape.exchanges for i in e.ids})
         return frozenset(one for one, trials in counts.items() if trials > 1)
 
     def answered_ids(self, tape: RecordedTape) -> frozenset[str]:
-        """Ids that a trial was told before it sent them."""
+        """Return the ids that a trial received before it sent them."""
         told: set[str] = set()
         sent: set[str] = set()
         for exchange in tape.exchanges:
@@ -237,7 +237,7 @@ class Cassette:
         return self._tapes
 
     def body(self, name: str, depth: int = 0) -> bytes | None:
-        """The body with this digest; None if it is not there, or another one."""
+        """Return the body with this digest; None if it is missing or its content does not match."""
         kept = self._bodies.get(name)
         if kept is None or not 0 <= kept.size <= MAX_ANSWER_BYTES or depth > 1:
             return None
@@ -252,7 +252,7 @@ class Cassette:
 
 
 def _lines(file: Any) -> Iterator[_Line]:
-    """The lines that can be read; one that was cut off, or is of a later version, is left out."""
+    """Yield the readable lines; truncated lines and those of later versions are left out."""
     file.seek(0)
     rest = b""
     while piece := file.read(1 << 20):
@@ -287,13 +287,13 @@ def _unpack(data: bytes, model: bytes, size: int) -> bytes:
 
 
 class Library(Struct):
-    """The recordings of a folder, each read when it is first asked for."""
+    """The recordings in a folder, each read on first use."""
 
     folder: Path
     _read: dict[str, Cassette | None] = field(default_factory=dict)
 
     def cassette(self, run: str) -> Cassette | None:
-        """Return the cassette of a run; None if there is none, or it cannot be read."""
+        """Return the cassette of a run; None if it is missing or unreadable."""
         if run not in self._read:
             self._read[run] = self._open(run)
         return self._read[run]
@@ -309,5 +309,5 @@ class Library(Struct):
 
 
 def as_replayed(exchange: RecordedExchange, number: int) -> RecordedExchange:
-    """The exchange as a later trial had it that was answered from it."""
+    """Return the exchange for a later trial that was answered from it."""
     return replace(exchange, number=number, replayed=True)

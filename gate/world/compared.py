@@ -1,4 +1,4 @@
-"""Compares the requests of two recorded trials: the one is replayed to the other's requests, and no server is asked."""
+"""Compares the requests of two recorded trials by replaying one to the requests of the other, without any server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from gate.world.volatile import Volatile
 
 
 def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile) -> tuple[str, bool]:
-    """Return the second trial's first request that the recording of the first does not answer, and whether all was
-    compared.
+    """Return the second trial's first request that the first one's recording does not answer, and if all were compared.
 
-    Where the two were answered differently, what they ask from there on may differ for that: it is not compared.
+    Once the two got different answers, later requests may differ for that reason and are not compared.
 
     Args:
-        at: the Unix time of the second: what lies near it varies by itself.
+        at: the Unix time of the second; times near it count as varying.
     """
     attempt = Attempt("", now.tape.case_id, now.tape.trial, Side.CANDIDATE, before)
     for exchange in now.tape.exchanges:
@@ -35,7 +34,7 @@ def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile
 
 
 def _other_tools(before: Coupling, answered: RecordedExchange, now: Coupling, exchange: RecordedExchange) -> str:
-    """Return the differences between the tools that both trials were told of; empty if they share no list."""
+    """Return the first difference between the tools listed to both trials; empty if they share no list."""
     old, new = (listed(of.cassette.body(one.response) or b"") for of, one in ((before, answered), (now, exchange)))
     changes = tool_changes(old, new) if exchange.tools and old is not None and new is not None else []
     return shorten(f"tools of {name_of(exchange.upstream)}: {changes[0]}", MOST_CHARS) if changes else ""

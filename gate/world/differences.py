@@ -1,4 +1,4 @@
-"""Finds the first difference between two requests, in words."""
+"""Describes the first difference between two requests."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gate.security.limits import shorten
 
 MOST_CHARS = 400
 _AROUND = 30
-"""Characters of a long text that are shown around where it begins to differ."""
+"""Characters of a long text that are shown before its first difference."""
 _SHOWN = 70
 
 
 def first_difference(before: Any, now: Any, path: str = "") -> str:
-    """The place where two JSON values differ first and what stands there in each; empty if they are equal."""
+    """Return the first place where two JSON values differ, with both values; empty if they are equal."""
     if isinstance(before, dict) and isinstance(now, dict):
         return _of_mappings(before, now, path)
     if isinstance(before, list) and isinstance(now, list):
@@ -60,7 +60,7 @@ def _of_lists(before: list[Any], now: list[Any], path: str) -> str:
 
 
 def by_name(items: list[Any]) -> dict[str, Any] | None:
-    """The items of a list by their names, as of tools; None unless each has one, and another one than the others."""
+    """Return the items of a list by name, such as tools; None unless all have different names."""
     found: dict[str, Any] = {}
     for item in items:
         inner = item.get("function") if isinstance(item, dict) and "name" not in item else item
@@ -72,14 +72,14 @@ def by_name(items: list[Any]) -> dict[str, Any] | None:
 
 
 def _of_named(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
-    """Return the first difference of items with names, each with that of its name; then of their order."""
+    """Return the first difference of named items, compared by name and then by order."""
     if found := _of_members(before, now, lambda name: f"{path}[{shorten(name, _SHOWN)}]"):
         return found
     return "" if [*before] == [*now] else f"the order of {path}: {_said([*before])} → {_said([*now])}"
 
 
 def _windows(before: str, now: str) -> tuple[str, str]:
-    """Both texts from shortly before the place where they begin to differ."""
+    """Return both texts, starting shortly before their first difference."""
     if len(before) <= _SHOWN and len(now) <= _SHOWN:
         return _said(before), _said(now)
     at = next((n for n, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), -1)

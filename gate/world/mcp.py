@@ -1,4 +1,4 @@
-"""The proxy's handling of MCP: list requests, and matching answers with calls."""
+"""MCP messages in the proxy: recognizes lists of offers, and matches answers with calls."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _DATA = re.compile(rb"(?m)^data: ?(.*)$")
 
 
 def call_in(asked: OutboundRequest) -> dict[str, Any] | None:
-    """The message that a request carries; None where it is no message of MCP."""
+    """Return the MCP message in a request; None if there is none."""
     value = asked.value if asked.kind == "mcp" else None
     return value if isinstance(value, dict) and "jsonrpc" in value else None
 
 
 def asks_what_there_is(asked: OutboundRequest) -> bool:
-    """True if a message changes nothing outside: it opens the session, or lists what the server offers."""
+    """True if a message changes nothing outside: it opens the session or lists what the server offers."""
     method = (call_in(asked) or {}).get("method")
     return isinstance(method, str) and (method in _MENU or method.startswith("notifications/"))
 
 
 def numbered(body: bytes, asked: OutboundRequest) -> bytes:
-    """A recorded answer, whole or as a stream, under the number of the call that it answers now."""
+    """Return a recorded answer, whole or as a stream, with the number of the present call."""
     call = call_in(asked)
     if call is None or "id" not in call:
         return body
@@ -66,12 +66,12 @@ def results_in(body: bytes) -> list[Any]:
 
 
 def tools_in(asked: OutboundRequest, body: bytes) -> list[Any] | None:
-    """The tools that an answer lists; None where it answers another question, or lists none."""
+    """Return the tools listed in an answer; None if the request was for something else or there are none."""
     return listed(body) if (call_in(asked) or {}).get("method") == "tools/list" else None
 
 
 def listed(body: bytes) -> list[Any] | None:
-    """The tools in an answer to ``tools/list``; None if there are none."""
+    """Return the tools in an answer to ``tools/list``; None if there are none."""
     for said in results_in(body):
         result = said.get("result")
         tools = result.get("tools") if isinstance(result, dict) else None
@@ -81,7 +81,7 @@ def listed(body: bytes) -> list[Any] | None:
 
 
 def tool_changes(before: list[Any], now: list[Any]) -> list[str]:
-    """Return the differences between two lists of tools: the tool, and the words of it."""
+    """Return the differences between two lists of tools, each with the name of the tool."""
     old, new = by_name(before), by_name(now)
     if old is None or new is None:
         return [place] if (place := first_difference(before, now, "tools")) else []
@@ -103,7 +103,7 @@ def _parts_that_differ(before: dict[str, Any], now: dict[str, Any]) -> list[str]
 
 
 def refusal(asked: OutboundRequest, message: str) -> bytes | None:
-    """An error that answers a call, which the agent's client raises; None where nobody waits for an answer."""
+    """Return an error as the answer to a call; None if the message expects no answer."""
     call = call_in(asked)
     if call is None or "id" not in call:
         return None

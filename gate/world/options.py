@@ -1,4 +1,4 @@
-"""The key ``world`` of a configuration: what of the outside world is recorded and replayed, and where it is kept."""
+"""The ``world`` section of a configuration: what is recorded and replayed, and where recordings are stored."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class WorldOptions(_Section):
 
     @property
     def kept_megabytes(self) -> int:
-        """The most that all recordings of the configuration take together."""
+        """The limit of all recordings of the configuration together."""
         return 5 * self.megabytes
 
     @field_validator("upstreams")
@@ -86,7 +86,7 @@ class WorldOptions(_Section):
     @field_validator("normalise")
     @classmethod
     def _says_something(cls, value: list[str]) -> list[str]:
-        from gate.world.volatile import check_pattern  # what a pattern is stands beside what reads it
+        from gate.world.volatile import check_pattern  # next to the code that uses patterns
 
         for pattern in value:
             check_pattern(pattern)
@@ -94,11 +94,11 @@ class WorldOptions(_Section):
 
 
 class Upstream(UpstreamOptions):
-    """A server with everything that its defaults come to."""
+    """A server with its defaults filled in."""
 
     name: str
     told: tuple[str, ...] = ()
-    """The variables that tell the agent the proxy's address for it."""
+    """The variables that hold the proxy's address of this server for the agent."""
     answered_by: Mode = "replay-then-live"
 
 
@@ -107,11 +107,11 @@ _MODELS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "anthropic": ("https://api.anthropic.com", ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE")),
     "gemini": ("https://generativelanguage.googleapis.com", ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE")),
 }
-"""Providers that are known: their address, and the variables that their clients take another one from."""
+"""The known providers: their address, and the variables from which their clients read another address."""
 
 
 def upstreams_of(options: WorldOptions, environment: Mapping[str, str]) -> dict[str, Upstream]:
-    """By name. The address of a provider is the configuration's, else the environment's, else the provider's own."""
+    """Return servers by name. A provider's address comes from the configuration, the environment or the default."""
     found = {}
     for name, (default, variables) in _MODELS.items():
         given = options.upstreams.get(name)
@@ -129,7 +129,7 @@ def upstreams_of(options: WorldOptions, environment: Mapping[str, str]) -> dict[
 
 
 def store_folder(options: WorldOptions, root: Path, environment: Mapping[str, str]) -> Path:
-    """Return the folder of recordings. Raises ConfigError if none is named and the user has none."""
+    """Return the folder of recordings. Raises `ConfigError` if none is configured and the user has no cache folder."""
     if options.store is not None:
         return root / Path(options.store).expanduser()
     cache = environment.get("XDG_CACHE_HOME")

@@ -1,4 +1,4 @@
-"""A request to the outside world, and the address by which the same request is found again: its content."""
+"""A request to a server, and the key by which an equal request is recognized: its content."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _CARRIED = re.compile(
     r"|x-stainless-.*|x-goog-api-client|x-amz-date|x-amz-user-agent|x-amz-content-sha256"
     r"|.*(?:trace|request-id|correlation-id|invocation-id|retry).*|b3|x-b3-.*|baggage|x-datadog-.*|newrelic"
 )
-"""Headers that say how a request is carried, by which release of a client, and what follows its course."""
+"""Headers about transport, the client's release and tracing, which vary without a change of content."""
 _SIGNS_IN = re.compile(r"(?:x-|x-goog-)?api-key|.*(?:auth|secret|cookie|signature|password|credential).*")
 _MAY_SIGN_IN = re.compile(r".*(?:key|token).*")
-"""Headers that say who asks. That somebody does is a part of what is asked, and who is not."""
+"""Headers that may authenticate the client. Their presence is content, their value is not."""
 SECRET_CHARS = 16
-"""From how many characters on a header that may sign in is taken for one that does."""
+"""Least length of such a header's value from which it counts as authentication."""
 SECRET_QUERY = frozenset({"key", "api_key", "api-key", "apikey", "access_token", "token"})
 DIGEST_CHARS = 40
 SHORT_CHARS = 12
@@ -40,16 +40,16 @@ class OutboundRequest(Struct, frozen=True):
     kind: Kind
     method: str
     path: str
-    """With its query, and without keys."""
+    """With its query, without keys."""
     headers: Mapping[str, str]
-    """Further parts of the request by name: headers first of all."""
+    """Further parts of the request by name, mostly headers."""
     body: bytes
     at: float
     """Unix time."""
 
     @property
     def value(self) -> Any:
-        """The body as a JSON value; None if it is none."""
+        """The body as a JSON value; None if it is not JSON."""
         try:
             return msgspec.json.decode(self.body) if self.body else None
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -57,7 +57,7 @@ class OutboundRequest(Struct, frozen=True):
 
 
 def digest(data: bytes) -> str:
-    """Return the digest by which bodies are kept."""
+    """Return the digest under which a body is stored."""
     return hashlib.sha256(data).hexdigest()[:DIGEST_CHARS]
 
 
@@ -67,10 +67,10 @@ def digest_of(value: Any) -> str:
 
 
 class Addressed(Struct, frozen=True):
-    """By what the same request is found again."""
+    """The key by which an equal request is recognized."""
 
     key: str
-    """Equal for two requests only if they ask the same of the same server, but for what varies by itself."""
+    """Equal only for requests with the same content to the same server, apart from varying parts."""
     ids: tuple[str, ...] = ()
     """Digests of the ids in it, in the order of their numbers."""
     sent: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Addressed(Struct, frozen=True):
 
 
 def address(asked: OutboundRequest, volatile: Volatile) -> Addressed:
-    """The key under which a request is stored; ids are numbered in it and listed separately."""
+    """Return the key under which a request is stored; ids in it are replaced by numbers and listed separately."""
     value = content(asked)
     body = _text(asked) if value is None else value
     plain, ids = volatile.marked([asked.path, sorted(asked.headers.items()), body], asked.at)
@@ -92,7 +92,7 @@ def _short(text: str) -> str:
 
 
 def ids_in(text: str) -> list[str]:
-    """The ids in a text, as `Addressed` names them."""
+    """Return the ids in a text, as digests like those of `Addressed`."""
     return [_short(one) for one in find_ids(text)]
 
 
@@ -115,20 +115,20 @@ def _text(asked: OutboundRequest) -> str:
 
 
 def path_without_keys(target: str) -> str:
-    """A request's target without what signs in."""
+    """Return a request's target without secrets in the query."""
     path, mark, query = target.partition("?")
     kept = [part for part in query.split("&") if part and part.partition("=")[0].lower() not in SECRET_QUERY]
     return path + (mark + "&".join(kept) if kept else "")
 
 
 def meant(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the headers that define the request: all except those about transport and identity."""
+    """Return the headers that define the request: none about transport, and credentials without their value."""
     found: dict[str, str] = {}
     for raw, value in headers:
         name = raw.decode("latin-1").lower()
         if _SIGNS_IN.fullmatch(name) or (_MAY_SIGN_IN.fullmatch(name) and len(value) >= SECRET_CHARS):
             found[f"header {name}"] = ""
-        elif name == "content-type":  # a boundary is made up anew each time
+        elif name == "content-type":  # the boundary is random
             found[f"header {name}"] = value.decode("latin-1").partition(";")[0].strip().lower()
         elif not _CARRIED.fullmatch(name):
             found[f"header {name}"] = ", ".join(filter(None, (found.get(f"header {name}"), value.decode("latin-1"))))
@@ -136,15 +136,14 @@ def meant(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def signed_query(target: str) -> dict[str, str]:
-    """Return the keys that `path_without_keys` leaves out of a tool's query: ``token=`` may be a page, and ``key=`` a
-    name."""
+    """Return a digest of the query parts that `path_without_keys` leaves out, for tools: there ``token=`` may be a page
+    and ``key=`` a name."""
     parts = [part for part in target.partition("?")[2].split("&") if part.partition("=")[0].lower() in SECRET_QUERY]
     return {"its query": digest("&".join(parts).encode("utf-8", "replace"))} if parts else {}
 
 
 def whereabouts(url: str) -> dict[str, str]:
-    """Return the name of the server at an address: on loopback its port says nothing, which is often another one each
-    time."""
+    """Return the server's address for comparison, without the port on loopback, which often changes."""
     parts = urlsplit(url)
     local = parts.hostname in ("localhost", "127.0.0.1", "::1")
     host = parts.hostname if local else parts.netloc.rpartition("@")[2]

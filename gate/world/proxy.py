@@ -1,6 +1,6 @@
-"""The HTTP side: takes an agent's requests on loopback, and answers them from the recording or from their server.
+"""The HTTP proxy: receives an agent's requests on loopback, and answers them from the recording or from their server.
 
-Only servers that the configuration names are reached, whatever an agent asks for. What signs in passes through.
+Only configured servers are reachable. Credentials are passed on.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from gate.world.world import World
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 600.0
 TRIAL_HEADER = b"x-gate-trial"
-"""Names the trial by its session id, in requests of an agent that the gate does not start."""
+"""Holds the trial's session id in requests of an agent that the gate did not start."""
 _OWN = frozenset(
     {
         *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
         *("transfer-encoding", "upgrade", "host", "content-length", "accept-encoding", "expect", "x-gate-trial"),
     }
 )
-"""Headers of one connection, and those that are the proxy's own."""
+"""Headers of a single connection, and the proxy's own."""
 KEPT = frozenset({"content-type", "content-encoding", "mcp-session-id", "location"})
 """Headers of an answer that are recorded."""
 PASSING = frozenset({401, 403, 407, 408, 409, 425, 429})
-"""Statuses of a moment, or of who asks: never recorded, as no 5xx is."""
+"""Statuses that are temporary or depend on the client: never recorded, like all 5xx."""
 _FAILED = re.compile(rb'(?m)^(?:event: ?(?:error|response\.failed)\b|data: ?\{ ?"error" ?:(?! ?null))')
-"""A stream that ended in an error, as models' servers tell it once they have said 200."""
+"""A stream that ended in an error; servers of models report errors this way after status 200."""
 LATER = 503
 REFUSED = 422
-"""A status that clients do not try again."""
+"""A status that clients do not retry."""
 
 
 @asynccontextmanager
 async def serving(world: World) -> AsyncIterator[World]:
-    """Enter the world for a run, and answer its requests."""
+    """Enter the world for a run and serve its requests."""
     async with world:
         await world.serve(Proxy(world))
         yield world
@@ -69,7 +69,7 @@ class Proxy:
     def __init__(self, world: World) -> None:
         self._world = world
         self._pending: dict[tuple[str, str], tuple[_Call, Answering, float, float]] = {}
-        """Calls that whoever asked took to a server on standard input and output, by attempt and number."""
+        """Calls that the agent's side sends to a server on standard input and output itself, by attempt and number."""
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
@@ -79,7 +79,7 @@ class Proxy:
         await self._client.aclose()
 
     async def handle(self, request: Incoming, out: Outgoing) -> None:
-        """Answers one request."""
+        """Answer one request."""
         token, name, rest = _parts(request)
         upstream = self._world.upstreams.get(name)
         known, attempt = self._world.attempt_of(token)
@@ -101,7 +101,7 @@ class Proxy:
     async def _to_server(
         self, attempt: Attempt | None, upstream: Upstream, request: Incoming, rest: str, out: Outgoing
     ) -> None:
-        """A request for a server that the configuration names."""
+        """Handle a request for a configured server."""
         name = upstream.name
         told = meant(request.headers) | whereabouts(upstream.url)
         if upstream.kind != "model":
@@ -125,7 +125,7 @@ class Proxy:
         return None
 
     async def _stdio(self, attempt: Attempt | None, request: Incoming, name: str, out: Outgoing) -> None:
-        """A message for a server on standard input and output: 204 sends whoever asks to the server itself."""
+        """Handle a message for a server on standard input and output; 204 tells the caller to send it to the server."""
         number = request.header(b"x-gate-call")
         if attempt is None:
             self._world.outside += not number
@@ -137,7 +137,7 @@ class Proxy:
         upstream = self._world.stdio(name)
         if not (asks_what_there_is(asked) and upstream.answered_by == "replay-then-live"):  # else it is asked anyway
             asked = replace(asked, headers={"its server's program": request.header(b"x-gate-program")})
-        if "id" not in (call_in(asked) or {}):  # nobody answers it
+        if "id" not in (call_in(asked) or {}):  # a notification has no answer
             return await out.whole(202 if self._world.is_closed(attempt, upstream) else 204, [], b"")
         attempt.asked += 1
         call = _Call(attempt, upstream, asked, self._world.address(asked), attempt.asked, request, "", out)
@@ -155,7 +155,7 @@ class Proxy:
         return await out.whole(204, [("x-gate-call", str(call.number))], b"")
 
     def _told(self, attempt: Attempt, number: str, body: bytes) -> None:
-        """Note the answer of a server on standard output to a call."""
+        """Store the answer of a server on standard input and output to a call."""
         found = self._pending.pop((attempt.name, number), None)
         if found is None:
             return
@@ -173,7 +173,7 @@ class Proxy:
         self._keep(call, passed, tools, start=start, began=began)
 
     async def _aside(self, attempt: Attempt, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
-        """The stream that a client of MCP listens on, and the end of its session: nothing that is recorded."""
+        """Pass on an MCP client's listening stream or end of session; neither is recorded."""
         if self._world.is_closed(attempt, upstream):
             return await out.whole(405 if request.method == "GET" else 200, [], b"")
         task = asyncio.current_task()
@@ -185,7 +185,7 @@ class Proxy:
             attempt.listening.discard(task)
 
     async def _within(self, call: _Call, answering: Answering) -> None:
-        """A request of a trial."""
+        """Answer a request within a trial."""
         attempt, asked = call.attempt, call.asked
         if answering.goes_out_anyway and asks_what_there_is(asked):
             if answering.exchange is None:
@@ -219,10 +219,10 @@ class Proxy:
                 attempt.whole = False
             elif _is_unchanged(answering, passed, tools := self._tools(call, passed)):
                 assert answering.exchange is not None
-                attempt.live -= 1  # it was asked what there is, and there is what there was
+                attempt.live -= 1  # the server still offers the same as recorded
                 attempt.replay(answering.exchange, call.number)
             elif call.upstream.kind == "model" and _FAILED.search(passed.body):
-                attempt.whole = False  # a bad minute, told within a stream
+                attempt.whole = False  # a temporary error within the stream
             elif passed.status not in PASSING and passed.status < 500:
                 _tell_change(call, answering, passed)
                 self._keep(call, passed, tools, start=start, began=began)
@@ -234,7 +234,7 @@ class Proxy:
             done.set_result(None)
 
     def _tools(self, call: _Call, passed: _Passed) -> str:
-        """The digest of the tools that a server lists in its answer; empty where it lists none."""
+        """Return the digest of the tools listed in a server's answer; empty if there are none."""
         listed = tools_in(call.asked, passed.body)
         return "" if listed is None else digest_of(self._world.volatile.plain(listed, call.asked.at))
 
@@ -261,7 +261,7 @@ class Proxy:
         self._world.record(call.attempt, call.asked, exchange, passed.body)
 
     async def _pass_on(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> _Passed | None:
-        """Sends the request to its server, and its answer on as it comes. None where it did not come whole."""
+        """Send the request to its server and stream the answer back; None if it cannot be stored."""
         headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in request.headers]
         sent = [(name, value) for name, value in headers if name.lower() not in _OWN]
         sent.append(("accept-encoding", "identity"))
@@ -287,7 +287,7 @@ class Proxy:
 
 
 class _Call:
-    """A request of a trial, and everything that it takes to answer it."""
+    """A request of a trial, with everything needed to answer it."""
 
     def __init__(
         self,
@@ -314,7 +314,7 @@ class _Passed:
 
 
 def _is_unchanged(answering: Answering, passed: _Passed, tools: str) -> bool:
-    """True if a server that was asked all the same said what is recorded; ``tools``: digest of those that it lists."""
+    """True if a server that was asked anyway answered as recorded; ``tools``: digest of the tools in its answer."""
     recorded = answering.exchange
     if recorded is None or answering.body is None or recorded.status != passed.status:
         return False
@@ -324,7 +324,7 @@ def _is_unchanged(answering: Answering, passed: _Passed, tools: str) -> bool:
 
 
 def _tell_change(call: _Call, answering: Answering, passed: _Passed) -> None:
-    """Remembers how a server's list of what it offers differs from what is recorded."""
+    """Store how a server's present offer differs from the recorded one."""
     if answering.body is None or call.attempt.difference:
         return
     old, new = results_in(answering.body), results_in(passed.body)
@@ -334,7 +334,7 @@ def _tell_change(call: _Call, answering: Answering, passed: _Passed) -> None:
 
 
 async def _relay(answer: httpx.Response, out: Outgoing) -> bytes | None:
-    """Passes an answer on piece by piece; returns it, or None where it is too large to be kept."""
+    """Pass on an answer piece by piece; return it, or None if it is too large to be stored."""
     pieces: list[bytes] = []
     size = 0
     async for piece in answer.aiter_raw():
@@ -346,7 +346,7 @@ async def _relay(answer: httpx.Response, out: Outgoing) -> bytes | None:
 
 
 def _parts(request: Incoming) -> tuple[str, str, str]:
-    """The token of a worker or a trial, the server's name, and the rest of the path with its query."""
+    """Return the token of a worker or trial, the server's name, and the rest of the path with its query."""
     target = request.target
     if "://" in target:
         target = "/" + target.partition("://")[2].partition("/")[2]
@@ -366,7 +366,7 @@ def _climbs(path: str) -> bool:
 
 
 async def _refuse(out: Outgoing, status: int, message: str) -> None:
-    """An error in the form that clients of models read, which they do not try again unless it says later."""
+    """Send an error in the form of model APIs; clients retry it only for status 503."""
     body = json.dumps({"error": {"message": f"gate: {message}", "type": "gate_world", "code": "gate_world"}}).encode()
     headers: Iterable[tuple[str, str]] = [("content-type", "application/json")]
     if status != LATER:

@@ -1,4 +1,4 @@
-"""Keeps the folder of recordings within its bound: the oldest go, and none that anybody may still want to replay."""
+"""Keeps the folder of recordings within its size limit: removes the oldest that no stored record may need."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gate.security import files
 from gate.world.cassette import owner_of, path_of_run
 
 YOUNG_SECONDS = 24 * 3600
-"""A recording that was written to so lately may be of a run that goes on, or whose record is yet to be stored."""
+"""A more recently written recording may belong to a run in progress, or to a record that is not stored yet."""
 
 
 class Pruned(Struct, frozen=True):
-    """The files that were removed from a folder, and the size of a project's own that are left."""
+    """The number and size of removed files, and the size of the owner's remaining recordings."""
 
     files: int = 0
     bytes: int = 0
@@ -24,15 +24,15 @@ class Pruned(Struct, frozen=True):
 
 
 def owner_name(configuration: Path) -> str:
-    """By what the recordings of a configuration are known among those of others in one folder."""
+    """Return the name that marks the recordings of a configuration in a shared folder."""
     return hashlib.sha256(str(configuration.resolve()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def prune(folder: Path, owner: str, most_bytes: int, vouched: Callable[[], Set[str]], now: float) -> Pruned:
-    """Removes the oldest recordings of an owner until they take ``most_bytes`` at most.
+    """Remove the oldest recordings of an owner until they take ``most_bytes`` at most.
 
-    Never one that is of another owner, that was written to within a day of ``now`` (Unix time), or whose run is among
-    ``vouched``, which is asked only where something is to be removed. What cannot be removed stays.
+    Keeps those written within a day of ``now`` (Unix time), and those whose run is in ``vouched``, which is called only
+    if something must be removed. Files that cannot be removed stay.
     """
     own = sorted(_recordings(folder, owner))
     left = sum(size for _, size, _ in own)
@@ -53,7 +53,7 @@ def prune(folder: Path, owner: str, most_bytes: int, vouched: Callable[[], Set[s
 
 
 def _recordings(folder: Path, owner: str) -> list[tuple[float, int, Path]]:
-    """When each of an owner's recordings was last written to, its size in bytes, and where it is."""
+    """Return the time of the last write, the size in bytes and the path of each of an owner's recordings."""
     found = []
     for path in folder.glob("*.jsonl"):
         try:

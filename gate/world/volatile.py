@@ -1,8 +1,8 @@
-"""The texts that differ between two equal requests: the clock, ids, and those that the user names.
+"""The parts that differ between two equal requests: times, ids, and texts that the user names.
 
-A date counts as the clock's only if it is today's, give or take a day: another date in a request is content. Of several
-the first is the clock's, and how far the others are from it is content. Ids are numbered in the order in which they
-appear, so that which one stands where still tells requests apart. A pattern of the user's own is its own mark.
+A date counts as the current time only if it is within a day of today: other dates are content. The first such date
+stands for now, and the distance of the others from it is content. Ids are numbered in order of appearance, so that
+requests with ids in different places stay different. A user's pattern is replaced by itself.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 CLOCK = "<now>"
 NEAR_SECONDS = 26 * 3600
-"""The farthest that a time taken from the clock may lie from it: a day, and the difference of time zones."""
+"""Largest distance of a time from the clock: a day, plus the difference of time zones."""
 MAX_DEPTH = 200
 MOST_KNOWN, MOST_CHARS_KNOWN = 5_000, 50_000
-"""Number and length of the texts that are remembered."""
+"""Most texts that are cached, and the most characters of one."""
 _PLACEHOLDERS = {"{number}": r"\d{1,40}", "{word}": r"[A-Za-z0-9_.-]{1,200}", "{hex}": r"[0-9A-Fa-f]{1,200}"}
 LEAST_LITERAL = 2
 _ID = re.compile(
@@ -32,16 +32,16 @@ _TIME = (
     r"(?:[T ,]{1,2}(?:at )?\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp][Mm])?"
     r"(?: ?(?:Z|UTC|GMT|[+-]\d{2}:?\d{2}))?)?"
 )
-"""The time of day that may stand behind a date."""
+"""The time of day that may follow a date."""
 _DAY = "<day {:+d}>"
-"""Stands for a date near today's until the whole request was seen."""
+"""A placeholder for a date near today's until the whole request has been read."""
 _PLACED = re.compile(rf"(?<!<)<day ([+-]\d)>|{_ID.pattern}")
 _LOOKS_LIKE_A_MARK = re.compile(r"<(?=now|day |id |own )")
 _EPOCH = re.compile(r"(?<![\d.])1\d{9}(?:\d{3})?(?:\.\d{1,9})?(?!\d|\.\d)")
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises ValueError for a pattern without a placeholder, or with hardly anything else."""
+    """Raise `ValueError` for a pattern without a placeholder, or with almost nothing else."""
     if not any(name in pattern for name in _PLACEHOLDERS):
         raise ValueError(f"{pattern!r} has no varying part: write {', '.join(_PLACEHOLDERS)} in its place")
     literal = pattern
@@ -57,7 +57,7 @@ def find_ids(text: str) -> list[str]:
 
 
 class Volatile:
-    """Replaces what varies by marks; ``patterns`` are the user's own."""
+    """Replaces varying parts by marks; ``patterns`` are the user's."""
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
         self._patterns = tuple(patterns)
@@ -65,11 +65,11 @@ class Volatile:
         self._known: dict[tuple[str, int], tuple[str, bool]] = {}
 
     def plain(self, value: Any, now: float) -> Any:
-        """A JSON value with marks in place of what varies; ``now`` is the Unix time of the asking."""
+        """Return a JSON value with marks in place of varying parts; ``now`` is the Unix time of the request."""
         return self.marked(value, now)[0]
 
     def marked(self, value: Any, now: float) -> tuple[Any, tuple[str, ...]]:
-        """The value with marks, and the ids that they stand for, in the order of their numbers."""
+        """Return the value with marks, and the ids that they replace, in the order of their numbers."""
         ids: dict[str, str] = {}
         days: list[int] = []
         hour = int(now // 3600)
@@ -89,9 +89,9 @@ class Volatile:
         return _mapped(value, text, now, 0), tuple(ids)
 
     def _timeless(self, text: str, now: float, hour: int) -> tuple[str, bool]:
-        """A text without what is of the hour, and whether its marks depend on the rest of the request.
+        """Return a text without parts that depend on the hour, and whether its marks depend on the rest of the request.
 
-        Most texts of a request were in one before.
+        Results are cached: most texts of a request occurred in an earlier one.
         """
         found = _LOOKS_LIKE_A_MARK.sub("<<", text) if "<" in text else text
         if self._own is not None:
@@ -106,7 +106,7 @@ class Volatile:
         return answer
 
     def _own_mark(self, match: re.Match[str]) -> str:
-        """The pattern itself: what another pattern stands for is something else."""
+        """Return the pattern as its mark, so that different patterns stay different."""
         return f"<own {self._patterns[(match.lastindex or 1) - 1]}>"
 
 
@@ -127,7 +127,7 @@ def _epochs(text: str, now: float) -> str:
 
 
 def _clock(number: float, now: float) -> str:
-    """The mark of a number that is the time, in seconds or milliseconds since 1970, with the hours that it is off."""
+    """Return the mark for a number that is a current Unix time in seconds or milliseconds; else empty."""
     off = next((off for at in (number, number / 1000) if abs(off := at - now) < NEAR_SECONDS), None)
     if off is None:
         return ""
@@ -137,7 +137,7 @@ def _clock(number: float, now: float) -> str:
 
 @lru_cache(maxsize=8)
 def _days(today: date) -> tuple[re.Pattern[str], dict[str, int]]:
-    """Yesterday, today and tomorrow as they are commonly written, with the time behind them; and which is which."""
+    """Return a pattern for yesterday, today and tomorrow in common notations, and the day that each notation means."""
     spelled = {form: off for off in (-1, 0, 1) for form in _spelled(today + timedelta(days=off))}
     either = "|".join(re.escape(form) for form in sorted(spelled, key=lambda form: (-len(form), form)))
     return re.compile(rf"(?<![A-Za-z0-9])({either})(?![0-9]){_TIME}"), spelled

@@ -1,4 +1,4 @@
-"""The outside world of one run: which trial asks at which address, what answers it, and what is kept of that."""
+"""The world of one run: assigns addresses to trials, chooses their answers, and stores the exchanges."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from gate.world.outbound import Addressed, OutboundRequest, address
 from gate.world.volatile import Volatile
 
 BOUNDS = Bounds(body_bytes=MAX_ANSWER_BYTES, head_bytes=65_536, connections=1024, idle_seconds=600.0)
-"""Clients keep their connections open between the turns of a conversation."""
+"""Clients keep connections open between the turns of a conversation, hence the long idle time."""
 LAST_SECONDS = 0.5
-"""Seconds for which calls may continue after their trial ended."""
+"""Seconds for which calls may continue after the end of their trial."""
 
 
 class WorkerAddress:
-    """An address of a process that answers one trial after the other, and which it is on."""
+    """The address of a process that runs several trials in turn, and its current trial."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = environment
-        """The variables that tell the process the address."""
+        """The variables that hold the address for the process."""
         self.session_id = ""
 
 
@@ -47,7 +47,7 @@ class RequestHandler(Protocol):
 
 
 class World:
-    """Entered for a run. A trial is opened before its first turn and closed after its last, attempt by attempt."""
+    """The world of a run, used as a context. Each attempt is opened before its first turn and closed after its last."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class World:
         self.upstreams = upstreams
         self.volatile = Volatile(options.normalise)
         self.replays = False
-        """True if trials are answered from recordings: the baseline itself is always asked anew."""
+        """True if trials are answered from recordings; those of the baseline itself never are."""
         self.outside = 0
-        """Calls outside any trial."""
+        """Calls outside of any trial."""
         self.unkept: dict[str, int] = {}
-        """Reasons why trials were not recorded whole → number of trials."""
+        """The number of trials per reason why they were not recorded completely."""
         self.lost = 0
-        """Trials of the baseline whose recording is not there."""
+        """Trials of the baseline whose recording is missing."""
         self._options, self._folder, self._redactor, self._run = options, folder, redactor, run
         self._library = Library(folder)
         self._couplings: dict[str, list[Coupling]] = {}
@@ -101,11 +101,11 @@ class World:
     # --- before trials ----------------------------------------------------------------------------
 
     def couple(self, trials: Iterable[Trial]) -> None:
-        """Answers the n-th trial of each case from the n-th of the baseline's that a record vouches for."""
+        """Couple the n-th trial of each case with the n-th recorded trial of the baseline."""
         self.replays = True
         whole = list(trials)
         runs = list(dict.fromkeys(trial.run for trial in whole))
-        for trial in sorted(whole, key=lambda trial: (runs.index(trial.run), trial.number)):  # not as they finished
+        for trial in sorted(whole, key=lambda trial: (runs.index(trial.run), trial.number)):  # not by completion
             if trial.tag != FULL or not trial.measured or trial.replay is None or not trial.replay.recording:
                 continue
             run, _, name = trial.replay.recording.partition(":")
@@ -120,20 +120,20 @@ class World:
     # --- addresses --------------------------------------------------------------------------------
 
     def place(self) -> WorkerAddress:
-        """An address for a process that is told it once, as it starts."""
+        """Return a new address for a process that gets it once, at its start."""
         token = token_hex(16)
         place = WorkerAddress(self.environment(token))
         self._places[token] = place
         return place
 
     def environment(self, token: str) -> dict[str, str]:
-        """The variables that tell an agent where its servers are; ``token``: of a trial, or of a place."""
+        """Return the variables that hold the servers' addresses for an agent; ``token``: of a trial or a worker."""
         base = f"http://{HOST}:{self._server.port}/{token}"
         told = {variable: f"{base}/{one.name}" for one in self.upstreams.values() for variable in one.told}
         return {**told, "GATE_WORLD_URL": base}
 
     def attempt_of(self, token: str) -> tuple[bool, Attempt | None]:
-        """True if anybody has this address, and the attempt that is on there."""
+        """Return whether the address is known, and the attempt that is using it."""
         place = self._places.get(token)
         if place is not None:
             return True, self._attempts.get(place.session_id)
@@ -143,19 +143,19 @@ class World:
     # --- trials -----------------------------------------------------------------------------------
 
     def open(self, session_id: str, case_id: str, trial: int, side: Side, given: str = "") -> None:
-        """An attempt at a trial begins. ``given``: what its case says."""
+        """Begin an attempt at a trial. ``given``: the texts of the case."""
         coupled = self._couplings.get(case_id, ()) if side is Side.CANDIDATE else ()
         coupling = coupled[trial - 1] if 0 < trial <= len(coupled) else None
         self._attempts[session_id] = Attempt(session_id, case_id, trial, side, coupling, given)
 
     def spared(self, session_id: str) -> float:
-        """Seconds that the turn would have taken longer, had its recorded answers been asked anew."""
+        """Return the seconds that the turn saved because its answers were replayed."""
         return self._attempts[session_id].spared()
 
     async def close(self, session_id: str) -> str:
-        """An attempt is over. Returns what the recording should have answered and could not, if that ends the trial.
+        """End an attempt; return the request without a recorded answer, if that ends the trial.
 
-        An answer may be with the agent before it is kept here, so calls that are under way get a moment to end.
+        The agent may get an answer before it is stored here, so pending calls get a moment to end.
         """
         attempt = self._attempts.pop(session_id)
         if attempt.calls:
@@ -169,8 +169,7 @@ class World:
         return attempt.missing
 
     def settle(self, case_id: str, trial: int, side: Side, *, measured: bool) -> Replay | None:
-        """Return the source of the answers to the last attempt at a trial; recorded to be replayed if it is
-        ``measured``."""
+        """Return the sources of the last attempt's answers. If it is ``measured``, store it for later replay."""
         attempt = self._last.pop((case_id, trial, side), None)
         if attempt is None:
             return None
@@ -183,12 +182,12 @@ class World:
         return Replay(source, attempt.replayed, attempt.live, said, recording, None, offered, changed)
 
     def _kept(self, attempt: Attempt) -> str:
-        """By what name a later trial replays the attempt, once all of it is kept; empty where not all is."""
+        """Complete the recording of an attempt; return its name for a later replay, or empty if it is incomplete."""
         ordered = sorted(attempt.exchanges, key=lambda one: one.number)
         if not ordered or not attempt.whole:
             return ""
         if attempt.coupling is not None and not attempt.live:
-            return attempt.coupling.source  # nothing is new
+            return attempt.coupling.source  # no new exchange
         for one in ordered:
             if one.replayed and not self._copied(attempt, one):
                 return ""
@@ -197,7 +196,7 @@ class World:
         return f"{self._run}:{attempt.trial}:{tape}" if kept else ""
 
     def _copied(self, attempt: Attempt, exchange: RecordedExchange) -> bool:
-        """Keeps a replayed exchange as one of this run, too: its record may be a baseline one day."""
+        """Copy a replayed exchange into this run's recording, because its record may become a baseline."""
         assert attempt.coupling is not None
         for name in (exchange.request, exchange.response):
             body = attempt.coupling.cassette.body(name)
@@ -212,18 +211,18 @@ class World:
         return address(asked, self.volatile)
 
     def stdio(self, name: str) -> Upstream:
-        """An MCP server on standard input and output; the agent starts it, so it needs no permission."""
+        """Return an MCP server on standard input and output; the agent starts it, so it needs no permission."""
         return Upstream(name=name, url="http://stdio", kind="mcp", answered_by=self._options.tools)
 
     def _mode(self, attempt: Attempt, upstream: Upstream) -> Mode:
         return upstream.answered_by if self.replays and attempt.side is Side.CANDIDATE else "live"
 
     def is_closed(self, attempt: Attempt, upstream: Upstream) -> bool:
-        """True if nothing of an attempt goes to this server."""
+        """True if no request of an attempt is sent to this server."""
         return self._mode(attempt, upstream) in ("replay", "fail")
 
     def answering(self, attempt: Attempt, upstream: Upstream, key: Addressed) -> Answering:
-        """Return the answer to a request of an attempt."""
+        """Return the way to answer a request of an attempt."""
         mode = self._mode(attempt, upstream)
         exchange = attempt.recorded(key) if mode != "live" else None
         body = None
@@ -233,7 +232,7 @@ class World:
         return Answering("fail" if mode == "replay" and upstream.kind == "model" else mode, exchange, body)
 
     def record(self, attempt: Attempt, asked: OutboundRequest, exchange: RecordedExchange, body: bytes) -> None:
-        """Keeps what went out and came back; an answer that holds a secret is not kept, since it could not be exact."""
+        """Store an exchange with a server; an answer with a secret is not stored, because redaction would change it."""
         if attempt.closed or attempt.side is not Side.CANDIDATE:
             return
         if self._redactor.holds_value(body) or self._holds_secret(body):
@@ -254,7 +253,7 @@ class World:
         return self._redactor.redact(text) != text
 
     def _shown(self, asked: OutboundRequest) -> bytes:
-        """A request's body as it may be kept."""
+        """Return the redacted body of a request for storage."""
         value = asked.value
         if value is not None:
             return msgspec_json.encode(self._redactor.redact_json(value))
@@ -262,7 +261,7 @@ class World:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the recordings of the run for its reader."""
+        """Notes for the user on the recordings of the run."""
         found = [f"world: {number:,} calls are not recorded: {why}" for why, number in self.unkept.items()]
         if self.lost:
             found.append(f"world: the recordings of {self.lost:,} trials of the baseline are not in {self._folder}")

@@ -444,7 +444,7 @@ def test_a_record_that_is_out_of_reach_without_commits_is_not_called_absent(proj
     project.write("gate.yaml", CONFIG + "baseline: {on_missing: fail}\n")
     ran = project.gate("run")
     assert ran.code == 4
-    assert "one is stored, but under `on_missing: fail` an ancestor's record alone counts" in one_line(ran)
+    assert "a baseline is stored, but `on_missing: fail` needs one of an ancestor" in one_line(ran)
     assert "there is no commit here" in one_line(ran)
 
 

@@ -93,7 +93,7 @@ def test_a_good_agent_has_no_problem(project: Project) -> None:
     assert "20 tokens in, 4 out" in found["agent usage"]["found"]
     assert "$0.002" in found["agent cost"]["found"]
     assert found["agent version"]["found"] == "7"
-    assert "kept apart" in found["agent sessions"]["found"]
+    assert "kept separate" in found["agent sessions"]["found"]
     assert "1 with an expected answer, 1 with expected calls" in found["configuration suite cases.json"]["found"]
     assert not (project.root / ".gate").exists() or not list((project.root / ".gate").rglob("*.jsonl"))
 
@@ -108,7 +108,7 @@ def test_sessions_that_mix_are_a_problem(project: Project) -> None:
     with served(remembering(history)) as url:
         found = examine(project, {"http": url}, {"response_match_score": 0.5})
     assert (found["exit"]["code"], found["agent sessions"]["state"]) == (3, "problem")
-    assert found["agent sessions"]["remedy"] == "keep histories by session_id"
+    assert found["agent sessions"]["remedy"] == "keep one history per session_id"
 
 
 def test_what_an_agent_does_not_report_is_said_with_what_lacks_it(project: Project) -> None:
@@ -180,7 +180,7 @@ def test_the_job_and_its_history(project: Project) -> None:
     assert (shallow["job git"]["state"], shallow["job git"]["remedy"][:14]) == ("problem", "fetch-depth: 0")
     assert shallow["exit"]["code"] == 4
     whole = examine(project, agent, criteria, words=["--no-ask"])
-    assert "the whole history" in whole["job git"]["found"]
+    assert "full history" in whole["job git"]["found"]
     assert whole["baseline cases.json"]["state"] == "note"
 
 
@@ -201,4 +201,4 @@ def test_recorded_trials_ask_nobody(project: Project) -> None:
     )
     ran = project.gate("doctor")
     assert ran.code == 0, ran.out
-    assert "1 recorded conversation; nothing is asked" in ran.out
+    assert "1 recorded conversation; no agent is called" in ran.out

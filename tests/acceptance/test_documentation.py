@@ -73,7 +73,7 @@ def test_the_readme_leads_to_the_index() -> None:
 def test_the_pages_for_users_stay_few_and_short() -> None:
     words = words_by_page()
     assert len(words) <= 25
-    assert sum(words.values()) <= 20_500
+    assert sum(words.values()) <= 20_000
     assert max(words.values()) <= 1_800
 
 

@@ -137,7 +137,7 @@ def test_a_comment_in_the_agent_is_a_further_measurement_that_is_counted(change:
     change.commit("a comment")
     _, suite = run_id(change)
     [told] = [line for line in suite["warnings"] if "of this change;" in line]
-    assert "measurement 2 of this change; before: regressed (another fingerprint" in told, "continued ones are one"
+    assert "measurement 2 of this change; before: regressed (" in told, "continued ones are one"
 
 
 @pytest.mark.slow

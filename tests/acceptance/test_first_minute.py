@@ -31,7 +31,7 @@ FOUND: dict[str, tuple[str, dict[str, Any], int]] = {
     "crewai": ("CrewAI in src/orders/crew.py:13", {"path": ["src"], "env": ["OPENAI_*"]}, 3),
     "function": ("def answer(question)", {"python": "bot:answer"}, 0),
     "promptfoo": ("promptfoo's configuration in promptfooconfig.yaml", {"python": "bot:chat"}, 0),
-    "deepeval": ("goldens.json: 2 cases, used where they are", {"python": "bot:respond"}, 0),
+    "deepeval": ("goldens.json: 2 cases, used in place", {"python": "bot:respond"}, 0),
     "evalview": ("EvalView's cases in tests/test-cases/order.yaml: 1 case,", {"python": "bot:ask"}, 0),
 }
 """Sample → what is said, what stands under ``agent`` (besides the file that asks a framework), the exit code."""
@@ -87,7 +87,7 @@ def test_a_suite_that_is_there_is_pointed_to(project: Project) -> None:
 
 def test_cases_in_tests_of_python_are_told_with_what_would_be_lost(project: Project) -> None:
     sample(project, "deepeval")
-    told = "`gate import test_bot.py --to evals/test_bot.json --allow-loss` writes them, without 1 check that is listed"
+    told = "`gate import test_bot.py --to evals/test_bot.json --allow-loss` writes them and lists 1 check that is lost"
     ran = project.gate("init", "--no-run")
     assert f"found test_bot.py: 1 case can be read; {told}" in ran.out
     command = told.split("`")[1].split()[1:]
@@ -101,7 +101,7 @@ def test_a_dataset_in_code_is_a_suite_as_it_stands(project: Project) -> None:
     cases = "Dataset[str, str](cases=[Case(inputs='Hi', expected_output='You said Hi')])"
     project.write("evals/capitals.py", f"from pydantic_evals import Case, Dataset\nd = {cases}\n")
     ran = project.gate("init")
-    assert "found cases in a test in evals/capitals.py: 1 case, used where they are" in ran.out
+    assert "found cases in a test in evals/capitals.py: 1 case, used in place" in ran.out
     assert (ran.code, config_of(project)["suite"]) == (0, "evals/capitals.py"), ran.out + ran.err
 
 
@@ -111,7 +111,7 @@ def test_a_test_of_adk_points_to_its_eval_set(project: Project) -> None:
     source = f"from google.adk.evaluation.agent_evaluator import AgentEvaluator\nasync def test():\n    await {call}\n"
     project.write("tests/test_eval.py", source)
     ran = project.gate("init", "--no-run")
-    assert "tests/test_eval.py: it evaluates evals/orders.evalset.json, used where they are" in ran.out
+    assert "tests/test_eval.py: it evaluates evals/orders.evalset.json, used in place" in ran.out
     assert config_of(project)["suite"] == "evals/orders.evalset.json"
 
 
@@ -217,7 +217,7 @@ def test_a_running_server_is_asked_for_its_description(project: Project) -> None
 @pytest.mark.parametrize(
     ("documents", "path", "agent", "why"),
     [
-        ({"/.well-known/agent-card.json": CARD}, "", {"a2a": ""}, "it has an agent's card"),
+        ({"/.well-known/agent-card.json": CARD}, "", {"a2a": ""}, "it has an agent card"),
         ({}, "", {"http": ""}, "it has no description at /openapi.json"),
         ({"/openapi.json": {"paths": {"/chat": {}}}}, "/chat", {"http": "/chat"}, "no POST /chat that takes a message"),
         ({"/openapi.json": {"paths": {"/run": {}, "/list-apps": {}}}, "/list-apps": ["shop", "bank"]}, "",
@@ -246,7 +246,7 @@ def test_what_cannot_be_written_leaves_nothing_behind(project: Project, name: st
     (project.root / name).write_text("in the way")
     before = set(project.root.rglob("*"))
     ran = project.gate("init", "--no-run")
-    assert (ran.code, "nothing is written" in ran.err, ran.err.count("\n")) == (2, True, 1), ran.out + ran.err
+    assert (ran.code, "nothing was written" in ran.err, ran.err.count("\n")) == (2, True, 1), ran.out + ran.err
     assert set(project.root.rglob("*")) == before
     (project.root / name).unlink()
     again = project.gate("init", "--no-run")
@@ -277,7 +277,7 @@ def test_what_is_there_stays_and_is_named(project: Project) -> None:
     project.write("evals/first.yaml", "cases: [{id: mine, input: Hello!, response: Hello! How can I help?}]\n")
     ran = project.gate("init", "--no-run")
     assert ran.code == 0
-    assert "used where they are" in ran.out
+    assert "used in place" in ran.out
     assert "mine" in (project.root / "evals/first.yaml").read_text()
     project.write("my_agent.py", "x = 1\n")
     (project.root / "gate.yaml").unlink()
@@ -431,7 +431,7 @@ def test_the_workflow_is_that_of_the_host(project: Project, mark: str, file: str
     expected["jobs"]["gate"]["secrets"]["env"] += "\n"  # a line each
     assert workflow == expected
     assert "The first push to main stores the baseline" in ran.out
-    assert "give CI the key        OPENAI_API_KEY, as a secret of the repository" in ran.out
+    assert "give CI the key        OPENAI_API_KEY, as a repository secret" in ran.out
 
 
 def test_a_repository_on_gitlab_gets_both_jobs_and_keeps_its_baselines_in_git(project: Project) -> None:
@@ -452,7 +452,7 @@ def test_a_missing_key_is_named_with_the_place_to_hand_it_on(project: Project) -
     project.write("bot.py", "import os\n\ndef answer(message):\n    raise KeyError('set ACME_API_KEY: unauthorized')\n")
     ran = project.gate("init", ACME_API_KEY="secret-value-1234")
     assert ran.code == 1 or ran.code == 3
-    assert "to do: hand ACME_API_KEY on to the agent: agent.env: [ACME_API_KEY] in gate.yaml" in ran.out
+    assert "to do: pass ACME_API_KEY to the agent: agent.env: [ACME_API_KEY] in gate.yaml" in ran.out
     assert "secret-value-1234" not in ran.out + ran.err
     assert "to do: set ACME_API_KEY here" in project_again(project)
 
@@ -468,7 +468,7 @@ def test_one_of_several_agents_is_chosen(project: Project) -> None:
     assert "from triage import orders" in (project.root / "gate_agent.py").read_text()
     (project.root / "gate.yaml").unlink()
     refused = project.gate("init", "--agent", "4")
-    assert (refused.code, "3 were found" in refused.err) == (2, True)
+    assert (refused.code, "3 found" in refused.err) == (2, True)
 
 
 def test_on_a_terminal_it_asks_which_agent_and_before_it_writes(project: Project) -> None:

@@ -164,7 +164,7 @@ def test_a_folder_of_baselines_that_a_change_brings_counts_for_nothing(project: 
     project.commit("change")
     code, result = project.result("run", "--against", first, "--rules-from", first)
     assert (code, result["suites"][0]["verdict"]) == (1, "regressed"), "the base commit's agent is the yardstick"
-    assert f"compared with the agent at {first[:7]}, run beside this change" in result["suites"][0]["headline"]
+    assert f"compared with the agent at {first[:7]}, run alongside this change" in result["suites"][0]["headline"]
     forge(own, first, stored.with_name(f"{'0' * 40}.jsonl"))
     ran = project.gate("run", "--against", first, "--rules-from", first)
     assert ran.code == 2 and "the change brings baselines/" in ran.err, "which of them count?"

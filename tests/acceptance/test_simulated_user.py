@@ -120,7 +120,7 @@ def test_nobody_to_play_the_user_is_said_before_the_run(project: Project, stub: 
     ready.write("gate.yaml", json.dumps(config))
     ran = ready.gate("run")
     assert ran.code == 2
-    assert "asked by the simulated user" in ran.err
+    assert "needed by the simulated user" in ran.err
 
 
 def judged(valid: Any) -> Any:

@@ -102,7 +102,7 @@ def test_states_without_an_answer(project: Project, server: str, *, stream: bool
     [
         ({"path": "/nowhere"}, "no agent card at"),
         ({"path": "/elsewhere.json"}, "is another server than agent.a2a.url: agent.a2a.endpoint: /rpc sends them here"),
-        ({"path": "/wrong.json"}, "it offers GRPC alone; what is spoken here is JSONRPC and HTTP+JSON"),
+        ({"path": "/wrong.json"}, "it offers only GRPC; the gate speaks JSONRPC and HTTP+JSON"),
         ({"endpoint": "/nowhere"}, "HTTP 307"),
     ],
     ids=str,

@@ -58,7 +58,7 @@ def test_a_run_that_fails_and_a_wrong_path_are_one_line_each(project: Project, s
     failed = ask(project, {"agui": f"{server}/agent"}, [case])
     said = errors_of(project)["a"]
     assert failed.code != 0
-    assert "no model today" in said or "the stream broke off" in said or "states an error" in said
+    assert "no model today" in said or "the stream broke off" in said or "reports an error" in said
     assert "\n" not in said
     lost = ask(project, {"agui": f"{server}/nowhere"}, [case])
     assert lost.code == 3

@@ -83,7 +83,7 @@ def test_text_and_results_of_another_form(project: Project, server: str) -> None
         ({"tool": "shaped"}, "which of the tool's arguments the message is cannot be told (order, depth)"),
         (
             {"tool": "shaped", "arguments": {"order": "x"}},
-            "the tool states an error: Error executing tool shaped: 1 valid",
+            "the tool reports an error: Error executing tool shaped: 1 valid",
         ),
         ({"tool": "ask", "path": "/wrong"}, "HTTP 404"),
     ],
@@ -108,7 +108,7 @@ def test_errors_of_the_tool_and_of_the_process(
     ran = ask(project, {"mcp": mcp, "concurrency": 2}, cases)
     assert ran.code != 0
     errors = errors_of(project)
-    assert errors["raise"].startswith("the tool states an error: Error executing tool ask: no stock today")
+    assert errors["raise"].startswith("the tool reports an error: Error executing tool ask: no stock today")
     assert errors["key"].endswith("agent.env: [SHOP_API_KEY])")
     assert errors["exit"] == "the server exited with status 3: out of memory"
     down = ask(project, {"mcp": {"url": "http://127.0.0.1:9/mcp", "tool": "ask"}}, cases[:1])

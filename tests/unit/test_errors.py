@@ -86,6 +86,14 @@ def test_a_long_error_loses_the_middle_of_its_paths_and_keeps_file_line_and_key(
     assert short_line(f"agent/one.py and {LONG}two.py") == f"agent/one.py and {LONG}two.py"[:17] + "/builds/…/two.py"
 
 
+def test_a_long_error_keeps_what_to_do() -> None:
+    for what in ("one word after another " * 20, "x" * 20_000, "(" * 300, ")" * 300):
+        shown = str(ConfigError(what, where="agent", hint="run again (with --resume)"))
+        assert shown.startswith("agent: ") and shown.endswith(" (run again (with --resume))") and len(shown) == 194, (
+            what
+        )
+
+
 def test_an_error_that_somebody_else_wrote_costs_no_time_without_bound() -> None:
     assert steps(lambda: short_line("/a/b/c " * 100_000)) < 50_000
 

@@ -1,17 +1,17 @@
-"""The file that `gate init` writes between the gate and a framework's agent: a function that asks it one turn."""
+"""The file that `gate init` writes to connect the gate to a framework's agent: a function that runs one turn."""
 
 from __future__ import annotations
 
 MODULE = "gate_agent"
-"""Its name, without the suffix."""
-HEAD = '"""Asks the agent one turn for the gate; yours to change. The gate reads what {framework} returns."""\n\n'
+"""The file's name, without the suffix."""
+HEAD = '"""Runs one turn of the agent for the gate; yours to edit. The gate reads what {framework} returns."""\n\n'
 
 LANGGRAPH = """\
 from {module} import {name}
 
 
 async def answer(messages, session_id, turn):
-    config = {{"configurable": {{"thread_id": f"{{session_id}}-{{turn}}"}}}}  # every turn brings the whole history
+    config = {{"configurable": {{"thread_id": f"{{session_id}}-{{turn}}"}}}}  # every turn has the whole history
     return await {call}.ainvoke({{"messages": messages}}, config)
 """
 ADK = """\
@@ -57,10 +57,10 @@ from {module} import {name}
 
 
 def answer(message):
-    return {call}.kickoff(inputs={{"message": message}})  # the inputs are those that your tasks name in braces
+    return {call}.kickoff(inputs={{"message": message}})  # use the names that your tasks have in braces
 """
 
 
 def adapter(template: str, framework: str, module: str, name: str, call: str) -> str:
-    """The text of the file; ``call`` is the expression that is the agent, mostly its name."""
+    """Return the text of the file; ``call`` is the expression for the agent, usually its name."""
     return HEAD.format(framework=framework) + template.format(module=module, name=name, call=call)

@@ -1,4 +1,4 @@
-"""One line of what `gate doctor` finds; shared by those that look."""
+"""One finding of `gate doctor`, on one line; all checks use it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ok(area: str, name: str, found: str) -> Checkup:
 
 
 def note(area: str, name: str, found: str, remedy: str = "") -> Checkup:
-    """Nothing is wrong, and something is not there that others have."""
+    """Return a note: nothing is wrong, but an optional part is missing."""
     return Checkup(area, name, "note", found, remedy)
 
 
@@ -37,6 +37,6 @@ def problem(area: str, name: str, found: str, remedy: str = "", code: ExitCode =
 
 
 def refused(area: str, name: str, error: GateError, remedy: str = "") -> Checkup:
-    """An error that would end a run, as it words itself."""
+    """Return the problem for an error that would end a run, with the error's message."""
     said = f"{error.where}: {error.what}" if error.where not in ("", name) else error.what
     return problem(area, name, said, remedy or error.hint, error.exit_code)

@@ -42,7 +42,7 @@ gate:
   script:
     - gate run --comment --against "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --rules-from "$CI_MERGE_REQUEST_DIFF_BASE_SHA"
       --junit gate-results/junit.xml --html gate-results/report.html
-  cache: # what was measured of this merge request: a retry continues it
+  cache: # what this merge request measured: a retry continues it
     key: gate-$CI_MERGE_REQUEST_IID
     paths: [.gate/records/]
     when: always
@@ -52,7 +52,7 @@ gate:
     reports:
       junit: gate-results/junit.xml
 
-baseline: # pushes the branch gate-baselines: allow that to job tokens, in the project's CI/CD settings
+baseline: # pushes the branch gate-baselines: allow job tokens to push in the project's CI/CD settings
   extends: gate
   rules:
     - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
@@ -63,21 +63,22 @@ baseline: # pushes the branch gate-baselines: allow that to job tokens, in the p
 
 
 class Workflow(Struct, frozen=True):
-    """The workflow file that fits the repository."""
+    """The workflow file for the repository's host."""
 
     path: str = ""
-    """Empty if the host is not known."""
+    """The path of the file; empty if the host is not known."""
     text: str = ""
     first_push: str = ""
-    """The sentence on the first push to the default branch."""
+    """The sentence about the first push to the default branch."""
 
 
 def workflow_of(folder: Path, keys: Sequence[str], start: str) -> Workflow:
-    """Return the workflow for the host of a repository; ``start`` is the command that starts the agent's server."""
+    """Return the workflow for the repository's host; ``start`` is the command that starts the agent's server."""
     branch, remote = default_branch(folder), remote_of(folder)
     commands = [*_install(folder), *([f"{start} > server.log 2>&1 &"] if start else [])]
     said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
-    said += "Until then, thresholds alone decide." if start else "Until then, the base commit's agent is the yardstick."
+    said += "Until then, "
+    said += "only thresholds decide." if start else "the gate compares with the base commit's agent."
     if (folder / ".github").is_dir() or "github" in remote:
         text = GITHUB.format(branch=branch, settings=_setup(commands) + _environment(keys))
         return Workflow(".github/workflows/gate.yml", text, said)
@@ -108,7 +109,7 @@ def _environment(keys: Sequence[str]) -> str:
 
 
 def default_branch(folder: Path) -> str:
-    """Return the branch that changes are merged into, by what git's own files say; main if they do not."""
+    """Return the branch that changes are merged into, from git's files; main if they do not name it."""
     told = start_of(folder / ".git" / "refs" / "remotes" / "origin" / "HEAD").strip()
     if told.startswith("ref: refs/remotes/origin/"):
         return told.removeprefix("ref: refs/remotes/origin/")

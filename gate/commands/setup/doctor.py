@@ -36,7 +36,7 @@ from gate.system.git import Git
 FILES, CRITERIA, JUDGE, BASELINE, JOB = "files", "criteria", "judge", "baseline", "job"
 JUDGE_SECONDS = 10.0
 FIGURES = {Scale.USD: "a reported cost, or usage of a priced model", Scale.SECONDS: "timed requests"}
-"""The needs of a criterion of figures, by its scale."""
+"""Scale of a criterion → the figures that the agent has to report."""
 HOSTS = (
     ("GITHUB_ACTIONS", "GitHub Actions"),
     ("GITLAB_CI", "GitLab CI"),
@@ -47,7 +47,7 @@ HOSTS = (
 
 
 async def examine(path: Path, environment: Mapping[str, str], *, ask: bool) -> list[Checkup]:
-    """Everything that is found, in the order of a run; secrets of the environment are masked."""
+    """Return all findings, in the order of a run; secrets from the environment are masked."""
     redactor = redactor_of(environment)
     masked = []
     async for one in _look(path, environment, ask=ask):
@@ -56,7 +56,7 @@ async def examine(path: Path, environment: Mapping[str, str], *, ask: bool) -> l
 
 
 def exit_code(found: Sequence[Checkup]) -> ExitCode:
-    """Return the exit code of the problem that a run would end with."""
+    """Return the exit code that a run with the worst problem would have."""
     codes = [one.code for one in found if one.state == "problem"]
     for code in EXIT_PRECEDENCE:
         if code in codes:
@@ -96,13 +96,13 @@ async def _look(path: Path, environment: Mapping[str, str], *, ask: bool) -> Any
             yield one
         for one in await _judge(config, plans, environment):
             yield one
-    job = [*_job(config, environment)]  # looking for baselines deepens a shallow clone
+    job = [*_job(config, environment)]  # the search for baselines deepens a shallow clone
     for one in (*_baselines(config, plans, environment), *job, *_records(config)):
         yield one
 
 
 def _plans(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup | Plan]:
-    """The suites with their criteria; where only the judge's key is missing, all the same."""
+    """Yield the suites with their criteria, even if only the judge's key is missing."""
     try:
         plans = make_plans(config, environment)
     except ConfigError as error:
@@ -128,30 +128,30 @@ def _plans(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup |
 
 
 def _environment(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
-    """Variables that the agent is to see, by name alone."""
+    """Yield a note for each variable that ``agent.env`` passes on and that is not set."""
     for name, value in config.agent.env.items():
         if value is None and not any(is_allowed(one, (name,)) for one in environment):
-            remedy = "set it here and in CI, or take it out of agent.env"
-            yield note(AREA, f"env {name}", "no such variable is set", remedy)
+            remedy = "set it here and in CI, or remove it from agent.env"
+            yield note(AREA, f"env {name}", "this variable is not set", remedy)
 
 
 def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
-    """The tracked files that count as the agent's."""
+    """Yield the tracked files that count as part of the agent."""
     git = Git(config.root, environment=environment)
     try:
         if not config.agent.is_local or not git.is_repository():
             return
         tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
     except GateError:
-        return  # told with the job
+        return  # reported with the job
     entry = (*config.agent.entry, *config.agent.folders)
     if config.agent.sources:
         own = files_named(tracked, config.agent.sources, entry)
         yield ok(FILES, "agent", f"{len(own)} of {count(len(tracked), 'tracked file')}: {listing(own)}")
         return
     proposed = sources_of_entry(config.agent.entry, config.root, tracked)
-    remedy = f"agent.sources: [{', '.join(proposed)}]" if proposed else "state agent.sources"
-    what = f"all {count(len(tracked), 'tracked file')} count as the agent's: a change of any costs runs"
+    remedy = f"agent.sources: [{', '.join(proposed)}]" if proposed else "set agent.sources"
+    what = f"all {count(len(tracked), 'tracked file')} count as the agent's: a change to any costs runs"
     yield note(FILES, "agent", what, remedy)
 
 
@@ -161,9 +161,9 @@ async def _agent(
     found = [await _version(config, environment), *_user(config, plan, environment)]
     if config.agent_kind == "replay":
         recorded = count(len(plan.suite.recorded), "recorded conversation")
-        return [*found, ok(AREA, "answers", f"{recorded}; nothing is asked")], None
+        return [*found, ok(AREA, "answers", f"{recorded}; no agent is called")], None
     if not ask:
-        return [*found, note(AREA, "answers", "not asked (--no-ask)")], None
+        return [*found, note(AREA, "answers", "not called (--no-ask)")], None
     try:
         probed = await probe(config, plan, environment)
     except GateError as error:
@@ -180,24 +180,24 @@ async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
     if version:
         return ok(AREA, "version", version)
     if config.agent.is_local:
-        return ok(AREA, "version", "told by its files and settings")
+        return ok(AREA, "version", "known by its files and settings")
     remedy = "agent.version: {header: X-Version}, a command or a text"
     return note(AREA, "version", "unknown: records of the same agent are never pooled or continued", remedy)
 
 
 def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterator[Checkup]:
-    """Check whether the agent can read what is expected of it."""
+    """Check whether the agent can read its expected answers."""
     why = no_own_user(config, config.root, environment)
     if not config.agent.is_local:
         return
     if not why and not config.agent.reads_suite:
-        yield ok(AREA, "user", "one of its own; it cannot read the suite, nor write to the gate's files")
+        yield ok(AREA, "user", "its own; it cannot read the suite or write to the gate's files")
         return
     expected = False
     for case in plan.suite.cases:
         for turn in case.turns:
             expected = expected or turn.response is not None or turn.tools is not None
-    what = f"the gate's: {why}" if why else "one of its own, with `reads_suite`"
+    what = f"the gate's: {why}" if why else "its own, with `reads_suite`"
     remedy = "run the gate as root with `agent.user: own`, or keep expected answers away from what the agent reads"
     if expected:
         yield note(AREA, "user", f"{what}; it can read the expected answers in the suite", remedy)
@@ -210,7 +210,7 @@ def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterato
 
 def _criteria(plans: Sequence[Plan], probed: Probed | None) -> Iterator[Checkup]:
     for plan in plans:
-        first = None  # only the first suite's first case was asked
+        first = None  # only the first suite's first case was run
         if probed is not None and plan is plans[0]:
             first = probed.first[0]
         for scorer in plan.scorers:
@@ -218,7 +218,7 @@ def _criteria(plans: Sequence[Plan], probed: Probed | None) -> Iterator[Checkup]
 
 
 def _criterion(scorer: Scorer, first: Trial | None) -> Checkup:
-    """Return the result of a criterion in the first case; else whether it can have one."""
+    """Return a criterion's result in the first case, or its needs if it has none."""
     name, needs = scorer.criterion.name, _needs(scorer)
     score = None
     if first is not None:
@@ -244,7 +244,7 @@ def _needs(scorer: Scorer) -> str:
         needs.append(f"the scores of {', '.join(scorer.parts)}")
     if scorer.criterion.scale in FIGURES:
         needs.append(FIGURES[scorer.criterion.scale])
-    return " and ".join(needs) or "the answer alone"
+    return " and ".join(needs) or "only the answer"
 
 
 async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> list[Checkup]:
@@ -255,7 +255,7 @@ async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str
     try:
         jury = members(config.file.judge or JudgeOptions(), environment)
     except GateError:
-        return found  # said with the plans
+        return found  # reported with the plans
     reached = []
     for member in jury:
         reached.append(await _reached(member))
@@ -263,7 +263,7 @@ async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str
 
 
 async def _reached(member: Member) -> Checkup:
-    """Asks the endpoint for its models, which costs nothing. Where it has no such page, it is there all the same."""
+    """Check the endpoint by listing its models, which costs nothing; a missing page shows that the server is up."""
     import httpx  # weight: only where a judge is asked
 
     name = f"{member.model}"
@@ -315,13 +315,13 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
                 if info.missing:
                     yield note(BASELINE, suite_id, info.missing, "gate baseline")
                 else:
-                    yield ok(BASELINE, suite_id, f"found, of commit {(info.commit or 'none')[:12]}")
+                    yield ok(BASELINE, suite_id, f"found, for commit {(info.commit or 'none')[:12]}")
     except GateError as error:
         yield refused(BASELINE, "store", error)
 
 
 def _records(config: Config) -> Iterator[Checkup]:
-    """Check whether a run could write its record. Files made to find out are removed again."""
+    """Check whether a run could write its record. Files created by the check are deleted."""
     folder = config.output / "records"
     there = next(path for path in (folder, *folder.parents) if path.exists())
     try:
@@ -341,7 +341,7 @@ def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
     elif in_ci(environment):
         yield note(JOB, "CI", "an unknown CI system", "gate help ci")
     else:
-        yield ok(JOB, "CI", "none: this is no CI job")
+        yield ok(JOB, "CI", "none: this is not a CI job")
     try:
         git = Git(config.root, environment=environment)
         if git.is_out_of_reach():
@@ -349,12 +349,12 @@ def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
         elif not git.is_repository():
             yield note(JOB, "git", "not a repository: the last saved baseline is used")
         elif git.head() is None:
-            yield note(JOB, "git", "no commit yet: baselines are kept by commit")
+            yield note(JOB, "git", "no commit yet: baselines are stored per commit")
         elif git.is_shallow():
             known = len(git.first_parents("HEAD", 100))
             what = f"the clone is shallow: {count(known, 'commit')}; older baselines cannot be found"
             yield problem(JOB, "git", what, 'fetch-depth: 0, or GIT_DEPTH: "0"', ExitCode.BASELINE)
         else:
-            yield ok(JOB, "git", f"commit {(git.head() or '')[:12]}, the whole history")
+            yield ok(JOB, "git", f"commit {(git.head() or '')[:12]}, with full history")
     except GateError as error:
         yield refused(JOB, "git", error)

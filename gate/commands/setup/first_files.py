@@ -28,10 +28,10 @@ from gate.system.signals import in_loop
 
 CASES = "evals/first.yaml"
 FIRST_SECONDS = 45
-"""The longest that the first case may take for one turn."""
+"""Maximum number of seconds for each turn of the first case."""
 SAMPLE_AGENT = '''\
 def answer(message: str) -> dict:
-    """Replace this with a call of your agent; return what it said and which tools it called, [] if none."""
+    """Replace this with a call to your agent; return its answer and its tool calls, [] if none."""
     if "weather" in message:
         call = {"name": "get_weather", "arguments": {"city": "Paris"}, "result": "sunny"}
         return {"output": "It is sunny in Paris.", "tool_calls": [call]}
@@ -55,40 +55,40 @@ FIRST_INPUTS = {
 }
 IGNORED = f"{files.OWN_FOLDER}/\n__pycache__/\n"
 STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
-"""The last line of a file that `gate init` wrote: a digest of the lines before it."""
+"""The last line of a file that `gate init` wrote: a digest of the lines above."""
 LEAST_ALIKE = 60
-"""Characters by which a reason is known to be in the headline, which may cut it off."""
+"""Characters of a reason that identify it in the headline, which may cut it off."""
 MOST_SHORT = 160
-"""Characters of an error beside which it is told what to do."""
+"""Maximum number of characters in an error that is followed by a remedy."""
 MOST_KEYS = 10
-"""Providers whose variables the agent may see."""
+"""Maximum number of providers whose variables the agent may see."""
 SECOND_NAMES = {"GOOGLE": "GEMINI"}
-"""Prefixes of variables that the client of the same provider reads as well."""
+"""Prefix of a provider's variables → the second prefix that its client reads."""
 MOST_ANSWER = 200
-"""Characters of an answer that is proposed as the expected one."""
+"""Maximum number of characters in an answer proposed as the expected one."""
 
 
 class FirstFiles(Struct, frozen=True):
-    """The files of a first project, and what to say of them."""
+    """The files of a first project, and notes about them."""
 
     files: Mapping[str, str]
-    """Name → content. The configuration is among them."""
+    """Name → content, including the configuration."""
     notes: tuple[str, ...] = ()
     first_push: str = ""
     start: str = ""
     """The command that starts the agent's server."""
     mapping: str = ""
-    """The way to ask the server and to read its answer, on one line."""
+    """The way to call the server and to read its answer, on one line."""
     own_cases: bool = False
-    """True if the cases are the gate's own, which state nothing yet."""
+    """True if the cases are the gate's samples, which state no expectations yet."""
     secrets: tuple[str, ...] = ()
     """The keys that the workflow reads from the host's secrets."""
     unknown_host: bool = False
-    """True if a workflow was wanted, and no remote says which host it is for."""
+    """True if a workflow was wanted, but no remote shows the host."""
 
 
 def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: bool) -> FirstFiles:
-    """Return the files for the agent that was chosen, or for a sample to replace if there is none."""
+    """Return the files for the chosen agent, or for a sample to replace if there is none."""
     suites = [suite for suite in found.suites if not suite.problem]
     sources = [suite.source for suite in suites] or [CASES]
     if sources == [CASES] and not _has_other_cases(folder):
@@ -107,7 +107,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         proposed[made.path] = made.text
     if not (folder / ".gitignore").exists():
         proposed[".gitignore"] = IGNORED
-    text = "# `gate run` asks the agent each case, compares it with the baseline, and ends with an exit code.\n"
+    text = "# `gate run` runs each case, compares the results with the baseline, and sets an exit code.\n"
     text += _yaml({"suite": sources[0] if len(sources) == 1 else sources})
     text += _agent_section(found, agent, folder, keys)
     text += criteria_for([one for suite in suites for one in suite.suites], sample=agent is None)
@@ -131,7 +131,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
 
 
 def _mapping(agent: FoundAgent) -> str:
-    """Return how a server is asked: the address, the request, and where the answer and the calls are."""
+    """Return how a server is called: the address, the request, and the places of the answer and the calls."""
     ((kind, options),) = agent.agent.items()
     if not isinstance(options, Mapping) or "request" not in options:
         return f"{kind}: {options}"
@@ -143,7 +143,7 @@ def _mapping(agent: FoundAgent) -> str:
 
 
 def _has_other_cases(folder: Path) -> bool:
-    """True if the folder of the first cases holds anything else, which may be no cases."""
+    """True if the folder of the first cases holds other files, which may not be cases."""
     place = (folder / CASES).parent
     return place.is_dir() and any(path.name != Path(CASES).name for path in place.iterdir())
 
@@ -165,7 +165,7 @@ def _agent_section(found: Survey, agent: FoundAgent | None, folder: Path, keys: 
         return lines + _yaml({"agent": section})
     if agent.adapter:
         sources.append(f"{adapters.MODULE}.py")
-    told = "  # The agent is made of these; a change of other files costs no run. Add what it reads besides.\n"
+    told = "  # These files make up the agent; changes to others cost no runs. Add anything else that it reads.\n"
     return lines + _yaml({"agent": section}) + told + f"  sources: {_flow(sources)}\n"
 
 
@@ -180,11 +180,11 @@ def _flow(items: Sequence[Any]) -> str:
 
 
 def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools: bool = False) -> str:
-    """Return the criteria that the cases can be measured by; none if the files bring their own."""
+    """Return the criteria that fit the cases; none if the files bring their own."""
     if any(suite.criteria is not None for suite in suites):
-        return "# The criteria are those of test_config.json; `criteria:` here would take their place.\n"
+        return "# The criteria come from test_config.json; `criteria:` here would replace them.\n"
     if any(suite.brought for suite in suites):
-        return "# The criteria are those of the suite's own files; `criteria:` here refines them.\n"
+        return "# The criteria come from the suite's own files; `criteria:` here refines them.\n"
     states_response = sample
     states_tools = states_tools or sample
     for suite in suites:
@@ -194,7 +194,7 @@ def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools:
                 states_response = states_response or bool(turn.response)
     lines = []
     if states_tools:
-        lines.append("  tool_trajectory_avg_score: 0.8   # the expected calls, in order; the mean has to reach this\n")
+        lines.append("  tool_trajectory_avg_score: 0.8   # the expected calls, in order; the mean must reach this\n")
     if states_response:
         lines.append("  response_match_score: 0.5        # the words of the expected answer\n")
     if not lines:
@@ -203,20 +203,20 @@ def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools:
 
 
 def own_cases(answers: Mapping[str, Trial]) -> str:
-    """Return two cases to begin with, with the calls that the agent made if it was asked and reports them."""
-    lines = ["# Replace these by what your users say, and state what has to come of it: `gate help cases`.\ncases:\n"]
+    """Return two sample cases, with the calls of the agent if it was run and reports them."""
+    lines = ["# Replace these with what your users say, and state what you expect: `gate help cases`.\ncases:\n"]
     for case, text in FIRST_INPUTS.items():
         lines.append(f"  - id: {case}\n    input: {text}\n")
         turns = answers[case].invocations if case in answers else ()
         if turns and turns[0].shows_calls:
-            lines.append(f"    tools: {_calls_of(turns[0])}   # what it called when `gate init` asked it: correct?\n")
+            lines.append(f"    tools: {_calls_of(turns[0])}   # what it called when `gate init` ran it: correct?\n")
         if turns and 0 < len(turns[0].text) <= MOST_ANSWER:
             lines.append(f"    # response: {json.dumps(turns[0].text, ensure_ascii=True)}   # what it said\n")
     return "".join(lines)
 
 
 def _calls_of(turn: Invocation) -> str:
-    """Return the calls as YAML on one line, by their names alone if the arguments would make it long."""
+    """Return the calls as YAML on one line; only their names if the arguments would make it too long."""
     calls = []
     for call in turn.tool_calls:
         stated: dict[str, Any] = {"name": call.name}
@@ -230,7 +230,7 @@ def _calls_of(turn: Invocation) -> str:
 
 
 def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
-    """Return prefixes of the variables that the agent's process has to see."""
+    """Return the prefixes of the variables that the agent's process needs."""
     if agent is None:
         return []
     own = {"OpenAI Agents SDK": {"OPENAI"}, "Google ADK": {"GOOGLE"}}.get(agent.framework, set())
@@ -241,7 +241,7 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
 
 
 def stamped(text: str) -> str:
-    """Return the text of a file with a last line that lets a later `gate init` detect edits."""
+    """Return the text of a file with a last line by which a later `gate init` detects edits."""
     return f"{text}# written by gate init, {_digest(text)}\n"
 
 
@@ -266,7 +266,7 @@ def check_replaceable(folder: Path, *, force: bool) -> None:
 
 
 def write(folder: Path, proposal: FirstFiles, *, force: bool) -> tuple[list[str], list[str]]:
-    """Write the files, all or none, and the configuration last. Return the names of those written, and of those kept.
+    """Write the files, all or none, the configuration last. Return the names of those written, and of those kept.
 
     A file that a person wrote or changed is kept, unless ``force`` is given.
 
@@ -297,7 +297,7 @@ def write(folder: Path, proposal: FirstFiles, *, force: bool) -> tuple[list[str]
                 files.remove(path)
         if not isinstance(error, OSError):
             raise
-        hint = "nothing is written"
+        hint = "nothing was written"
         raise ConfigError(f"cannot write: {error.strerror}", where=str(path), hint=hint) from error
     return written, sorted(kept)
 
@@ -313,11 +313,11 @@ class First(Struct, frozen=True):
     answers: Mapping[str, Trial] = {}
     """Case → its trial, if the agent answered."""
     remedy: str = ""
-    """The advice about a run that failed; empty if nothing is known."""
+    """The remedy for a failed run; empty if none is known."""
 
 
 def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles) -> First:
-    """Run one trial of the shortest case, or of each of the gate's own cases, compared with nothing."""
+    """Run one trial of the shortest case, or of each sample case, without a baseline."""
     from gate.config.load import load_config
     from gate.config.resolve import read_suites
     from gate.pipeline.flow import run_gate
@@ -348,7 +348,7 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
 
 
 def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFiles:
-    """Return the files with the calls that the agent made in the gate's own cases, and a criterion of calls."""
+    """Return the files with the agent's calls in the sample cases, and a criterion on calls."""
     if not proposal.own_cases or not answers:
         return proposal
     told = {CASES: own_cases(answers)}
@@ -360,7 +360,7 @@ def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFil
 def _outcome_lines(
     result: Result, reasons: Sequence[str], trials: Mapping[str, Trial], *, short: bool
 ) -> tuple[str, ...]:
-    """Return the verdict, why, and what was answered; ``short`` if it is told besides what to do."""
+    """Return the verdict, the reasons and the answer; ``short`` if a remedy follows."""
     from gate.reports.console import render_line
 
     headline = render_line(result)

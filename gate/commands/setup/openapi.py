@@ -1,6 +1,6 @@
-"""Finds the operation of an OpenAPI description that takes a message and gives an answer, as an agent's configuration.
+"""Finds the operation in an OpenAPI description that takes a message and returns an answer.
 
-Versions 3.x and 2.0 are read. Servers of frameworks are known by operations that only they have.
+Versions 3.x and 2.0 are supported. Servers of frameworks are recognised by operations that only they have.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "args": ("args", "arguments", "parameters", "input", "tool_input", "params"),
     "result": ("result", "output", "observation", "response"),
 }
-"""Part of a call → names under which it is given."""
+"""Part of a call → its possible names."""
 CHATTY = (
     "chat",
     "ask",
@@ -49,35 +49,35 @@ CHATTY = (
     "convers",
 )
 OTHERWISE = ("login", "token", "auth", "feedback", "upload", "embed", "search", "user", "health", "webhook", "batch")
-"""Words in a path of operations that talk, and of those that merely take a text."""
+"""Words in the paths of operations that are not chats but may also take a text."""
 DEFAULT_SERVER = "http://127.0.0.1:8000"
 MOST_PATHS, MOST_STEPS = 500, 5
 JSON, EVENTS = "application/json", "text/event-stream"
 HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}")
 MOST_EXAMPLE = 500
-"""Characters of an example's JSON that is taken over."""
+"""Maximum number of characters in an example's JSON to copy."""
 KEY_VARIABLE = "AGENT_API_KEY"
-"""The variable that a proposal takes a server's key from."""
+"""The variable that holds the server's key in a proposal."""
 
 Schema = Mapping[str, Any]
 
 
 class DescribedAgent(Struct, frozen=True):
-    """A way to ask a described server."""
+    """A way to call a server, from its description."""
 
     why: str
     agent: dict[str, Any]
     """The section ``agent`` in gate.yaml."""
     framework: str = "an HTTP server"
     notes: tuple[str, ...] = ()
-    """The parts that only somebody who knows the server can supply."""
+    """The parts that only a person who knows the server can supply."""
 
 
 def agent_of(document: Any, *, origin: str = "", path: str = "") -> DescribedAgent | None:
-    """The operation that seems to be the agent; None where no operation takes a message.
+    """Return the operation that is most likely the agent; None if no operation takes a message.
 
-    ``origin`` is where the server was reached, in place of the address in the description; ``path`` is that of the
-    operation, if it is known.
+    ``origin`` is the address where the server was reached, which replaces that in the description; ``path`` is that of
+    the operation, if known.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
         return None
@@ -96,20 +96,20 @@ def agent_of(document: Any, *, origin: str = "", path: str = "") -> DescribedAge
 
 
 def _first(names: Iterable[str], held: Container[str]) -> str | None:
-    """Return the first name that exists."""
+    """Return the first of the names that ``held`` contains."""
     for name in names:
         if name in held:
             return name
     return None
 
 
-# --- where it is ----------------------------------------------------------------------------------
+# --- the address ----------------------------------------------------------------------------------
 
 
 class _Base(Struct, frozen=True):
     origin: str
     prefix: str
-    """Path that stands before those of the operations."""
+    """The path before those of the operations."""
 
     def path(self, path: str) -> str:
         return f"{self.prefix}/{path.lstrip('/')}"
@@ -138,7 +138,7 @@ def _base(document: Schema, origin: str) -> _Base:
 
 
 def _framework(paths: Schema, base: _Base) -> DescribedAgent | None:
-    """A server whose protocol is spoken by a kind of its own."""
+    """Return the agent of a server whose protocol has its own kind of agent; None for any other."""
     root = base.origin + base.prefix
     if "/run" in paths and "/list-apps" in paths:
         agent: dict[str, Any] = {"adk": {"url": root, "app": "my_app"}}
@@ -153,7 +153,7 @@ def _framework(paths: Schema, base: _Base) -> DescribedAgent | None:
             url = base.url(path).removesuffix("/chat/completions")
             agent = {"openai": {"url": url, "model": "my-model"}}
             notes = ("agent.openai.model: its model",)
-            return DescribedAgent(f"it serves {path}", agent, "a server of Chat Completions", notes)
+            return DescribedAgent(f"it serves {path}", agent, "a Chat Completions server", notes)
     return None
 
 
@@ -161,18 +161,18 @@ def _framework(paths: Schema, base: _Base) -> DescribedAgent | None:
 
 
 class _Operation(Struct):
-    """One that takes a message."""
+    """An operation that takes a message."""
 
     path: str
     rank: tuple[int, ...]
-    """The one with the least is proposed."""
+    """The rank of the operation; the lowest is proposed."""
     message: str
     request: dict[str, Any] = {}
     response: dict[str, Any] = {}
     streams: bool = False
-    """True if it answers with events alone."""
+    """True if it answers only with events."""
     guess: tuple[str, ...] = ()
-    """Keys of the request whose values are made up."""
+    """Keys of the request whose values are placeholders."""
     headers: dict[str, str] = {}
     is_agui: bool = False
 
@@ -217,7 +217,7 @@ def _operations(description: _Description) -> Iterator[_Operation]:
 
 
 def _unlikeliness(path: str, operation: Schema) -> tuple[int, int]:
-    """Return how little an operation looks like a talk."""
+    """Return how unlikely an operation is to be a chat; lower is likelier."""
     words = f"{path} {operation.get('operationId') or ''}".lower()
     talks = len(CHATTY)
     for place, word in enumerate(CHATTY):
@@ -229,14 +229,14 @@ def _unlikeliness(path: str, operation: Schema) -> tuple[int, int]:
 
 
 class _Description(Struct, frozen=True):
-    """A document, in which schemas refer to one another."""
+    """A document whose schemas refer to each other."""
 
     document: Schema
 
-    # --- what is asked ---
+    # --- requests ---
 
     def asked(self, operation: Schema) -> Any:
-        """The schema of the JSON that a request holds."""
+        """Return the schema of the request's JSON."""
         body = self._resolved(operation.get("requestBody"))
         if body is not None:
             return self._schema(body, JSON)
@@ -247,7 +247,7 @@ class _Description(Struct, frozen=True):
         return None
 
     def template(self, asked: Any, request: Schema, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The request, and the keys in it whose values are made up."""
+        """Return the request, and its keys whose values are placeholders."""
         template: dict[str, Any] = {name: "{{messages}}" if name == "messages" else self._message(request[name])}
         for key in SESSION:
             if key in request:
@@ -264,7 +264,7 @@ class _Description(Struct, frozen=True):
         return template, tuple(guess)
 
     def _message(self, schema: Any) -> Any:
-        """The message in the form that a key takes it: a text, or an object with one, as chats have."""
+        """Return the message in the form that its key expects: a text, or an object that contains it, as in chats."""
         fields = self.properties(schema)
         inner = _first(("content", "text", *MESSAGE), fields)
         if inner is None:
@@ -276,7 +276,7 @@ class _Description(Struct, frozen=True):
         return {inner: "{{message}}"}
 
     def key(self, operation: Schema) -> dict[str, str]:
-        """The header in which an operation expects a key."""
+        """Return the header in which an operation expects a key; empty if it needs none."""
         needs = operation.get("security", self.document.get("security"))
         schemes = as_mapping(self.document.get("components")).get("securitySchemes")
         if not isinstance(schemes, Mapping):  # version 2.0
@@ -293,10 +293,10 @@ class _Description(Struct, frozen=True):
                     return {"Authorization": f"Bearer ${{{KEY_VARIABLE}}}"}
         return {}
 
-    # --- what is answered ---
+    # --- answers ---
 
     def answer(self, operation: Schema) -> tuple[dict[str, Any], bool]:
-        """Return the paths to the parts of an answer, and whether it is a stream and nothing else."""
+        """Return the paths to the parts of an answer, and True if it can only be streamed."""
         body = None
         for status, response in as_mapping(operation.get("responses")).items():
             if str(status).startswith("2"):
@@ -320,7 +320,7 @@ class _Description(Struct, frozen=True):
         return found, False
 
     def _output(self, fields: Schema) -> str | None:
-        """The path of the text; within an object where an object holds it."""
+        """Return the path of the answer's text, inside an object if its field holds one."""
         name = _first(OUTPUT, fields)
         if name is None:
             return None
@@ -328,15 +328,14 @@ class _Description(Struct, frozen=True):
         return name if inner is None else f"{name}.{inner}"
 
     def _events(self, media: Any) -> dict[str, Any]:
-        """Return the path to the piece of text in each event, if the description has it; else the events tell the
-        dialect."""
+        """Return the path to the text in each event; empty if the description lacks it."""
         media = as_mapping(media)
         fields = self.properties(media.get("itemSchema") or media.get("schema"))
         name = _first(("delta", "token", "chunk", *OUTPUT), self.properties(fields.get("data")) or fields)
         return {} if name is None else {"events": {"output": name}}
 
     def _calls(self, path: str, schema: Any) -> Any:
-        """The places of calls: with those of their parts, if they have names that are not the usual ones."""
+        """Return the path of the calls, with the names of their parts if the description has them."""
         listed = as_mapping(self._resolved(schema))
         for one in mappings_in(listed.get("anyOf")):
             if one.get("type") == "array":
@@ -352,7 +351,7 @@ class _Description(Struct, frozen=True):
     # --- schemas ---
 
     def _schema(self, body: Any, media: str) -> Any:
-        """The schema of a body's JSON, whatever its parameters."""
+        """Return the schema of a body for a media type, whatever the parameters of the type."""
         if not isinstance(body, Mapping):
             return None
         content = body.get("content")
@@ -364,7 +363,7 @@ class _Description(Struct, frozen=True):
         return None
 
     def properties(self, schema: Any, depth: int = 0) -> Schema:
-        """The properties of an object, with those of the parts that it is composed of; empty where there are none."""
+        """Return the properties of an object, including those of the schemas that it is composed of."""
         schema = self._resolved(schema)
         if not isinstance(schema, Mapping) or depth > MOST_STEPS:
             return {}
@@ -377,7 +376,7 @@ class _Description(Struct, frozen=True):
         return found
 
     def _resolved(self, node: Any) -> Any:
-        """Return the target of a ``$ref`` within the document; a few steps, since references may go round."""
+        """Return the target of a ``$ref`` within the document; follows only a few steps, since they may be circular."""
         for _ in range(MOST_STEPS):
             reference = as_text(as_mapping(node).get("$ref"))
             if not reference.startswith("#/"):
@@ -392,7 +391,7 @@ PLAIN_VALUES: Schema = {"integer": 0, "number": 0, "boolean": False, "array": []
 
 
 def _example(schema: Any) -> tuple[bool, Any]:
-    """Return True and the value that a schema states, or False and one of its type."""
+    """Return True and the value that a schema states, or False and a placeholder of its type."""
     schema = as_mapping(schema)
     stated = []
     for key in ("const", "default", "example"):
@@ -402,6 +401,6 @@ def _example(schema: Any) -> tuple[bool, Any]:
         stated += as_list(schema.get(key))[:1]
     for value in stated[:1]:
         text = json.dumps(value, default=repr)
-        if len(text) <= MOST_EXAMPLE and "{{" not in text:  # a field of ours would be replaced
+        if len(text) <= MOST_EXAMPLE and "{{" not in text:  # a field in braces would be filled in
             return True, json.loads(text)
     return False, PLAIN_VALUES.get(as_text(schema.get("type")), "gate")

@@ -1,4 +1,4 @@
-"""Asks the configured agent a few requests, and says what it reports: text, calls, usage, cost, sessions, traces."""
+"""Runs a few trials of the configured agent and describes its reports: text, calls, usage, cost, sessions, traces."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Probed(Struct):
     memory: Trial | None = None
     apart: Trial | None = None
     notes: tuple[str, ...] = ()
-    """Notes on the traces that were received."""
+    """Notes on the received traces."""
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials that were made."""
+        """All trials of the probe."""
         return [trial for trial in (*self.first, self.memory, self.apart) if trial is not None]
 
     @property
@@ -51,7 +51,7 @@ class Probed(Struct):
 
     @property
     def error(self) -> str:
-        """The first error of a trial; empty if all answered."""
+        """The first error of a trial; empty if all trials answered."""
         for trial in self.trials:
             if trial.error is not None:
                 return f"{trial.error.kind.value}: {trial.error.message}"
@@ -59,7 +59,7 @@ class Probed(Struct):
 
 
 async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> Probed:
-    """Puts the suite's first case to the agent twice, then a conversation of two turns, then one of its own.
+    """Run the suite's first case twice, then a conversation of two turns, then its last question alone.
 
     Raises:
         GateError: the agent cannot be started.
@@ -87,12 +87,12 @@ async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> P
 
 
 def _bare(case: Case) -> Case:
-    """The case without what it expects; its state and metadata may be what the agent needs."""
+    """Return the case without its expectations; the agent may need its state and metadata."""
     return Case("", case.turns, state=case.state, metadata=case.metadata, app=case.app)
 
 
 def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> list[Checkup]:
-    """Return the findings of the answers."""
+    """Return the findings from the answers."""
     if probed.error:
         return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
     turns: list[Invocation] = []
@@ -110,7 +110,7 @@ def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> 
 
 
 MAPPED = ("http", "mcp", "langgraph")
-"""The kinds of agents whose answers the configuration maps."""
+"""The kinds of agents whose answers are mapped by the configuration."""
 
 
 def _text(config: Config, turns: Sequence[Invocation]) -> Checkup:
@@ -120,7 +120,7 @@ def _text(config: Config, turns: Sequence[Invocation]) -> Checkup:
         if config.agent_kind in MAPPED:
             remedy += f", or name its path under agent.{config.agent_kind}.response.output"
         return note(AREA, "text", "the answers have no text", remedy)
-    found = f"{len(said)} of {count(len(turns), 'answer')} hold text, the first of {len(said[0]):,} characters"
+    found = f"{len(said)} of {count(len(turns), 'answer')} have text; the first has {len(said[0]):,} characters"
     return ok(AREA, "text", found)
 
 
@@ -133,7 +133,7 @@ def _calls(config: Config, turns: Sequence[Invocation]) -> Checkup:
     if all(turn.reports_calls for turn in turns) or config.agent.reports_calls:
         return ok(AREA, "tool calls", "reported: none were made")
     remedy = "return tool_calls ([] if there were none), or receive its spans: agent.traces: true"
-    return note(AREA, "tool calls", "not reported: criteria of tool calls cannot be measured", remedy)
+    return note(AREA, "tool calls", "not reported: criteria on tool calls cannot be measured", remedy)
 
 
 def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
@@ -167,15 +167,15 @@ def _latency(turns: Sequence[Invocation]) -> Checkup:
 
 
 def _chance(trials: Sequence[Trial]) -> Checkup:
-    """Two trials say little: alike is not proven to be deterministic."""
+    """Return whether the answers differ by chance: two equal trials do not prove that the agent is deterministic."""
 
     def said(trial: Trial) -> list[object]:
         return [(turn.text, [(call.name, call.args) for call in turn.tool_calls]) for turn in trial.invocations]
 
     one, other = trials
     if said(one) == said(other):
-        return ok(AREA, "by chance", "the same answers and calls twice: perhaps deterministic")
-    return ok(AREA, "by chance", "different answers to the same case: trials are what makes a verdict")
+        return ok(AREA, "variation", "the same answers and calls twice: perhaps deterministic")
+    return ok(AREA, "variation", "different answers to the same case: a verdict needs several trials")
 
 
 def _sessions(probed: Probed) -> list[Checkup]:
@@ -187,13 +187,13 @@ def _sessions(probed: Probed) -> list[Checkup]:
     if remembers:
         found.append(ok(AREA, "memory", "the second turn of a conversation knows the first"))
     else:
-        remedy = "only for cases of several turns: use messages, which has the history, or session_id"
+        remedy = "only matters for cases with several turns: use messages, which has the history, or session_id"
         found.append(note(AREA, "memory", "the second turn did not recall the first", remedy))
     if leaks:
         what = "another session knows what was said in the first: trials are not independent"
-        found.append(problem(AREA, "sessions", what, "keep histories by session_id"))
+        found.append(problem(AREA, "sessions", what, "keep one history per session_id"))
     elif remembers:
-        found.append(ok(AREA, "sessions", "kept apart: another session does not know it"))
+        found.append(ok(AREA, "sessions", "kept separate: another session does not know it"))
     else:
         found.append(note(AREA, "sessions", "unknown: nothing was remembered that could leak"))
     return found

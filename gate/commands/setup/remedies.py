@@ -1,4 +1,4 @@
-"""Remedies for an agent or a judge that could not be asked, by the words of the error."""
+"""Remedies for an agent or a judge that could not be called, by the text of the error."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ KEYS_OF_PROVIDERS = (
     (r"anthropic|claude", "ANTHROPIC_API_KEY"),
     (r"openai", "OPENAI_API_KEY"),
 )
-"""For messages that do not name the variable."""
+"""Provider → the variable of its key, for messages that do not name it."""
 
 
 def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start: str = "") -> str:
-    """Return one line, empty if nothing is known. Names of variables appear in it, values never.
+    """Return one line; empty if no remedy is known. It names variables, but never shows their values.
 
     ``start`` is the command that starts the agent's server.
     """
     if error.startswith("judge:"):
-        return ""  # it says what to do itself
+        return ""  # the message already states the remedy
     if KEY.search(error):
         named = sorted(set(KEY_NAME.findall(error)))
         known = [name for pattern, name in KEYS_OF_PROVIDERS if re.search(pattern, error, re.IGNORECASE)]
         name = [*named, *known, "the key of your provider"][0]
         if name in environment:
-            return f"hand {name} on to the agent: agent.env: [{name}] in {config}"
-        return f"set {name} here and in CI ({config} hands on what agent.env names), then: gate init"
+            return f"pass {name} to the agent: agent.env: [{name}] in {config}"
+        return f"set {name} here and in CI ({config} passes on what agent.env lists), then: gate init"
     found = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, error, re.IGNORECASE)), "")
     return f"start the server in another terminal ({start}), then: gate init" if start and found == START else found

@@ -1,7 +1,7 @@
-"""Describes the routes of a FastAPI, Flask or Starlette module as OpenAPI does, without importing it.
+"""Describes the routes of a FastAPI, Flask or Starlette module as OpenAPI, without importing it.
 
-What a route takes and answers is read from its types, and without types from the keys that its code names. The result
-is mapped by `openapi.agent_of`, like the description of a running server.
+The requests and answers of a route are read from its types, or without types from the keys that its code names.
+`openapi.agent_of` maps the result like the description of a running server.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from gate.formats.python_text import dotted, imports
 
 APPS = {"fastapi.FastAPI": "FastAPI", "flask.Flask": "Flask", "starlette.applications.Starlette": "Starlette"}
 ROUTERS = {"fastapi.APIRouter": "prefix", "flask.Blueprint": "url_prefix"}
-"""The call that makes a group of routes → the argument that holds its prefix."""
+"""The call that creates a group of routes → its argument with the prefix."""
 POSTS = frozenset({"post", "route", "api_route"})
 """Methods of apps and routers that register a function."""
 READ_KEYS = frozenset({*MESSAGE, *SESSION, "messages", "stream"})
 """Keys of a request that count if untyped code names them."""
 PLAIN = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "dict": "object", "list": "array"}
 DEEPEST = 4
-"""Classes in each other that are followed."""
+"""Maximum number of levels of nested classes to follow."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FindClass = Callable[[str], "FoundClass | None"]
-"""Returns the class that a name of one module stands for, in whichever module of the repository it is."""
+"""Returns the class that a name in one module refers to, in any module of the repository."""
 
 
 class FoundClass(Struct, frozen=True):
-    """A class, and what finds those that its own module names."""
+    """A class, and the function that finds the classes named in its module."""
 
     node: ast.ClassDef
     find: FindClass
@@ -42,13 +42,13 @@ class RoutedModule(Struct):
     """A module with routes."""
 
     framework: str = ""
-    """FastAPI, Flask or Starlette; empty if the module has no app of its own."""
+    """FastAPI, Flask or Starlette; empty if the module has no app."""
     app: str = ""
     line: int = 1
     paths: dict[str, Any] = field(default_factory=dict)
     """Path → the operation, as in an OpenAPI document."""
     functions: set[str] = field(default_factory=set)
-    """Names of the functions that answer requests."""
+    """Names of the functions that handle requests."""
 
 
 def routes_of(module: ast.Module, find_class: FindClass) -> RoutedModule:
@@ -84,7 +84,7 @@ def _assigned_calls(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
 
 
 def _decorated_paths(function: Function, prefixes: Mapping[str, str]) -> Iterator[str]:
-    """Yield the paths at which decorators such as ``@app.post("/chat")`` register a function."""
+    """Yield the paths for which decorators such as ``@app.post("/chat")`` register a function."""
     for node in function.decorator_list:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
@@ -98,7 +98,7 @@ def _decorated_paths(function: Function, prefixes: Mapping[str, str]) -> Iterato
 
 
 def _listed_routes(module: ast.Module, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield path and function of each ``Route("/chat", chat, methods=["POST"])`` of Starlette."""
+    """Yield the path and the function of each Starlette ``Route("/chat", chat, methods=["POST"])``."""
     for node in ast.walk(module):
         if not isinstance(node, ast.Call) or dotted(node.func, names) != "starlette.routing.Route":
             continue
@@ -126,7 +126,7 @@ def _words(node: ast.expr | None) -> set[str]:
 
 
 class _Reader(Struct, frozen=True):
-    """Reads what functions of one module take and answer."""
+    """Reads the requests and answers of a module's functions."""
 
     names: Mapping[str, str]
     find_class: FindClass
@@ -160,7 +160,8 @@ class _Reader(Struct, frozen=True):
         return _object(read, [])
 
     def _answered(self, function: Function) -> dict[str, Any]:
-        """Return the schema of the answer: ``response_model``, the result's type, or the keys of what is returned."""
+        """Return the schema of the answer: from ``response_model``, the return type, or the returned dictionary's
+        keys."""
         annotations = [function.returns]
         for decorator in function.decorator_list:
             if isinstance(decorator, ast.Call):
@@ -185,7 +186,7 @@ class _Reader(Struct, frozen=True):
         return _object(properties, always)
 
     def _literal(self, value: ast.expr | None, assigned: Mapping[str, ast.expr], depth: int = 0) -> dict[str, Any]:
-        """Return the properties of a dictionary, or of a call that makes a response of one."""
+        """Return the properties of a dictionary, or of a call that makes a response from one."""
         if isinstance(value, ast.Name):
             value = assigned.get(value.id)
         if isinstance(value, ast.Tuple) and value.elts:  # Flask's (answer, status)
@@ -210,7 +211,7 @@ def _assigned(function: Function) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _schema(node: ast.expr | None, find: FindClass, depth: int = 0) -> dict[str, Any]:
-    """Return the schema of a type; empty if nothing is known of it."""
+    """Return the schema of a type; empty if it is unknown."""
     if node is None or depth > DEEPEST:
         return {}
     if isinstance(node, ast.BinOp):  # Answer | None
@@ -228,7 +229,7 @@ def _schema(node: ast.expr | None, find: FindClass, depth: int = 0) -> dict[str,
 
 
 def _class(name: str, find: FindClass, depth: int) -> dict[str, Any]:
-    """Return the schema of a class of the repository with its own fields and those of its bases."""
+    """Return the schema of a class in the repository, with its fields and those of its bases."""
     found = find(name) if name else None
     if found is None or depth > DEEPEST:
         return {}
@@ -252,7 +253,7 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 
 def _read_keys(function: Function) -> Iterator[str]:
-    """Yield the texts by which a function looks something up: ``data["message"]``, ``data.get("message")``."""
+    """Yield the keys that a function looks up: ``data["message"]``, ``data.get("message")``."""
     for node in ast.walk(function):
         if isinstance(node, ast.Subscript):
             yield _text(node.slice)

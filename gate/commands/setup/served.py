@@ -16,18 +16,18 @@ from gate.formats.documents import parse_document
 from gate.system.http import Client, HttpError, check_url
 
 DESCRIPTIONS = ("/openapi.json", "/openapi.yaml", "/swagger.json", "/v3/api-docs", "/api/openapi.json")
-"""The addresses under which servers describe themselves."""
+"""The addresses at which servers describe themselves."""
 SECONDS, MOST_BYTES = 5.0, 2_000_000
-"""For all questions together; and of one answer."""
+"""Maximum number of seconds for all requests together, and of bytes in one answer."""
 
 
 async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[DescribedAgent | None, str]:
-    """Return the way to ask the server at an address, or the reason why it is not known; nothing but GETs are sent.
+    """Return how to call the server at an address, or the reason why that is not known; sends only GET requests.
 
-    An address with a path means the operation there; one without, the operation that seems to be the agent.
+    With a path, the address means the operation there; without one, the operation that is most likely the agent.
 
     Raises:
-        ConfigError: it is no address.
+        ConfigError: it is not a valid address.
     """
     parts = check_url(url, where="--url")
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
@@ -50,11 +50,13 @@ async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[Describe
 def _why(document: Any, path: str) -> str:
     if document is None:
         return f"it has no description at {', '.join(DESCRIPTIONS[:3])}"
-    return f"its description has no POST {path} that takes a message" if path else "it describes no POST of a message"
+    if path:
+        return f"its description has no POST {path} that takes a message"
+    return "it describes no POST that takes a message"
 
 
 async def _first(client: Client, origin: str, places: tuple[str, ...]) -> Any:
-    """The first description that is there."""
+    """Return the first description found; None if there is none."""
     for place in places:
         document = await _document(client, origin + place)
         if isinstance(document, Mapping) and isinstance(document.get("paths"), Mapping):
@@ -63,7 +65,7 @@ async def _first(client: Client, origin: str, places: tuple[str, ...]) -> Any:
 
 
 async def _document(client: Client, url: str) -> Any:
-    """Return the content as JSON or YAML; None if there is none, or none that is read."""
+    """Return the content as JSON or YAML; None if it is missing or unreadable."""
     response = await client.request("GET", url, headers={"Accept": "application/json, application/yaml"})
     if response.status != 200:
         return None
@@ -76,12 +78,12 @@ async def _document(client: Client, url: str) -> Any:
 async def _card(client: Client, origin: str) -> tuple[DescribedAgent | None, str]:
     card = await _document(client, origin + CARD)
     if isinstance(card, Mapping) and ("supportedInterfaces" in card or "url" in card):
-        return DescribedAgent(f"it has an agent's card at {CARD}", {"a2a": origin}, "an A2A agent"), ""
+        return DescribedAgent(f"it has an agent card at {CARD}", {"a2a": origin}, "an A2A agent"), ""
     return None, _why(None, "")
 
 
 async def _named(client: Client, found: DescribedAgent) -> DescribedAgent:
-    """With the name of the app, or the model, where the server tells it."""
+    """Return the agent with the name of its app or model, if the server reports it."""
     for kind, place, key, names in (
         ("adk", "/list-apps", "app", lambda told: told),
         ("openai", "/models", "model", lambda told: [one["id"] for one in told["data"]]),

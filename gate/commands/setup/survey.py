@@ -1,6 +1,6 @@
 """Finds the parts of a repository that `gate init` can start from. Reads files within bounds; imports and runs nothing.
 
-What is read is anybody's: text that does not parse is passed over, links are not followed.
+The content is untrusted: text that does not parse is skipped, and links are not followed.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from gate.suites import format_named, load
 from gate.suites.base import Loss
 
 MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
-"""Files that are listed; files that are read, and of each this much; folders in each other."""
+"""Maximum numbers of files to list, of files to read, of bytes of each, and of nested folders."""
 MOST_TEXT, MOST_DATA = 20_000_000, 2_000_000
-"""Bytes that are read of all files together, and of those as YAML and JSON: what takes a few seconds."""
+"""Maximum number of bytes to read of all files together, and to parse as YAML and JSON: it takes a few seconds."""
 MOST_AGENTS, MOST_EVALUATIONS = 50, 20
 MOST_LISTED = 5
-"""Files of cases of one kind that are named one by one; of more, their folders are."""
+"""Maximum number of files of cases of one kind to list one by one; of more, their folders are listed."""
 PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "target", "vendor"})
 SUITE_NAMES = re.compile(r"\.(evalset|test)\.json$|^promptfooconfig\.(ya?ml|json)$")
 DATA_NAMES = re.compile(r"golden|dataset|evals?\b|cases", re.IGNORECASE)
 OPENAPI_NAMES = re.compile(r"^(openapi|swagger)\.(json|ya?ml)$")
 PROVIDERS = (("OPENAI", r"\bopenai[:/]|OpenAI"), ("ANTHROPIC", r"\banthropic[:/]|Anthropic"), ("GOOGLE", r"\bgemini\b"))
-"""Prefix of a provider's variables → what in a module's text speaks of it."""
+"""Prefix of a provider's variables → the pattern of its traces in a module's text."""
 KEY_NAMES = re.compile(r"\b([A-Z][A-Z0-9]{1,30})_API_KEY\b")
 PORT = 8000
 PREFERRED = ("root_agent", "graph", "app", "agent", "crew", "assistant", "main_agent", "triage_agent")
 FUNCTIONS = ("answer", "ask", "chat", "respond", "reply", "run_agent", "invoke_agent")
-"""Names of functions that take a message and give an answer."""
+"""Names of functions that take a message and return an answer."""
 
 
 class FoundAgent(Struct, frozen=True):
-    """An agent that the repository seems to hold, and how it can be asked."""
+    """An agent that the repository seems to contain, and how to call it."""
 
     framework: str
     where: str
@@ -59,45 +59,45 @@ class FoundAgent(Struct, frozen=True):
     agent: Mapping[str, Any]
     """The section ``agent`` in gate.yaml."""
     adapter: str = ""
-    """The content of the file that asks it, if it needs one."""
+    """The content of the adapter file that calls it, if it needs one."""
     rank: tuple[int, ...] = (9,)
-    """The rank among proposals; the least comes first."""
+    """The rank among the proposals; the lowest comes first."""
     fill: tuple[str, ...] = ()
-    """The parts that only somebody who knows it can fill in."""
+    """The parts that only a person who knows the agent can fill in."""
     module: Path | None = None
-    """The module that it is in, if the gate starts it."""
+    """The module of the agent, if the gate starts it."""
     start: str = ""
     """The command that starts its server."""
 
 
 class FoundSuite(Struct, frozen=True):
-    """Cases that are there, in whatever format."""
+    """Existing cases, in any format."""
 
     source: str
     kind: str
     suites: tuple[Suite, ...] = ()
     problem: str = ""
-    """The reason why they cannot be read as they are."""
+    """The reason why they cannot be read."""
 
 
 class Survey(Struct):
-    """All that was found."""
+    """All findings in a repository."""
 
     agents: list[FoundAgent] = field(default_factory=list)
     suites: list[FoundSuite] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
-    """Prefixes of the names of API keys: ``OPENAI``."""
+    """Prefixes of API keys' names, such as ``OPENAI``."""
     executable: str = ""
-    """A virtual environment in the repository."""
+    """The folder of a virtual environment in the repository."""
     routed: dict[Path, RoutedModule] = field(default_factory=dict)
-    """Modules with the routes of servers."""
+    """Modules with routes of servers."""
 
 
 class _Tree(Struct):
     root: Path
     files: tuple[Path, ...]
-    """Relative to the root, in a fixed order."""
+    """Paths relative to the root, in a fixed order."""
     left: int = MOST_TEXT
     """Bytes that may still be read."""
     left_to_parse: int = MOST_DATA
@@ -126,8 +126,7 @@ class _Tree(Struct):
 
 
 def start_of(path: Path) -> str:
-    """Return the beginning of a file; empty if it is unreadable or not a regular file, such as a pipe, which
-    would block."""
+    """Return the beginning of a file; empty if it is unreadable or not a regular file: reading a pipe would block."""
     if not path.is_file():
         return ""
     try:
@@ -138,7 +137,7 @@ def start_of(path: Path) -> str:
 
 
 def survey(root: Path) -> Survey:
-    """Looks at the files of a folder."""
+    """Examine the files of a folder."""
     tree, found = _Tree(root, tuple(_files(root))), Survey()
     _look_at_langgraph(tree, found)
     python = [path for path in tree.files if path.suffix == ".py" and path.stem != adapters.MODULE][:MOST_READ]
@@ -151,15 +150,13 @@ def survey(root: Path) -> Survey:
     for path in tree.files:
         if OPENAPI_NAMES.match(path.name):
             _look_at_openapi(tree, path, found)
-        if path.name.startswith(".env") and path.name != ".env":  # an example of one; the file itself holds secrets
+        if path.name.startswith(".env") and path.name != ".env":  # a sample of the file; the file itself holds secrets
             found.keys |= set(KEY_NAMES.findall(tree.text(path)))
     _look_at_routes(found)
     _look_at_suites(tree, found)
     _look_at_tests(tree, python, found)
     if tests:
-        found.notes.append(
-            f"{count(len(tests), 'file')} of tests: `pytest --gate gate.yaml` shows the cases among them"
-        )
+        found.notes.append(f"{count(len(tests), 'test file')}: `pytest --gate gate.yaml` shows the cases among them")
     found.agents.sort(key=lambda one: one.rank)
     for name in (".venv", "venv", "env"):
         if (root / name / "pyvenv.cfg").is_file():
@@ -169,7 +166,7 @@ def survey(root: Path) -> Survey:
 
 
 def sources_of_agent(root: Path, agent: FoundAgent) -> list[str]:
-    """Return what an agent that the gate starts is made of; empty if that cannot be told."""
+    """Return the files of an agent that the gate starts; empty if they cannot be determined."""
     if agent.module is None:
         return []
     tree = _Tree(root, tuple(_files(root)))
@@ -203,7 +200,7 @@ def _is_test(path: Path) -> bool:
 
 
 def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
-    """The graphs that ``langgraph.json`` names, as ``./folder/file.py:variable``."""
+    """Add the graphs that ``langgraph.json`` names, such as ``./folder/file.py:variable``."""
     for path in tree.files:
         if path.name != "langgraph.json":
             continue
@@ -255,11 +252,11 @@ MADE_BY = (
         adapters.LANGGRAPH,
     ),
 )
-"""The call that makes an agent → the framework, and the way to ask its agents."""
+"""The call that creates an agent → the framework, and the adapter for its agents."""
 
 
 def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str], found: Survey) -> None:
-    """``name = Agent(…)`` at the top of a module."""
+    """Add the agent of ``name = Agent(…)`` at the top of a module."""
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
     value = getattr(node, "value", None)
     if not (isinstance(target, ast.Name) and isinstance(value, ast.Call)):
@@ -267,7 +264,7 @@ def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[
     maker = dotted(value.func, names)
     is_compiled = isinstance(value.func, ast.Attribute) and value.func.attr == "compile"
     if is_compiled and any(name.startswith("langgraph.") for name in names.values()):
-        maker = "langgraph.prebuilt.create_react_agent"  # a graph that is built by hand
+        maker = "langgraph.prebuilt.create_react_agent"  # a graph built by hand
     for pattern, framework, template in MADE_BY:
         if not pattern.match(maker):
             continue
@@ -278,12 +275,12 @@ def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[
 
 
 def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef, found: Survey) -> None:
-    """A function that takes a message, near the top of the repository."""
+    """Add a function that takes a message, near the top of the repository."""
     arguments = node.args
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
         return
-    place = _import_name(path, frozenset(tree.files))  # one of a package may import its neighbours by a dot
+    place = _import_name(path, frozenset(tree.files))  # a module in a package may use relative imports
     if place is None:
         return
     module, folder = place
@@ -315,13 +312,13 @@ def _add_agent_of_framework(
     text = adapters.adapter(template, framework, module, name, call)
     preferred = PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
     where = f"{path.as_posix()}:{line}"
-    if any(one.adapter == text for one in found.agents):  # langgraph.json names it, too
+    if any(one.adapter == text for one in found.agents):  # langgraph.json names it too
         return
     found.agents.append(FoundAgent(framework, where, why, agent, text, rank=(rank, preferred, -line), module=path))
 
 
 def _import_name(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
-    """The name that a module is imported by, and from which folder, empty for the root; None if it has no name."""
+    """Return the import name of a module, and the folder to import it from, empty for the root; None without a name."""
     top = path.parent
     while top.parts and top / "__init__.py" in files:
         top = top.parent
@@ -333,7 +330,7 @@ def _import_name(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
 
 
 def _class_finder(tree: _Tree, path: Path, module: ast.Module) -> FindClass:
-    """Return what finds the class of a name: in this module, or in one of the repository that it imports."""
+    """Return a function that finds a class by name: in this module, or in one of the repository that it imports."""
     own = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     absolute = imports(module.body)
     relative = {}
@@ -371,11 +368,11 @@ STARTS = {
     "Starlette": "uvicorn {folder}{module}:{app} --port {port}",
     "Flask": "{path}flask --app {module}:{app} run --port {port}",
 }
-"""The command that starts a server of each framework; ``folder`` and ``path`` are for modules outside of the root."""
+"""The command that starts a server of each framework; ``folder`` and ``path`` are for modules outside the root."""
 
 
 def _look_at_routes(found: Survey) -> None:
-    """The server of each module that has an app: its own routes, and those of routers in other modules."""
+    """Add the server of each module that has an app: its routes, and those of routers in other modules."""
     routers: dict[str, Any] = {}
     for routed in found.routed.values():
         if not routed.app:
@@ -407,7 +404,7 @@ def _look_at_openapi(tree: _Tree, path: Path, found: Survey) -> None:
 
 
 def served_agent(described: DescribedAgent, where: str, *, rank: int) -> FoundAgent:
-    """The agent behind a server that is described."""
+    """Return the agent of a described server."""
     return FoundAgent(described.framework, where, described.why, described.agent, rank=(rank,), fill=described.notes)
 
 
@@ -434,7 +431,7 @@ def _may_hold_cases(tree: _Tree, path: Path) -> bool:
 
 
 def _holds_cases(content: Any) -> bool:
-    """A mapping of one EvalView case or of cases, or a list of DeepEval's goldens and the like."""
+    """True for a mapping of one EvalView case or of cases, or a list such as DeepEval's goldens."""
     if isinstance(content, dict):
         return {"name", "input", "expected"} <= content.keys() or isinstance(content.get("cases"), list)
     first = content[0] if isinstance(content, list) and content else None
@@ -442,7 +439,7 @@ def _holds_cases(content: Any) -> bool:
 
 
 def _grouped(tree: _Tree, paths: Sequence[Path]) -> dict[str, list[str]]:
-    """Kind → its sources: each file, or the folder of those that are many."""
+    """Return kind → its sources: each file, or their folders if there are many."""
     kinds: dict[str, list[Path]] = {}
     for path in paths:
         kinds.setdefault(_kind(path, tree), []).append(path)
@@ -470,7 +467,7 @@ def _read(root: Path, source: str, kind: str) -> FoundSuite:
 
 
 def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
-    """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
+    """Read the cases in Python tests, which stay in place, since nothing else can run the tests."""
     form = format_named("python-tests")
     tests = [path for path in python if form.recognises(tree.text(path))]
     for path in tests[:MOST_EVALUATIONS]:
@@ -478,7 +475,7 @@ def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
 
 
 def _is_known(path: Path, found: Survey) -> bool:
-    """True if a suite that was found holds this file or folder, or lies in it."""
+    """True if a suite already found contains this file or folder, or lies inside it."""
     for suite in found.suites:
         source = Path(suite.source)
         if path == source or path in source.parents or source in path.parents:
@@ -487,19 +484,19 @@ def _is_known(path: Path, found: Survey) -> bool:
 
 
 def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
-    """A test of google-adk, DeepEval or Pydantic Evals: its cases, unless files that are known anyway hold them."""
+    """Add the cases of a google-adk, DeepEval or Pydantic Evals test, unless they are in files already found."""
     refers = format_named("python-tests").refers
     assert refers is not None
     named = [Path(os.path.relpath(one, tree.root)) for one in refers(tree.root / path, tree.root)]
     if named and all(_is_known(one, found) for one in named):
         told = ", ".join(one.as_posix() for one in named[:3])
-        found.notes.append(f"{path.as_posix()}: it evaluates {told}, used where they are")
+        found.notes.append(f"{path.as_posix()}: it evaluates {told}, used in place")
         return
     losses = list[Loss]()
     try:
         suites = tuple(load([path], root=tree.root, losses=losses))
     except GateError as error:
-        found.notes.append(f"{path.as_posix()}: no cases can be read of it: {error}")
+        found.notes.append(f"{path.as_posix()}: no cases can be read from it: {error}")
         return
     if not any(loss.check for loss in losses):
         found.suites.append(FoundSuite(path.as_posix(), "cases in a test", suites))
@@ -507,5 +504,5 @@ def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
     cases = sum(len(suite.cases) for suite in suites)
     lost = sum(loss.check for loss in losses)
     command = f"`gate import {path.as_posix()} --to evals/{path.stem}.json --allow-loss`"
-    told = f"{command} writes them, without {count(lost, 'check')} that {'is' if lost == 1 else 'are'} listed"
+    told = f"{command} writes them and lists {count(lost, 'check')} that {'is' if lost == 1 else 'are'} lost"
     found.notes.append(f"{path.as_posix()}: {count(cases, 'case')} can be read; {told}")

@@ -1,1 +1,1 @@
-"""The texts of commands: help pages, the demo's files, and plans in words."""
+"""The texts of commands: help pages, the demo's files, and plans."""

@@ -51,7 +51,7 @@ ORDERS = ("A100", "B200", "C300", "D400", "E500")
 
 
 def files() -> dict[str, str]:
-    """The files of the demo's repository by name."""
+    """Return the files of the demo's repository, by name."""
     return {
         "agent.py": AGENT,
         "prompt.txt": PROMPT,

@@ -1,4 +1,4 @@
-"""The texts of a plan: `gate suite` says what a run would measure, `--dry-run` what it would take."""
+"""The texts of a plan: the contents of a run for `gate suite`, its cost for `--dry-run`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from gate.system.clock import now
 
 MAX_NOTE_CHARS = 2_000
 CALL_TOKENS = 1000
-"""Tokens in a judge call's question, and in its answer, while no record tells what judging costs."""
+"""Tokens of a judge call's question, and of its answer, if no record shows the cost of judging."""
 
 
 class Prices(Struct, frozen=True):
-    """US dollars of one run and of judging it; None if not known."""
+    """US dollars per run and for judging it; None if unknown."""
 
     run: float | None
     judge: float | None
 
 
 def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
-    """Return the plan of a run: cases by complexity, tag and turns, and the criteria with their demands."""
+    """Return the plan of a run: cases by complexity, tag and turns, and the criteria with their thresholds."""
     return "\n\n".join(_describe(plan) for plan in make_plans(config, environment))
 
 
@@ -66,11 +66,11 @@ def _demands(plan: Plan) -> list[str]:
     return demands
 
 
-# --- what it would take ----------------------------------------------------------------------------
+# --- the cost of a run -----------------------------------------------------------------------------
 
 
 def estimate(config: Config, environment: Mapping[str, str], *, fills_baseline: bool = False) -> str:
-    """Return what a run of each suite would take: at first, and at most if the answer stays open."""
+    """Return the cost of a run of each suite: of the first trials, and at most, if the verdict stays open."""
     plans = make_plans(config, environment)
     lines = [_of_suite(config, plan, environment, fills_baseline) for plan in plans]
     return "\n".join([*lines, "nothing was run"])
@@ -100,7 +100,7 @@ def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_
 
 
 def _money(least: tuple[int, int], most: tuple[int, int], prices: Prices) -> str:
-    """Return what so many runs and judged trials cost: at first, and at most."""
+    """Return the cost of these runs and judged trials: of the first ones, and at most."""
     amount, limit = (runs * (prices.run or 0) + trials * (prices.judge or 0) for runs, trials in (least, most))
     if prices.run is None and not amount:
         return "not known: no record here tells what a run costs"
@@ -120,7 +120,7 @@ def _range(least: int, most: int) -> str:
 
 
 def _besides(config: Config, most: int, fills_baseline: bool) -> str:
-    """Return that the base commit's agent may be run, too."""
+    """Return the text that the base commit's agent may also be run."""
     if fills_baseline:
         return ", less what is measured already"
     if not config.agent.is_local or config.file.baseline.rerun == "never" or not most:
@@ -129,7 +129,7 @@ def _besides(config: Config, most: int, fills_baseline: bool) -> str:
 
 
 def _votes(config: Config, plan: Plan, environment: Mapping[str, str]) -> int:
-    """Return how many answers of judges a trial takes, for one question of each criterion that asks one."""
+    """Return the number of judge answers per trial, for one question of each criterion with a judge."""
     judge = config.file.judge or JudgeOptions()
     found = 0
     for scorer in plan.scorers:
@@ -140,7 +140,7 @@ def _votes(config: Config, plan: Plan, environment: Mapping[str, str]) -> int:
 
 
 def _prices(config: Config, suite_id: str, votes: int, environment: Mapping[str, str]) -> Prices:
-    """Return the mean cost of a run and of judging it, each by the newest record that tells it."""
+    """Return the mean cost of a run and of judging it, each from the newest record that has it."""
     run = 0.0 if config.agent_kind == "replay" else None
     judge = None if votes else 0.0
     for path in newest_first(records_folder(config, suite_id))[:5]:
@@ -156,7 +156,7 @@ def _prices(config: Config, suite_id: str, votes: int, environment: Mapping[str,
 
 
 def _list_price(config: Config, votes: int, environment: Mapping[str, str]) -> float | None:
-    """Return what so many judge calls cost by the price list, shared evenly by the jury."""
+    """Return the cost of these judge calls by the price list, split evenly across the jury."""
     jury = members(config.file.judge or JudgeOptions(), environment)
     prices = [cost_of(member, CALL_TOKENS, CALL_TOKENS) for member in jury]
     known = [price for price in prices if price is not None]

@@ -1,4 +1,4 @@
-"""Knows promptfoo: its configuration is a suite, its results are a suite with recorded trials."""
+"""Reads promptfoo's files: a configuration becomes a suite, results become a suite with recorded trials."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def _are_results(data: Any) -> bool:
 
 
 def _is_configuration(data: Any) -> bool:
-    """Two of the keys that only promptfoo has together."""
+    """True if at least two keys that only promptfoo combines are present."""
     return isinstance(data, Mapping) and sum(key in data for key in _MARKS) >= 2 and "cases" not in data
 
 
 def _checks(path: str) -> bool:
-    """False for what an assertion may have that promptfoo does not use in one of its kind."""
+    """False for the keys of an assertion that promptfoo ignores in some kinds of assertions."""
     return not path.endswith((".threshold", ".provider", ".rubricPrompt"))
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases and trials of a file, and what is lost of it. Raises `ConfigError` for what cannot be read."""
-    from gate.importers.promptfoo import configuration, results  # weight: only where a file is promptfoo's
+    """Return the cases and trials of a file, and its losses. Raises `ConfigError` if it cannot be read."""
+    from gate.importers.promptfoo import configuration, results  # slow to import: only for promptfoo's files
 
     if _are_results(document.data):
         return nothing_unread(IGNORED, checks=False)(results.carry)(document)
@@ -41,9 +41,11 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 
 def read(document: Document) -> Contents:
-    """The cases and trials of a file. Raises `ConfigError` for what cannot be read, or is checked there and not here.
+    """Return the cases and trials of a file. Raises `ConfigError` if it is unreadable or has checks that the gate
+    lacks.
 
-    In results an assertion without a counterpart is a note: promptfoo's verdict on each recorded answer is a score.
+    In results, an assertion without a counterpart is only a note: promptfoo's verdict on each recorded answer is a
+    score.
     """
     found, losses = carry(document)
     if _are_results(document.data):

@@ -1,7 +1,7 @@
-"""promptfoo's assertions → expectations, options and thresholds of a case. What has no counterpart is named, not run.
+"""Converts promptfoo's assertions to expectations, options and thresholds. Those without a counterpart are listed.
 
-What a case comes to is never weaker than its assertions: one that is carried over in part, or would be weaker here, is
-lost. Thresholds of sets and weights, by which a test passes although an assertion fails, make way for all of them.
+A case is never weaker than its assertions: an assertion that would be incomplete or weaker here is lost. Thresholds of
+sets and weights, which let a test pass although an assertion fails, are dropped: all assertions must hold.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ _CRITERIA: Mapping[str, Any] = {
     ANSWER_RUBRIC: 1.0,
     GOAL_RUBRIC: 1.0,
 }
-"""The note on a criterion that needs an explanation; the others are carried over as they are."""
+"""The settings of criteria that need any; all others are used with their defaults."""
 
 
 class NotPromptfooError(Exception):
-    """An assertion is not of promptfoo's shape; its reader says where."""
+    """An assertion does not have promptfoo's shape; the caller adds its location."""
 
 
 class ExpectedCalls(Struct):
-    """Expected calls, as the assertions about tools come together."""
+    """Expected calls, combined from all assertions about tools."""
 
     calls: list[ToolCall] = []
     match_type: str = "ANY_ORDER"
     tools: dict[str, str] = {}
-    """Tool → how its arguments are compared."""
+    """For each tool, how its arguments are compared."""
 
 
 class Checks(Struct):
-    """The criteria of one test's assertions."""
+    """The checks of one test, collected from its assertions."""
 
     variables: Mapping[str, Any]
     folder: Folder | None = None
-    """The folder that values may be read from; None: nowhere."""
+    """The folder from which values may be read; None if reading is not allowed."""
     contains: list[str] = []
     icontains: list[str] = []
     not_contains: list[str] = []
@@ -67,12 +67,12 @@ class Checks(Struct):
     rubrics: list[Rubric] = []
     response: str | None = None
     losses: list[tuple[str, bool]] = []
-    """The losses, and whether each is a check."""
+    """The losses; True marks a lost check."""
     lost: list[Mapping[str, Any]] = []
-    """The supported assertions."""
+    """The assertions without a counterpart."""
 
     def add(self, assertion: Any) -> None:
-        """One more assertion, or set of them. Raises `NotPromptfooError`."""
+        """Add an assertion or a set of them. Raises `NotPromptfooError`."""
         if not isinstance(assertion, Mapping) or not isinstance(assertion.get("type"), str):
             raise NotPromptfooError("an assertion is a mapping with a type")
         if assertion["type"] == "assert-set":
@@ -92,7 +92,7 @@ class Checks(Struct):
             self.add(member)
 
     def drop_threshold(self, what: str, threshold: Any) -> None:
-        """Says that a threshold, from which not all assertions need to hold, gives way to all of them."""
+        """Record as a loss that a threshold is dropped: all assertions must hold."""
         if threshold is not None:
             self.losses.append((f"threshold {threshold} of the {what} (all of its assertions must hold)", False))
 
@@ -156,7 +156,7 @@ class Checks(Struct):
         return found
 
     def criteria(self) -> dict[str, Any]:
-        """The criteria that these checks need."""
+        """Return the criteria that these checks need."""
         read = {rubric.type for rubric in self.rubrics}
         names = [*self.options(), *self.thresholds]
         if "FINAL_RESPONSE_QUALITY" in read:
@@ -185,14 +185,14 @@ def _named(assertion: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """A text to look for; a number is looked for as it is written."""
+    """Return a text to look for; a number becomes its usual text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value else None
 
 
 def _texts(value: Any) -> list[str] | None:
-    """Several texts: a list, or a line with commas."""
+    """Return several texts: from a list, or a text separated by commas."""
     parts = value
     if isinstance(value, str) and '"' not in value:
         parts = [part.strip() for part in value.split(",")]
@@ -235,7 +235,7 @@ def _contains_any(*, ignore_case: bool) -> Callable[..., bool]:
 
 
 def _look_for(checks: Checks, texts: Sequence[str] | None, *, ignore_case: bool, inverse: bool) -> bool:
-    """True if there are texts that must all be there; or none of them, if ``inverse``."""
+    """Add texts that must all occur, or, if ``inverse``, must not occur; False if there are none."""
     if texts is None:
         return False
     if inverse:
@@ -313,7 +313,7 @@ def _facts(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> b
 
 
 def _name(step: Any) -> str | None:
-    """The tool that a matcher means; None for one of several."""
+    """Return the tool that a matcher names; None if it matches several."""
     name = step
     if isinstance(step, Mapping):
         if step.keys() - {"name", "pattern", "type"} or step.get("type", "tool") != "tool":
@@ -325,7 +325,7 @@ def _name(step: Any) -> str | None:
 
 
 def _names(steps: Any) -> list[str] | None:
-    """Return the tools that matchers mean; None if there are none, or if one of them is for several tools."""
+    """Return the tools that matchers name; None if there are none or a matcher is for several tools."""
     names = []
     for step in as_list(steps):
         name = _name(step)
@@ -352,7 +352,7 @@ def _tool_used(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
 
 
 def _expect(checks: Checks, names: Sequence[str]) -> bool:
-    """These tools, in any order, with any arguments: beside a stated sequence only if it has them."""
+    """Expect these tools, in any order, with any arguments; False if a stated sequence lacks one of them."""
     calls = checks.trajectory.calls
     missing = []
     for name in dict.fromkeys(names):
@@ -442,7 +442,7 @@ _KINDS: Mapping[str, Callable[[Checks, Any, Mapping[str, Any], bool], bool]] = {
     "trajectory:step-count": _steps,
     "trajectory:goal-success": _rubric("TRAJECTORY_QUALITY", "goal"),
 }
-"""The criterion of each type; `javascript`, `python` and every other one is lost."""
+"""The function for each type; `javascript`, `python` and all other types are lost."""
 
 _SCRIPTS = {"javascript": "javascript", "fn": "javascript", "eval": "javascript", "python": "python"}
 _LISTS = ("contains-all", "contains-any", "icontains-all", "icontains-any")
@@ -454,7 +454,7 @@ OTHERS = ("is-refusal", "contains-json", "is-sql", "contains-sql", "is-xml", "co
           "is-valid-openai-tools-call", "is-valid-openai-function-call", "is-valid-function-call", "similar:cosine",
           "similar:dot", "similar:euclidean", "trace-error-spans", "trace-span-count",
           "trace-span-duration")  # fmt: skip
-"""promptfoo's types without a counterpart, which a text may name."""
+"""promptfoo's types without a counterpart, which a CSV text may name."""
 
 
 _TYPES = "|".join(sorted(map(re.escape, {*_KINDS, *OTHERS, *_WITH_THRESHOLD}), key=len, reverse=True))
@@ -462,7 +462,7 @@ _FROM_TEXT = re.compile(rf"(not-)?({_TYPES})(?:\((\d+(?:\.\d+)?)\))?(?::([\s\S]*
 
 
 def from_text(text: str) -> dict[str, Any]:
-    """An assertion of a CSV file: ``type: value``, ``type(0.8): value``, else the whole answer."""
+    """Return an assertion from a CSV file: ``type: value``, ``type(0.8): value``, or the whole answer."""
     scheme, _, rest = text.partition(":")
     if scheme in _SCRIPTS and rest:
         return {"type": _SCRIPTS[scheme], "value": rest.strip()}

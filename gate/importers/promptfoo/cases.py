@@ -1,4 +1,4 @@
-"""One test of promptfoo with one prompt → a case. Configuration and results come to the same case by this one way."""
+"""Makes a case from one promptfoo test and one prompt. Configurations and results share this conversion."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gate.security.limits import shorten
 from gate.suites.base import Loss
 
 MAX_NAME = 80
-"""Characters of a case's id where it is made of what the user says."""
+"""Most characters of a case's id that is made from the user's text."""
 TEST_KEYS = {"description", "vars", "assert", "threshold", "options", "metadata", "provider", "providers", "prompts",
              "providerOutput", "assertScoringFunction"}  # fmt: skip
 _QUIET = {"disableVarExpansion", "disableConversationVar", "disableDefaultAsserts", "prefix", "suffix"}
-"""Options that are read, or change nothing here."""
+"""Options that are supported or have no effect here."""
 _REWRITTEN = "rewrites the answer before it is checked"
 _UNSEEN = {"transform": _REWRITTEN, "postprocess": _REWRITTEN, "transformVars": "rewrites the variables"}
 
 
 class Test(Struct, frozen=True):
-    """A test with all that it inherits, and one value of each variable."""
+    """A test with everything that it inherits, and one value per variable."""
 
     raw: Mapping[str, Any]
     variables: Mapping[str, Any]
@@ -41,17 +41,17 @@ class Test(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True):
-    """A prompt to the agent: a template with places for variables, or with its variables put in."""
+    """A prompt to the agent: a template, or a text with its variables already inserted."""
 
     text: str
     label: str = ""
-    """Its name; empty if there is one prompt."""
+    """The name of the prompt; empty if there is only one."""
     recorded: bool = False
-    """True if it was said already: then any chat is taken, as it stands."""
+    """True if it was already sent: then any chat is accepted unchanged."""
 
 
 class Made(Struct, frozen=True):
-    """A case that may lack its final id, and what is lost of its test."""
+    """A case whose id may not be final, and the losses of its test."""
 
     case: Case
     criteria: Mapping[str, Any]
@@ -61,7 +61,7 @@ class Made(Struct, frozen=True):
 
 
 def mapping(value: Any, what: str) -> dict[str, Any]:
-    """Raises `NotPromptfooError` if it is none."""
+    """Return a mapping. Raises `NotPromptfooError` for any other value."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -70,7 +70,7 @@ def mapping(value: Any, what: str) -> dict[str, Any]:
 
 
 def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
-    """The case of a test. Raises `NotPromptfooError`, and `TemplateError` if its prompt is none for one turn."""
+    """Return the case of a test. Raises `NotPromptfooError`, or `TemplateError` if its prompt does not fit one turn."""
     raw = test.raw
     checks = Checks(test.variables, folder)
     listed = raw.get("assert") or []
@@ -96,8 +96,7 @@ def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
 
 
 def _content(case: Case, test: Test, prompt: Prompt) -> dict[str, Any]:
-    """Return the identity of the case: its test, not the words of the prompt, which are what changes between two
-    versions."""
+    """Return the content that identifies the case: its test, but not the prompt's wording, which may change."""
     (turn,) = case.turns
     calls = [[call.name, call.args, call.any_args] for call in turn.tools or ()]
     expected = [part.text for part in turn.response or ()]
@@ -120,7 +119,7 @@ def _unread_parts(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[tu
 
 
 def _spoken(text: str, *, recorded: bool) -> tuple[str, list[tuple[str, bool]]]:
-    """Return the user's text in a prompt: all of it, or the last message of a chat. Raises `TemplateError`."""
+    """Return the user's text in a prompt: all of it, or the user message of a chat. Raises `TemplateError`."""
     messages = _messages(text)
     if messages is None:
         if not text:
@@ -158,7 +157,7 @@ def _id(name: str, label: str) -> str:
 
 
 def with_unique_ids(made: Sequence[Made]) -> list[Made]:
-    """The cases with ids of their own: of several with one id, each gets a mark of its content; equal ones are one."""
+    """Return the cases with unique ids: a shared id gets a suffix from the content; equal cases become one."""
     ones = distinct(made)
     counts = Counter(one.case.id for one in ones)
     marks = {_mark(one) for one in ones}
@@ -170,13 +169,13 @@ def with_unique_ids(made: Sequence[Made]) -> list[Made]:
 
 
 def key_of(case: Case) -> str:
-    """The test of a case, as text: the same for the same content, wherever it stands in its file."""
+    """Return a text that identifies the test of a case by its content, independent of its position in the file."""
     held = [case.id, case.content, case.options, case.thresholds, [rubric.text for rubric in case.rubrics]]
     return json.dumps(held, sort_keys=True, ensure_ascii=False, default=str)
 
 
 def distinct(made: Sequence[Made]) -> list[Made]:
-    """Return the cases without those that are there before."""
+    """Return the cases without duplicates."""
     return list({key_of(one.case): one for one in made}.values())
 
 
@@ -190,7 +189,7 @@ def _marked(one: Made, length: int) -> Made:
 
 
 def losses_of(made: Sequence[Made]) -> list[Loss]:
-    """Return the losses of the cases, once each."""
+    """Return the losses of the cases without duplicates."""
     found = []
     for one in made:
         found += [Loss(one.case.id, what, check) for what, check in one.losses]
@@ -198,7 +197,7 @@ def losses_of(made: Sequence[Made]) -> list[Loss]:
 
 
 def criteria_of(made: Sequence[Made]) -> dict[str, Any] | None:
-    """The criteria that the cases need."""
+    """Return the criteria that the cases need; None if there are none."""
     found: dict[str, Any] = {}
     for one in made:
         found |= one.criteria

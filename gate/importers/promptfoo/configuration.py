@@ -1,4 +1,4 @@
-"""promptfoo's configuration: prompts × tests, with what tests inherit and what other files hold, as cases."""
+"""Converts promptfoo's configuration to cases: prompts × tests, with inherited values and referenced files."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from gate.suites.base import Contents, Document, Loss
 
 MAX_CASES = 100_000
 MAX_DEPTH = 10
-"""Deepest sets of assertions in sets of assertions whose templates are put in."""
+"""Deepest nesting of assertion sets in which templates are inserted."""
 _SAID = {"providers", "targets", "evaluateOptions", "commandLineOptions", "derivedMetrics", "env", "tracing"}
-"""Keys that check nothing; they are said to be left out."""
+"""Keys that check nothing; they are reported as losses."""
 _SEPARATOR = "\n---\n"
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases of a configuration, and what is lost of it. Raises `ConfigError` for what cannot be read."""
+    """Return the cases of a configuration, and its losses. Raises `ConfigError` if it cannot be read."""
     try:
         return _Configuration(document).carry()
     except NotPromptfooError as error:
@@ -43,7 +43,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 
 class _Configuration:
-    """One file, while it is read."""
+    """The conversion of one file."""
 
     def __init__(self, document: Document) -> None:
         self._document, self._folder, self._data = document, Folder(document), document.data
@@ -85,7 +85,7 @@ class _Configuration:
         return found
 
     def _prompt(self, given: Any) -> Iterator[Prompt]:
-        """Raises `NotReadError` for one that is made by a program."""
+        """Yield the prompts of an entry. Raises `NotReadError` if a program makes them."""
         label = ""
         if isinstance(given, Mapping):
             label = given.get("label") or ""
@@ -136,7 +136,7 @@ class _Configuration:
         yield from self._listed(given if given is not None else [{}], ("tests",))
 
     def _listed(self, given: Any, keys: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
-        """Tests, in place or in files, with the keys that lead to them."""
+        """Yield tests, inline or from files, with the keys that lead to them."""
         for index, one in enumerate(given if isinstance(given, list) else [given]):
             here = (*keys, index) if isinstance(given, list) else keys
             named = one.get("path") if isinstance(one, Mapping) and "vars" not in one else one
@@ -148,7 +148,7 @@ class _Configuration:
                 raise NotPromptfooError("tests: expected mappings or names of files")
 
     def _from_file(self, reference: str) -> list[dict[str, Any]]:
-        """The tests of a file, or of all that a pattern names."""
+        """Return the tests of a file, or of all files that match a pattern."""
         try:
             tests = []
             for name in self._folder.matching(reference):
@@ -159,7 +159,7 @@ class _Configuration:
             return []
 
     def _tests_of(self, reference: str) -> list[dict[str, Any]]:
-        """Raises `NotReadError`."""
+        """Return the tests of one file. Raises `NotReadError`."""
         held = self._folder.value(reference)
         if isinstance(held, Mapping):
             held = [held]
@@ -169,7 +169,7 @@ class _Configuration:
         return [read(one) for one in held]
 
     def _scenarios(self) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
-        """Every set of data with every test of its scenario."""
+        """Yield each set of data combined with each test of its scenario."""
         listed = self._data.get("scenarios") or []
         for index, one in enumerate(listed if isinstance(listed, list) else [listed]):
             keys: tuple[Key, ...] = ("scenarios", index)
@@ -188,23 +188,23 @@ class _Configuration:
                         self._losses.append(Loss("", f"a test of {keys[0]}: {error}"))
 
     def _over(self, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-        """A test over what it inherits: assertions of both, for the rest its own."""
+        """Return a test with inherited values: the assertions of both, otherwise the test's values first."""
         joined = {}
         for key in ("vars", "options", "metadata"):
             joined[key] = mapping(self._variables(lower, key), key) | mapping(self._variables(upper, key), key)
-        for key in ("prefix", "suffix"):  # an empty one does not replace another
+        for key in ("prefix", "suffix"):  # an empty value does not replace an inherited one
             if not joined["options"].get(key, "-"):
                 joined["options"][key] = mapping(lower.get("options"), "options").get(key)
         asserts = [*self._asserts(lower.get("assert")), *self._asserts(upper.get("assert"))]
         return {**lower, **upper, **joined, "assert": asserts}
 
     def _variables(self, test: Mapping[str, Any], key: str) -> Any:
-        """Variables may stand in a file of their own. Raises `NotReadError`."""
+        """Return the variables, which may be in a separate file. Raises `NotReadError`."""
         value = test.get(key)
         return self._folder.value(value) if key == "vars" and isinstance(value, str) else value
 
     def _asserts(self, given: Any, depth: int = 0) -> list[Any]:
-        """Assertions with their templates in place."""
+        """Return the assertions with their templates inserted."""
         if not isinstance(given or [], list):
             raise NotPromptfooError("assert: expected a list")
         return [self._assert(one, depth) for one in given or []]
@@ -267,7 +267,7 @@ class _Configuration:
         return [prompt for prompt in prompts if prompt.label in names or prompt.text in names]
 
     def _combinations(self, test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Each variable with one of its values; lists of texts are several. Raises `NotReadError`."""
+        """Yield the combinations of variables; a list of texts counts as several values. Raises `NotReadError`."""
         fixed = mapping(test.get("options"), "options").get("disableVarExpansion") is True
         values: dict[str, list[Any]] = {}
         for name, stated in test["vars"].items():
@@ -288,10 +288,10 @@ class _Configuration:
 
 
 def _refuse_indented(variables: Mapping[str, Any]) -> None:
-    """Refuse assertions that stand among the variables: such a test would check nothing.
+    """Refuse assertions among the variables: such a test would check nothing.
 
     Raises:
-        NotPromptfooError: there are such.
+        NotPromptfooError: there are some.
     """
     held = variables.get("assert")
     if isinstance(held, list) and any(isinstance(one, Mapping) and "type" in one for one in held):
@@ -299,7 +299,7 @@ def _refuse_indented(variables: Mapping[str, Any]) -> None:
 
 
 def _is_json(template: str) -> bool:
-    """True if the places for variables are inside a JSON text."""
+    """True if the template is a JSON text, so that variables are inserted into JSON."""
     try:
         return template.lstrip()[:1] in ("[", "{") and isinstance(json.loads(template), list | dict)
     except (ValueError, RecursionError):
@@ -307,12 +307,12 @@ def _is_json(template: str) -> bool:
 
 
 def _nested(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Variables may name other variables, once. Raises `TemplateError`."""
+    """Return a variable's value with other variables inserted, one level deep. Raises `TemplateError`."""
     return rendered(value, variables) if isinstance(value, str) and "{" in value else value
 
 
 def _escaped(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Texts as they stand inside a JSON text."""
+    """Return the variables with texts escaped for a JSON text."""
     found = dict(variables)
     for key, value in variables.items():
         if isinstance(value, str):
@@ -321,7 +321,7 @@ def _escaped(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a CSV file: ``__expected`` and the like, and variables."""
+    """Return the test in a row of a CSV file: columns such as ``__expected``, and variables."""
     test: dict[str, Any] = {"vars": {}, "assert": [], "options": {}, "metadata": {}}
     for key, value in row.items():
         text = value or ""

@@ -1,5 +1,4 @@
-"""The files that a promptfoo configuration refers to: in its repository, bounded in size and number. Runs none of
-them."""
+"""Reads the files that a promptfoo configuration refers to, within its repository and bounded. Never runs them."""
 
 from __future__ import annotations
 
@@ -15,12 +14,12 @@ from gate.suites.base import Document
 
 SCHEME = "file://"
 CODE = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb", ".go")
-"""Endings of programs, which are never run."""
+"""File extensions of programs, which are never run."""
 _FUNCTION = re.compile(r"(\.\w+):\w+$")
-"""A function named behind its file: ``checks.py:polite``."""
+"""A function named after its file: ``checks.py:polite``."""
 MAX_FILES = 1_000
 MAX_BYTES = 100_000_000
-"""Most bytes of all files together that one configuration refers to."""
+"""Most bytes of all files together to which one configuration refers."""
 
 
 class NotReadError(Exception):
@@ -35,11 +34,11 @@ class Folder:
         self._read: dict[Path, str] = {}
 
     def value(self, reference: str) -> Any:
-        """Return the content of a file: the value of JSON and YAML, the rows of CSV and JSON Lines, any other's text.
+        """Return the content of a file: the value of JSON and YAML, the rows of CSV and JSON Lines, else the text.
 
         Raises:
             NotReadError: a program, a spreadsheet or an address.
-            ConfigError: no such file, one outside the repository, too large, or not of its format.
+            ConfigError: the file is missing, outside the repository, too large, or invalid.
         """
         path = self._path(reference)
         where = self._where(path)
@@ -53,16 +52,16 @@ class Folder:
         return self._text(path)
 
     def _remembering(self, reference: str, value: Any) -> Any:
-        """The value of a file, of which what nobody reads is listed as of the configuration itself."""
+        """Return the value of a file with read marks, so that its unread keys are listed like the configuration's."""
         found = with_read_marks(value, IGNORED)
         self._document.referred.append((reference, found))
         return found
 
     def matching(self, reference: str) -> list[str]:
-        """The references that a pattern of names stands for, sorted; a plain one stands for itself.
+        """Return the sorted references that match a pattern; a reference without a pattern is returned unchanged.
 
         Raises:
-            NotReadError: no file has such a name.
+            NotReadError: no file matches.
         """
         name, folder = reference.removeprefix(SCHEME), self._document.folder
         if "://" in name or folder is None or not any(sign in name for sign in "*?["):
@@ -76,7 +75,7 @@ class Folder:
         return [path.relative_to(folder).as_posix() for path in found]
 
     def text(self, reference: str) -> str:
-        """A file as it stands. Raises as `value`."""
+        """Return the text of a file. Raises as `value`."""
         return self._text(self._path(reference))
 
     def _path(self, reference: str) -> Path:
@@ -111,5 +110,5 @@ class Folder:
 
 
 def _repository(folder: Path) -> Path:
-    """The repository of a folder; the folder itself if there is none."""
+    """Return the repository of a folder; the folder itself if there is none."""
     return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)

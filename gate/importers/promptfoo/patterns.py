@@ -1,4 +1,4 @@
-"""JavaScript's regular expressions as Python's, and texts as patterns: the assertions that need one of these."""
+"""Converts JavaScript's regular expressions to Python's, and texts to patterns, for assertions that need them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
 
 
 class _NotTranslated(Exception):  # noqa: N818 - never leaves this module
-    """A pattern means something else in Python, or nothing in JavaScript."""
+    """A pattern has another meaning in Python, or is invalid in JavaScript."""
 
 
 def from_javascript(pattern: str) -> str | None:
-    r"""Return the pattern for Python; None if JavaScript or Python takes it otherwise, or it holds for an empty answer.
+    r"""Return the pattern for Python; None if it cannot be translated exactly, or matches an empty answer.
 
-    What has another meaning is spelt as Python has it: ``$`` is the end of the text alone, ``.`` is no end of a line,
-    ``\s`` any space, and ``\d``, ``\w`` and ``\b`` mean ASCII. Whatever is not known to mean the same is not taken.
+    Differences are rewritten for Python: ``$`` is only the end of the text, ``.`` never matches a line end, ``\s`` is
+    any space, and ``\d``, ``\w`` and ``\b`` are ASCII. Anything that is not known to be equivalent is refused.
     """
     try:
         found = _Translation(pattern).whole()
@@ -34,7 +34,7 @@ def from_javascript(pattern: str) -> str | None:
 
 
 def is_usable(pattern: str) -> bool:
-    """True if Python takes the pattern, and an empty answer does not satisfy it."""
+    """True if Python accepts the pattern and an empty answer does not match it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -44,14 +44,14 @@ def is_usable(pattern: str) -> bool:
 
 
 class _Translation:
-    """A pattern of JavaScript while it is read, from left to right."""
+    """A JavaScript pattern while it is translated, from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self._rest = pattern
         self._ascii = False
 
     def whole(self) -> str:
-        """Raises `_NotTranslated`."""
+        """Return the whole pattern for Python. Raises `_NotTranslated`."""
         found = list[str]()
         while self._rest:
             found.append(self._atom())
@@ -82,7 +82,7 @@ class _Translation:
             return f"(?P<{match['name']}>" if match["name"] else match[0]
         self._rest = self._rest[1:]
         if char in "*+?" or (char == "{" and _COUNT.match(self._rest)):
-            raise _NotTranslated  # it repeats nothing, or has no lower bound
+            raise _NotTranslated  # nothing to repeat, or no lower bound
         return {".": _ANY, "$": r"\Z"}.get(char, char)
 
     def _escape(self, *, inside: bool) -> str:
@@ -102,7 +102,7 @@ class _Translation:
         return found
 
     def _set(self) -> str:
-        """A class of characters."""
+        """Translate a character class."""
         negated = self._rest.startswith("[^")
         self._rest = self._rest[1 + negated :]
         found = list[str]()
@@ -127,20 +127,20 @@ _DIGITS = tuple(rf"\{digit}" for digit in range(1, 10))
 
 
 def whole(text: str) -> str:
-    """The answer is this text."""
+    """Return a pattern for an answer that equals this text."""
     return rf"\A{re.escape(text)}\Z"
 
 
 def start(text: str) -> str:
-    """The answer begins with this text."""
+    """Return a pattern for an answer that begins with this text."""
     return rf"\A{re.escape(text)}"
 
 
 def any_of(texts: Sequence[str], *, ignore_case: bool) -> str:
-    """One of the texts is in the answer."""
+    """Return a pattern for an answer that contains one of the texts."""
     return f"({'?i' if ignore_case else '?'}:{'|'.join(re.escape(text) for text in texts)})"
 
 
 def never(pattern: str) -> str:
-    """The pattern is found nowhere in an answer, which is not empty."""
+    """Return a pattern for a nonempty answer in which the pattern does not occur."""
     return rf"\A(?![\s\S]*?(?:{pattern}))[\s\S]"

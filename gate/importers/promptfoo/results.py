@@ -1,7 +1,7 @@
-"""promptfoo's results, version 3: each test with its content is a case, each repeat of it a recorded trial.
+"""Reads promptfoo's results, version 3: each distinct test becomes a case, each repeat of it a recorded trial.
 
-Repeats are grouped by what their test is, never by its number, which grows with ``--repeat``. An answer that came from
-promptfoo's cache is the one before it, so equal cached repeats are one trial.
+Repeats are grouped by the content of their test, never by its number, which grows with ``--repeat``. An answer from
+promptfoo's cache is a copy of an earlier one, so equal cached repeats are one trial.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from gate.suites.base import Contents, Document, Loss
 
 VERSION = 3
 SCORER = "promptfoo"
-"""The name of promptfoo's verdict on an answer, as a scorer and as a criterion."""
+"""The name of promptfoo's verdict on an answer, used for the scorer and the criterion."""
 ERROR = 2
-"""``failureReason`` of a test that ended in an error, not in an answer."""
+"""The ``failureReason`` of a test that ended in an error instead of an answer."""
 MAX_ERROR_CHARS = 1_000
 Row = Mapping[str, Any]
 
 
 class _Read(Struct, frozen=True):
-    """One row."""
+    """One row with its case."""
 
     row: Row
     made: Made
@@ -51,7 +51,7 @@ class _Read(Struct, frozen=True):
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """The cases and trials of results, and the assertions that cannot be repeated. Raises `ConfigError`."""
+    """Return the cases and trials of results, and the assertions without a counterpart. Raises `ConfigError`."""
     held = document.data["results"]
     if held["version"] != VERSION:
         hint = "export them again with a current promptfoo: `promptfoo export eval ID -o results.json`"
@@ -96,14 +96,14 @@ def _rows(document: Document, listed: list[Any]) -> Iterator[_Read]:
 
 
 def _prompt(row: Row) -> tuple[str, str]:
-    """Label and text of a row's prompt."""
+    """Return the label and the text of a row's prompt."""
     given = row.get("prompt")
     held = as_mapping(given)
     return str(held.get("label") or ""), str(held.get("raw") or "")
 
 
 def _one_agent(document: Document, listed: list[Any]) -> None:
-    """Trials of one case are of one agent: results of several providers are several recordings."""
+    """Refuse results of several providers: the trials of a case must come from one agent."""
     names = {json.dumps(row.get("provider"), sort_keys=True) for row in listed if isinstance(row, Mapping)}
     if len(names) > 1:
         hint = "write one file each: `promptfoo eval --filter-providers NAME -o NAME.json`"
@@ -111,7 +111,7 @@ def _one_agent(document: Document, listed: list[Any]) -> None:
 
 
 def _fresh(group: list[_Read]) -> Iterator[_Read]:
-    """The rows that were answered, and of those from the cache the first with its answer."""
+    """Yield the rows with fresh answers, and of the cached rows the first for each answer."""
     seen = set[str]()
     for one in group:
         said = json.dumps(_response(one.row).get("output"), sort_keys=True)
@@ -131,11 +131,11 @@ def _cached(row: Row) -> bool:
 
 
 Place = tuple[Any, Any]
-"""The test and the prompt of a row."""
+"""The indexes of a row's test and prompt."""
 
 
 def _traces(listed: Any) -> dict[Place, Row]:
-    """The traces that promptfoo received, by the row that they are of; a place that several have is nobody's."""
+    """Return the traces that promptfoo received, by the row that they belong to; ambiguous ones are left out."""
     found: dict[Place, Row | None] = {}
     for trace in as_list(listed):
         told = as_mapping(trace).get("metadata")
@@ -145,10 +145,10 @@ def _traces(listed: Any) -> dict[Place, Row]:
 
 
 def _traced(trace: Row | None) -> tuple[tuple[ToolCall, ...], bool]:
-    """The calls that a trace tells of, and whether it would have told of any."""
+    """Return the calls in a trace, and whether the trace would show all calls."""
     if trace is None:
         return (), False
-    from gate.traces import conversation_of  # weight: only where there are traces
+    from gate.traces import conversation_of  # slow to import: only when there are traces
     from gate.traces.promptfoo import spans
 
     turns = conversation_of(spans(carried(trace))).turns
@@ -183,7 +183,7 @@ def _trial(document: Document, one: _Read, number: int, traces: Mapping[Place, R
 
 
 def _verdict(row: Row) -> ForeignScore:
-    """Return whether promptfoo passed the answer, and if not, the assertions that failed it."""
+    """Return promptfoo's verdict on the answer, with the failed assertions if it did not pass."""
     if row.get("success") is True:
         return ForeignScore(SCORER, 1.0)
     failed = [
@@ -195,14 +195,14 @@ def _verdict(row: Row) -> ForeignScore:
 
 
 def _components(grading: Any) -> Iterator[Mapping[str, Any]]:
-    """The assertions that did not hold."""
+    """Yield the assertions that did not hold."""
     for held in as_list(as_mapping(grading).get("componentResults")):
         if isinstance(held, Mapping) and held.get("pass") is not True and isinstance(held.get("assertion"), Mapping):
             yield held
 
 
 def _output(output: Any) -> tuple[str, tuple[ToolCall, ...]]:
-    """The text and the calls of an answer: a text, a message or a list of calls as OpenAI has them, or any JSON."""
+    """Return the text and calls of an answer: a text, OpenAI's message or list of calls, or other JSON."""
     if output is None or isinstance(output, str):
         return output or "", ()
     held: Any = output if isinstance(output, Mapping) else {"tool_calls": output}
@@ -218,7 +218,7 @@ def _output(output: Any) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _usage(response: Mapping[str, Any]) -> Usage | None:
-    """Return the provider's figures; the row itself counts unreported ones as 0."""
+    """Return the provider's figures; the row counts unreported ones as 0."""
     tokens, cost = response.get("tokenUsage"), response.get("cost")
     held = as_mapping(tokens)
     if response.get("cached") is True or (not held and cost is None):

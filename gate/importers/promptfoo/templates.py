@@ -1,4 +1,4 @@
-"""Nunjucks as far as prompts need it: variables put into a text. Anything that computes is refused, not guessed."""
+"""Inserts variables into Nunjucks templates, as far as prompts need it. Anything that computes is refused."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_CHARS = 1_000_000
-"""Most characters of a text with its variables put in."""
+"""Most characters of a text with its variables inserted."""
 _PLACE = re.compile(r"\{\{-?[ \t\n]*([A-Za-z_]\w*(?:\.\w+)*)[ \t\n]*-?\}\}")
 _ANY = re.compile(r"\{\{|\{%|\{#")
 
 
 class TemplateError(Exception):
-    """A template that does more than name variables."""
+    """A template that does more than insert variables."""
 
 
 def rendered(template: str, variables: Mapping[str, Any]) -> str:
-    """The template with its variables put in; one that is not given is empty, as in Nunjucks.
+    """Return the template with its variables inserted; a missing variable is empty, as in Nunjucks.
 
     Raises:
-        TemplateError: a filter, a block, a call, or too much text.
+        TemplateError: the template has a filter, a block or a call, or the text is too long.
     """
     if _ANY.search(_PLACE.sub("", template)):
         raise TemplateError("its template contains more than variables")
@@ -32,7 +32,7 @@ def rendered(template: str, variables: Mapping[str, Any]) -> str:
 
 
 def filled(value: Any, variables: Mapping[str, Any]) -> Any:
-    """A value with the variables put into all of its texts. Raises as `rendered`."""
+    """Return a value with the variables inserted into all of its texts. Raises as `rendered`."""
     if isinstance(value, str):
         return rendered(value, variables)
     if isinstance(value, Mapping):

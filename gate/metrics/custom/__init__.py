@@ -1,1 +1,1 @@
-"""Custom metrics: found by dotted path, computed in a process of their own."""
+"""Custom metrics: imported by dotted path and computed in a separate process."""

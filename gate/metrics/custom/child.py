@@ -1,6 +1,6 @@
-"""The child process of `isolated`: imports custom metrics, and computes what it is asked for.
+"""The child process of `isolated`: imports custom metrics and computes their scores.
 
-Requests are packed by our parent; answers are JSON, so that nothing in them is more than data there.
+The parent packs the requests; answers are JSON, so the parent receives data only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Answer = Mapping[str, Any]
 
 
 class MetricServer:
-    """Answers one request after another."""
+    """Answers requests one by one."""
 
     def __init__(self) -> None:
         self._metrics: dict[int, Metric[Any]] = {}
@@ -44,7 +44,7 @@ class MetricServer:
             return {"refused": [error.what, error.hint]}
 
     def describe(self, path: str, use: MetricUse) -> Answer:
-        """Return the properties of the class that the criterion needs."""
+        """Return the class attributes that the criterion needs."""
         metric = _resolve(path, use)
         names = ("version", "default_threshold", "pass_threshold", "hard", "over_trials", "reads_tools", "absence")
         return {
@@ -57,7 +57,7 @@ class MetricServer:
         }
 
     def make(self, number: int, path: str, use: MetricUse, options: Mapping[str, Any], context: Context) -> Answer:
-        """Builds the metric that later requests mean by this number."""
+        """Build the metric that later requests refer to by this number."""
         metric_type = _resolve(path, use)
         try:
             made = metric_type(metric_type.options_type.model_validate(dict(options)), context)
@@ -89,7 +89,7 @@ def _resolve(path: str, use: MetricUse) -> type[Metric[Any]]:
 
 
 def encode(answer: Answer) -> bytes:
-    """JSON; an answer that has none is an error of the score."""
+    """Return an answer as JSON; one that cannot be encoded becomes a score with an error."""
     try:
         return json.dumps(answer, default=repr, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -97,7 +97,7 @@ def encode(answer: Answer) -> bytes:
 
 
 def main() -> None:
-    """Serves until nothing more can come. What users' code prints goes to standard error."""
+    """Serve requests until the pipe closes. Output of users' code goes to standard error."""
     pipes, requests = ParentPipes(), SimpleQueue[Frame | None]()
     pipes.listen(requests.put, lambda: leave_after_request(requests))
     desk = MetricServer()

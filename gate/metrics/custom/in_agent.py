@@ -19,7 +19,7 @@ from gate.metrics.custom.source import namesake
 
 ADAPTER = Path(custom_metric.__file__)
 ATTEMPTS = 3
-"""Attempts at a custom metric whose process was ended by another's fault, or ended under it."""
+"""Attempts to compute a custom metric if something else ends its process."""
 
 
 class _MetricRequest(Request, frozen=True):
@@ -30,7 +30,7 @@ class _MetricRequest(Request, frozen=True):
 
 
 class MetricProcess(PythonAgent):
-    """One custom metric, in a process of its own beside the agent's."""
+    """One custom metric, in a separate process next to the agent's."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -38,7 +38,8 @@ class MetricProcess(PythonAgent):
         self._calls = count()
 
     async def compute(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the meaning of the answer, as gate/guest/custom_metric.py has it; ``error`` says why there is none."""
+        """Return the meaning of the answer, as in gate/guest/custom_metric.py; ``error`` gives the reason if there is
+        none."""
         seconds = self._options.timeout
         number = next(self._calls)
         failure = ""
@@ -62,7 +63,7 @@ class MetricProcess(PythonAgent):
 
 
 class MetricProcesses:
-    """The custom metrics of a run that are computed there, by dotted path."""
+    """The custom metrics that are computed in the agent's interpreter, by dotted path."""
 
     def __init__(self, processes: Mapping[str, MetricProcess]) -> None:
         self._processes = processes
@@ -75,13 +76,13 @@ class MetricProcesses:
 async def open_in_agent(
     options: PythonOptions, roots: Mapping[str, Path], *, root: Path, environment: Mapping[str, str]
 ) -> AsyncIterator[MetricProcesses]:
-    """Starts a process per custom metric, under the options of the ``python:`` agent.
+    """Start a process per custom metric, with the options of the ``python:`` agent.
 
-    ``roots`` holds the folder that each is imported from, by dotted path.
+    ``roots`` gives the folder to import each from, by dotted path.
 
     Raises:
-        MeasureError: a custom metric that cannot be imported there.
-        ConfigError: because the user's own ``gate/`` hides ours.
+        MeasureError: a custom metric cannot be imported there.
+        ConfigError: the user's own ``gate/`` hides the package.
     """
     async with AsyncExitStack() as stack:
         processes = {}
@@ -104,5 +105,5 @@ def _not_imported(path: str, error: MeasureError, folders: Sequence[Path]) -> Ga
     what = error.what.replace("the agent", f"the custom metric {path}", 1)
     if own is not None:
         hint = f"rename {own.name}, or return {{'value': …, 'reason': …}} in place of a `gate.Score`"
-        return ConfigError(f"{what}; {own} hides Agent Gate's package `gate`", where="criteria", hint=hint)
+        return ConfigError(f"{own} hides Agent Gate's package `gate`: {what}", where="criteria", hint=hint)
     return MeasureError(what, where="criteria", hint=error.hint or "it is imported where the agent runs")

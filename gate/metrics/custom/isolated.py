@@ -1,4 +1,4 @@
-"""Custom metrics in a child process of this interpreter: they see neither our objects nor our environment."""
+"""Custom metrics in a child process of this interpreter: they see neither the gate's objects nor its environment."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from gate.system.serialize import pack
 from gate.system.wire import REQUEST, Frame, Frames, frame
 
 START_SECONDS = 120.0
-"""Seconds for importing a custom metric."""
+"""Seconds to import a custom metric."""
 SECONDS = 60.0
-"""Seconds for a custom metric over one trial."""
+"""Seconds to score one trial."""
 _MODULE = "gate.metrics.custom.child"
 _NUMBERS = count()
 
 
 def resolve_isolated(path: str, use: MetricUse) -> type[Metric[Any]]:
-    """The metric that ``module:attribute`` names, imported and computed in a child process.
+    """Return the metric that ``module:attribute`` names; a child process imports and computes it.
 
     Raises:
-        ConfigError: no such module or attribute, or neither a metric nor a function of two or four arguments.
+        ConfigError: there is no such module or attribute, or it is neither a metric nor a function of 2 or 4 arguments.
     """
     child = _child(path, use)
     try:
@@ -63,7 +63,7 @@ def _stripped(use: MetricUse) -> MetricUse:
 
 
 def _attributes(told: Mapping[str, Any]) -> dict[str, Any]:
-    """The class attributes of a metric, built from the child's description of it."""
+    """Return the class attributes of a metric from the child's description of it."""
     names = [str(name) for name in told["fields"]]
     fields: dict[str, Any] = dict.fromkeys(names, (Any, None))
     return {
@@ -86,7 +86,7 @@ def _number(value: Any) -> float | None:
 
 
 class _AnyOptions(Options):
-    """Options as they are written; the child validates them."""
+    """Options as the user wrote them; the child validates them."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -137,7 +137,7 @@ class _IsolatedMetric(Metric[Any]):
 
 
 class _IsolatedComposite(_IsolatedMetric, Composite[Any]):
-    """A metric of the other criteria's scores that a child process computes."""
+    """A metric that a child process computes from the scores of other criteria."""
 
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
         return self._ask("combine", replace(case, content=None), dict(scores))
@@ -158,7 +158,7 @@ def _invalid(told: Any) -> ValidationError:
 
 
 def _score(told: Mapping[str, Any]) -> Score:
-    """A score out of what the child sent; anything that is none was not measured."""
+    """Return the score that the child sent; not measured if it sent something else."""
     value, error = told.get("value"), told.get("error")
     per_turn, details = told.get("per_turn") or [], told.get("details")
     if not _fits(value) or not isinstance(per_turn, list) or not all(map(_fits, per_turn)):
@@ -180,7 +180,7 @@ def _fits(value: Any) -> bool:
 
 
 def _child(path: str, use: MetricUse) -> _Child:
-    """The process for a custom metric, shared with others of the same module; a new one where the module was edited."""
+    """Return the process for a custom metric, shared within its module; an edited module gets a new one."""
     places = tuple(searched(use.folder, use.hidden))
     found = source_of(path, places)
     content = found.read_bytes() if found is not None else b""
@@ -189,7 +189,7 @@ def _child(path: str, use: MetricUse) -> _Child:
 
 @lru_cache(maxsize=8)
 def _child_for(
-    content: bytes,  # noqa: ARG001 - an edited custom metric needs a new process
+    content: bytes,  # noqa: ARG001 - part of the cache key: an edited metric needs a new process
     places: tuple[str, ...],
     folder: str,
     environment: tuple[tuple[str, str], ...],
@@ -198,7 +198,7 @@ def _child_for(
 
 
 class _Child:
-    """One process, started when it is first asked, and again when it has gone."""
+    """A process that is started on the first request, and again after it has ended."""
 
     def __init__(self, places: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:
         self._places, self._folder, self._environment = places, folder or None, environment
@@ -211,9 +211,9 @@ class _Child:
     def ask(
         self, message: tuple[Any, ...], *, first: tuple[Any, ...] | None = None, seconds: float = SECONDS
     ) -> dict[str, Any]:
-        """The answer, a JSON object. ``first`` is said before, where this process has not heard it yet.
+        """Return the answer, a JSON object; send ``first`` before the request if this process has not had it yet.
 
-        Raises LostError; the process is gone then.
+        Raises LostError if the process ends.
         """
         try:
             dialogue = self._dialogue or self._start()

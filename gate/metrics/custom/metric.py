@@ -1,6 +1,6 @@
-"""Custom metrics: finds them by dotted path and keeps what they raise from ending a run.
+"""Custom metrics: imports them by dotted path, and keeps their exceptions from ending a run.
 
-`resolve` imports them, and only the child process of `isolated` calls it.
+Only the child process of `isolated` calls `resolve`, which imports them.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from gate.model import Case, Invocation, Score, Turn
 from gate.security.limits import described, shorten
 
 Function = Callable[[list[Invocation], list[Turn]], Score | float]
-"""(what happened, what was expected), both turn by turn → a score."""
+"""(actual invocations, expected turns) → a score."""
 RunInAgent = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-"""(dotted path, request) → the meaning of its answer, from where the agent runs."""
+"""(dotted path, request) → the meaning of its answer; computed where the agent runs."""
 
 
 class MetricUse(Struct, frozen=True):
-    """The use that a criterion makes of a custom metric."""
+    """A criterion's use of a custom metric."""
 
     name: str = ""
-    """The criterion's."""
+    """The criterion's name."""
     threshold: float | None = None
     folder: str = ""
-    """The folder that the module is looked for in after everything that is installed: the configuration's."""
+    """The configuration's folder, searched after everything that is installed."""
     hidden: str = ""
-    """The folder that it is not to be taken from: the change's own, where it is the base commit's."""
+    """A folder not to import from: the change's own, if the metric is the base commit's."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """The environment that its process sees."""
+    """The environment of its process."""
 
 
 def resolve(path: str, use: MetricUse | None = None) -> type[Metric[Any]]:
-    """The metric named ``module:attribute``, or ``module.attribute`` as google-adk writes it.
+    """Return the metric named ``module:attribute``, or ``module.attribute`` as google-adk writes it.
 
-    A subclass of `Metric` is used as it is. A function of two arguments (actual invocations, expected turns), or of
-    google-adk's four, becomes a metric with values from 0 to 1. What any of them raises becomes `Score.error`.
+    A subclass of `Metric` is used unchanged. A function of two arguments (actual invocations, expected turns), or of
+    google-adk's four, becomes a metric with values from 0 to 1. Any exception becomes `Score.error`.
 
     Raises:
-        ConfigError: no such module or attribute, or neither a metric nor such a function.
+        ConfigError: there is no such module or attribute, or it is neither a metric nor such a function.
     """
     use = use or MetricUse()
     module_name, attribute = split(path)
@@ -64,7 +64,7 @@ def resolve(path: str, use: MetricUse | None = None) -> type[Metric[Any]]:
 
 
 def resolve_in_agent(path: str, use: MetricUse) -> type[Metric[Any]]:
-    """The metric of a function that is imported and called where the agent runs; nothing is imported here."""
+    """Return a metric whose function is imported and called where the agent runs; nothing is imported here."""
     split(path)
     return type("InAgent", (InAgentMetric,), {"__doc__": f"The custom metric {path}.", "path": path, "use": use})
 
@@ -81,7 +81,7 @@ def _attribute(path: str, module_name: str, attribute: str, folder: str) -> Any:
 
 
 def _not_imported(path: str, module_name: str, error: ImportError, folder: str) -> ConfigError:
-    """Return the reason why a custom metric cannot be imported: a missing or a wrong module."""
+    """Return the error for a custom metric that cannot be imported: its module is missing, or another one was found."""
     own = namesake(error.name or "", [Path(folder)] if folder else [])
     if own is not None:
         what = f"metric {path!r} cannot be imported: {described(error)}; Agent Gate's package `gate` hides {own}"
@@ -118,13 +118,13 @@ class _Guarded(Metric[Any]):
 
 
 class _FromUser(Metric[NoOptions]):
-    """Base of the metrics that are a user's function."""
+    """Base of metrics made of a user's function."""
 
     path: ClassVar[str] = ""
     use: ClassVar[MetricUse] = MetricUse()
 
     def request(self, case: Case, performance: TrialOutput) -> dict[str, Any]:
-        """The trial as JSON: what gate/guest/custom_metric.py takes."""
+        """Return the trial as JSON, the input of gate/guest/custom_metric.py."""
         return {
             "actual": [{**_plain(invocation), "text": invocation.text} for invocation in performance.invocations],
             "expected": [_plain(turn) for turn in case.turns],
@@ -138,7 +138,7 @@ def _plain(noun: Struct) -> dict[str, Any]:
 
 
 class _Function(_FromUser):
-    """A function of two arguments, which are given as gate.model has them."""
+    """A function of two arguments, which are the gate's own objects."""
 
     function: ClassVar[Function]
 
@@ -165,20 +165,20 @@ class _AdkFunction(_FromUser):
 
 
 class InAgentMetric(_FromUser):
-    """A function in another process, which is handed in as ``run``."""
+    """A function in another process, called through ``run``."""
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(None, error="this custom metric runs in the agent's interpreter, and no agent runs here")
 
     async def score_in_agent(self, case: Case, performance: TrialOutput, run: RunInAgent | None) -> Score:
-        """The score of one trial; any failure in the agent's interpreter becomes the score's error."""
+        """Return the score of one trial; any failure in the agent's interpreter becomes its error."""
         if run is None:
             return self.score(case, performance)
         return told(await run(self.path, self.request(case, performance)))
 
 
 def told(meaning: Mapping[str, Any], given: Any = None) -> Score:
-    """Return the answer, as gate/guest/custom_metric.py has it, as a score; details only if a `Score` was returned."""
+    """Return an answer of gate/guest/custom_metric.py as a score; it has details only if a `Score` was returned."""
     details = given.details if isinstance(given, Score) else {}
     error = meaning.get("error")
     return Score(
@@ -191,7 +191,7 @@ def told(meaning: Mapping[str, Any], given: Any = None) -> Score:
 
 
 def checked(answer: Any) -> Score:
-    """Return the result of the user's code as a score; anything but a finite number or a `Score` was not measured."""
+    """Return the result of the user's code as a score; not measured unless it is a finite number or a `Score`."""
     if isinstance(answer, Score):
         if answer.value is None or math.isfinite(answer.value):
             return answer
@@ -202,5 +202,5 @@ def checked(answer: Any) -> Score:
 
 
 def is_custom(value: Any) -> bool:
-    """True if this is the class of a custom metric, as `resolve_isolated` makes it."""
+    """True for the class of a custom metric, as `resolve_isolated` makes it."""
     return inspect.isclass(value) and issubclass(value, Metric) and bool(getattr(value, "path", ""))

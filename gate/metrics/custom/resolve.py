@@ -1,4 +1,4 @@
-"""A custom metric as a criterion states it → its class, from the folder and for the interpreter it is for."""
+"""A custom metric as a criterion states it → its class, imported from the right folder by the right interpreter."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from gate.metrics.custom.source import Folders
 def resolve_custom(
     path: str, use: MetricUse, options: Mapping[str, Any], folders: Folders, where: str
 ) -> tuple[type[Metric[Any]], dict[str, Any], dict[str, Any]]:
-    """A custom metric: its class, its own options, and what else decides what it measures.
+    """Return a custom metric's class, its own options, and everything else that decides what it measures.
 
     Args:
         path: ``module:attribute``, or ``module.attribute``.
         use: how the criterion uses it; the folders are filled in here.
-        options: the criterion's, ``run_in`` among them.
+        options: the criterion's options, including ``run_in``.
         folders: where its module may be.
-        where: the criterion's place, for errors.
+        where: the criterion's position, for errors.
 
     Raises:
-        ConfigError: an unknown ``run_in``, or a path that leads to no metric.
+        ConfigError: an unknown ``run_in``, or a path that names no metric.
     """
     run_in = options.get("run_in", "gate")
     if run_in not in ("gate", "agent"):

@@ -1,4 +1,4 @@
-"""Finds the file of a custom metric's module without importing anything, and tells it apart from the gate's."""
+"""Finds the file of a custom metric's module without importing it, and recognises the gate's own modules."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gate.errors import ConfigError
 
 
 class Folders(Struct, frozen=True):
-    """The folders of custom metrics' modules."""
+    """The folders that hold the modules of custom metrics."""
 
     own: str = ""
     """The configuration's folder."""
     base: str = ""
-    """The module at the base commit; a custom metric that is there is taken from there. Empty without one."""
+    """The configuration's folder at the base commit, searched first; empty if there is no base."""
     paths: tuple[str, ...] = ()
-    """Further folders of the agent's, relative to the former."""
+    """More folders of the agent, relative to either of these."""
 
     def find(self, path: str, *, in_agent: bool) -> tuple[str, bytes | None]:
-        """The folder that a custom metric is imported from, and its module's content; None if no file is found."""
+        """Return the folder to import a custom metric from, and its module's content; None if no file is found."""
         for folder in (self.base, self.own):
             found = self.file_of(path, folder, in_agent=in_agent) if folder else None
             if found is not None:
@@ -32,27 +32,29 @@ class Folders(Struct, frozen=True):
         return self.own, None
 
     def file_of(self, path: str, folder: str, *, in_agent: bool) -> Path | None:
-        """The file of a custom metric's module as it would be imported from one of the folders; None without one."""
+        """Return the file that a custom metric's module would be imported from, given the folder; None if there is
+        none."""
         if in_agent:
             return source_of(path, [folder, *(str(Path(folder) / inner) for inner in self.paths)])
         return source_of(path, searched(folder, self.hidden_from(folder)))
 
     def hidden_from(self, folder: str) -> str:
-        """The change's own folder, if a custom metric is taken from another."""
+        """Return the change's own folder, if a custom metric comes from another."""
         return self.own if folder != self.own else ""
 
 
 def searched(folder: str, hidden: str = "") -> list[str]:
-    """Return the folders for a custom metric: the user's last, so that nothing in it replaces a module of ours.
+    """Return the folders to search for a custom metric; the user's is last, so that it cannot replace an installed
+    module.
 
-    ``hidden`` is left out, even where Python itself looks there, as it does in the folder that it is started in.
+    ``hidden`` is left out, even if it is on Python's own path, as the working directory is.
     """
     installed = [place for place in sys.path if place and not (hidden and Path(place).resolve() == Path(hidden))]
     return [*installed, folder] if folder and folder not in installed else installed
 
 
 def source_of(path: str, places: Sequence[str]) -> Path | None:
-    """The file of a custom metric's module in the first of these folders that has it; None if none has."""
+    """Return the file of a custom metric's module in the first folder that has it; None if none has."""
     importlib.invalidate_caches()
     found = None
     for name in split(path)[0].split("."):
@@ -64,7 +66,8 @@ def source_of(path: str, places: Sequence[str]) -> Path | None:
 
 
 def split(path: str) -> tuple[str, str]:
-    """Module and attribute of ``module:attribute``, or of google-adk's ``module.attribute``. Raises ConfigError."""
+    """Return module and attribute of ``module:attribute``, or of google-adk's ``module.attribute``. Raises
+    ConfigError."""
     module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
     if not module_name or not attribute:
         raise ConfigError(f"{path!r} names no metric", hint="write module:attribute")
@@ -72,7 +75,7 @@ def split(path: str) -> tuple[str, str]:
 
 
 def namesake(needed: str, folders: Sequence[Path]) -> Path | None:
-    """The user's own ``gate/`` or ``gate.py``, if that may be why an import of the module ``needed`` failed."""
+    """Return the user's own ``gate/`` or ``gate.py``, if it may be why importing the module ``needed`` failed."""
     if needed.partition(".")[0] != "gate":
         return None
     ours = Path(__file__).parents[2]

@@ -1,7 +1,7 @@
-"""Pages for people who want to look around: the report, and what every page of the gate shares.
+"""Pages for exploring results: the report, and the parts that all pages share.
 
-`page` makes a page of one file under a policy that lets nothing be loaded; `plots` draws. A page of one's own is a
-template in ``templates/`` that extends ``base.html``, and a style sheet that uses the names of ``tokens.css`` alone.
+`page` makes a page of one file with a policy that blocks all loading; `plots` draws. A new page is a template in
+``templates/`` that extends ``base.html``, with a style sheet that uses only the names of ``tokens.css``.
 """
 
 from gate.reports.html.report import render

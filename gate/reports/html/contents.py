@@ -1,7 +1,7 @@
 """The page's contents on single cases: conversations, trajectories and scores, bounded, in compressed pieces.
 
-A page has room for so much. The cases that matter first are taken first; of those that find no room, and of trials
-beyond a few of each case, the page says that they are left out.
+The size of a page is limited. The most important cases come first; the page states which cases, and which of their
+further trials, are left out.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from gate.reports.trials import SuiteTrials
 from gate.security.limits import cut
 
 MAX_TEXT = 4_000
-"""Characters of one message, answer or tool's result."""
+"""Maximum number of characters in one message, answer or tool's result."""
 MAX_REASON = 1_000
 MAX_ASKED = 140
-"""Characters of the first message in the table of cases."""
+"""Maximum number of characters in the first message in the table of cases."""
 MAX_VALUE = 600
-"""Characters of one argument."""
+"""Maximum number of characters in one argument."""
 MAX_WHOLE = 4_000
-"""Bytes of a trial that is taken as it is: no text in it can be longer than one may be."""
+"""Maximum number of bytes in a trial that is copied unchanged: no text in it can exceed its limit."""
 MAX_ITEMS = 40
 MAX_DEPTH = 6
 MAX_CALLS = 60
-"""Calls of one turn."""
+"""Maximum number of calls in one turn."""
 MAX_TURNS = 40
 MAX_PARTS = 20
-"""Votes and parts of one score."""
+"""Maximum number of votes and parts of one score."""
 MAX_PAGE = 12_000_000
-"""Characters of all pieces together, compressed."""
+"""Maximum number of characters in all pieces together, compressed."""
 MAX_HELD = 80_000_000
-"""Bytes of contents before they are compressed."""
+"""Maximum number of bytes of contents before compression."""
 PIECE = 200_000
-"""Bytes of one piece before it is compressed: what a browser unpacks when a case is opened."""
+"""Bytes of one piece before compression: a browser unpacks one when a case is opened."""
 SIDES = {"now": (6, 4), "beside": (3, 3), "before": (3, 5)}
-"""Side → numbers of failing and of passing trials to show per case. ``beside``: the base commit, run now."""
+"""Side → the numbers of failing and of passing trials to show per case. ``beside``: the base commit, run now."""
 QUIET = {"now": (2, 1), "beside": (1, 1), "before": (1, 1)}
-"""The bounds for a case that neither fails nor passes more often than before."""
+"""Side → these numbers for a case that neither fails nor passes more often than before."""
 LEVEL = 4
-"""The level of compression: a page takes half the time of level 6, and 5 % more room."""
+"""The compression level: a page takes half the time of level 6, and 5 % more space."""
 
 
 _Spent = tuple[float | None, int | None]
@@ -64,20 +64,20 @@ class ShownCall(Struct, omit_defaults=True, gc=False):
     error: str = ""
     seconds: float | None = None
     any: bool = False
-    """True if any arguments are as expected."""
+    """True if any arguments are accepted."""
 
 
 class ShownTurn(Struct, omit_defaults=True, gc=False):
     user: str = ""
-    """Empty where it is as the case's first trial has it."""
+    """The user's message; empty if it is the same as in the case's first trial."""
     said: str = ""
     thought: str = ""
     before: str = ""
-    """Said before the final answer."""
+    """The text before the final answer."""
     calls: tuple[ShownCall, ...] = ()
     seconds: float | None = None
     more: int = 0
-    """Calls that are left out."""
+    """Number of omitted calls."""
 
 
 class ShownScore(Struct, omit_defaults=True, gc=False):
@@ -102,7 +102,7 @@ class ShownTrial(Struct, omit_defaults=True, gc=False):
     turns: tuple[ShownTurn, ...] = ()
     scores: dict[str, ShownScore] = {}
     more: int = 0
-    """Turns that are left out."""
+    """Number of omitted turns."""
 
 
 class CaseContents(Struct):
@@ -111,23 +111,23 @@ class CaseContents(Struct):
     pieces: list[str] = []
     """Deflated JSON in base64; each an object from the number of a case to its content."""
     where: dict[str, int] = {}
-    """Case → its piece."""
+    """Case → the number of its piece."""
     asked: dict[str, str] = {}
-    """Case → the beginning of what it was first asked."""
+    """Case → the beginning of its first message."""
     failing: dict[str, list[str]] = {}
-    """Case → criteria that did not hold in one of its trials."""
+    """Case → the criteria that failed in at least one of its trials."""
     measured: dict[str, tuple[list[float], list[float]]] = {}
-    """``seconds``, ``usd`` and ``tokens`` of each trial → candidate's and baseline's."""
+    """``seconds``, ``usd`` and ``tokens`` → the values of each trial of the candidate and of the baseline."""
     left_out: int = 0
-    """Cases without content for want of room."""
+    """Number of cases without contents for lack of space."""
 
 
 class _Held(Struct):
-    """One case's trials as far as they are kept."""
+    """The kept trials of one case."""
 
     case: Case
     limits: _Limits
-    """The bars for its trials' scores."""
+    """The limits for the scores of its trials."""
     telling: bool
     trials: list[bytes]
     counts: dict[tuple[str, bool], int]
@@ -137,7 +137,7 @@ class _Held(Struct):
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Nothing made here refers to itself, and looking for what does takes a fifth of the time."""
+    """Disable the cyclic garbage collection: no objects here are cyclic, and it takes a fifth of the time."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -148,11 +148,11 @@ def _no_collection() -> Iterator[None]:
 
 
 _Limits = Mapping[str, tuple[float, bool]]
-"""Criterion → what a trial's score has to reach, or to stay within where the second is true."""
+"""Criterion → the limit of a trial's score, a maximum if the second value is True, else a minimum."""
 
 
 class CaseCollector:
-    """Takes trials one at a time, in any order. ``telling`` are the cases of which more is shown."""
+    """Collects trials one at a time, in any order. More trials are shown of the cases in ``telling``."""
 
     def __init__(self, trials: SuiteTrials, telling: Set[str]) -> None:
         self._telling = telling
@@ -216,7 +216,7 @@ class CaseCollector:
         held.trials.append(line)
 
     def _passed(self, trial: Trial, held: _Held) -> bool | None:
-        """As `passed`, which is asked where a score is missing."""
+        """Return the outcome of a trial, from its scores and their limits, or from `passed` if a score is missing."""
         if trial.error is not None or not held.limits:
             return passed(trial, held.case, self._criteria)
         found = True
@@ -236,7 +236,7 @@ class CaseCollector:
                 values[before].append(value)
 
     def contents(self, cases: Sequence[CaseResult], order: Iterable[CaseResult]) -> CaseContents:
-        """Everything in pieces; the cases that come first in ``order`` find room first."""
+        """Return all contents in pieces; the cases that come first in ``order`` get space first."""
         number = {case.id: at for at, case in enumerate(cases)}
         pieces = _Pieces()
         for case in order:
@@ -311,7 +311,7 @@ class _Pieces:
 def shown_trial(
     trial: Trial, side: str, outcome: bool | None, limits: _Limits, users: list[str], spent: _Spent
 ) -> bytes:
-    """A trial as the page shows it, in JSON. ``users`` is what its case was asked so far, and grows."""
+    """Return a trial for the page, as JSON. ``users`` has the messages of the case so far, and is extended."""
     cost, tokens = spent
     for turn in trial.invocations[len(users) : MAX_TURNS]:
         users.append(cut(turn.user, MAX_TEXT))
@@ -364,7 +364,7 @@ def _bounded_score(score: ShownScore) -> ShownScore:
 
 
 def _spent(trial: Trial) -> _Spent:
-    """Dollars and tokens of a trial; None where no turn reports them."""
+    """Return the dollars and tokens of a trial; None if no turn reports them."""
     cost, used = None, None
     for turn in trial.invocations:
         usage = turn.usage
@@ -398,8 +398,8 @@ def _call(call: ToolCall) -> ShownCall:
 
 
 def _bounded(value: Any) -> Any:
-    """A JSON value without what would make the page long, or what a browser would round."""
-    is_small = type(value) is dict and len(value) <= MAX_ITEMS  # most values
+    """Return a JSON value bounded in size, without numbers that a browser would round."""
+    is_small = type(value) is dict and len(value) <= MAX_ITEMS  # the most frequent types
     if is_small and all(map(_is_short, value)) and all(map(_is_short, value.values())):
         return value
     return _cut(value)
@@ -423,7 +423,7 @@ def _cut(value: Any, depth: int = 0) -> Any:
 
 
 def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
-    """An object or array with its first items, and how many more it has."""
+    """Return an object or array with its first items, and the number of further ones."""
     more = len(value) - MAX_ITEMS
     if isinstance(value, dict):
         kept = {cut(str(key), 100): _cut(held, depth) for key, held in islice(value.items(), MAX_ITEMS)}
@@ -449,7 +449,7 @@ def _score(score: Score, limit: tuple[float, bool] | None) -> ShownScore:
 
 
 def _holds(score: Score | None, limit: tuple[float, bool]) -> bool | None:
-    """True if a score is as good as a trial's has to be; None where there is none."""
+    """True if a score meets the limit for a trial; None if there is no score."""
     if score is None or score.value is None:
         return None
     most, is_most = limit

@@ -18,11 +18,11 @@ from gate.security.escape import one_line
 _EMPTY = Markup("")
 _HEIGHT = 260
 MOST_VOTES = 300
-"""Votes whose reasons are shown; all are in the JSON form."""
+"""Maximum number of votes whose reasons are shown; the JSON has all."""
 
 
 def render(lineup: Lineup) -> str:
-    """A whole page of one file, without a script of its own."""
+    """Return a complete page in one file, without a script."""
     return page.render(
         "lineup.html",
         title=f"{words.title(lineup)} · Agent Gate",
@@ -79,7 +79,7 @@ def _cell(lineup: Lineup, measure: Measure, place: int, axis: Axis) -> Mapping[s
 
 
 def _bar(measure: Measure, place: int, axis: Axis) -> Markup:
-    """The mean as a dot on its interval, on the axis of its row."""
+    """Return the mean as a dot on its interval, on the axis of its row."""
     found = measure.estimates[place]
     if found is None:
         return _EMPTY
@@ -95,7 +95,7 @@ def _bar(measure: Measure, place: int, axis: Axis) -> Markup:
 
 
 def _picture(lineup: Lineup, axis: str) -> Mapping[str, Any] | None:
-    """Each entry as a letter with both its intervals, better to the top and to the left."""
+    """Return each entry as a letter with both intervals; better is up and left."""
     quality, other = lineup.measure(lineup.quality), lineup.measure(axis)
     if quality is None or other is None:
         return None

@@ -1,4 +1,4 @@
-"""Cost and latency of single trials, as distributions of both sides."""
+"""The distributions of cost and latency over trials, on both sides."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NAMES = {
     "tokens": ("Tokens of a trial", Scale.COUNT),
 }
 _SHARE = 0.99
-"""Quantile at which the axis ends; what lies beyond is in its last bar."""
+"""The quantile at which the axis ends; the last bar contains the values beyond."""
 
 
 def distributions(measured: Mapping[str, tuple[list[float], list[float]]]) -> list[Mapping[str, Any]]:
-    """A drawing with medians and 95th percentiles for each figure that the agent's answers report."""
+    """Return a drawing with medians and 95th percentiles for each figure that the agent reports."""
     found: list[Mapping[str, Any]] = []
     for name, (title, scale) in _NAMES.items():
         now, before = map(sorted, measured[name])
@@ -54,5 +54,5 @@ def _row(side: str, values: Sequence[float], scale: Scale) -> Mapping[str, Any]:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of the values does not exceed."""
+    """Return the smallest value that is at least as large as this share of the values."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

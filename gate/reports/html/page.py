@@ -1,4 +1,4 @@
-"""Pages of one file: nothing is loaded, only their own script runs, and nothing from outside becomes markup.
+"""Pages of one file: they load nothing, run only their own script, and never turn text from outside into markup.
 
 A page is a template that extends ``base.html``::
 
@@ -7,9 +7,9 @@ A page is a template that extends ``base.html``::
 
 and is made by ``render("mine.html", title="Mine", styles=("mine.css",), scripts=("mine.js",), data={"rows": […]})``.
 The style sheets follow ``tokens.css``, whose custom properties name every colour, size and font; the scripts follow
-``base.js``, which has ``data(name)``, ``element(tag, attributes, …children)`` and ``visible(text)``. Every value that
-enters a template is escaped, its control characters are made visible, and it is cut to `LIMIT` characters: a template
-cannot forget to. What a script shows comes out of ``data`` and goes in as text.
+``base.js``, which has ``data(name)``, ``element(tag, attributes, …children)`` and ``visible(text)``. Every value in a
+template is automatically escaped, with its control characters made visible, and cut to `LIMIT` characters. Scripts read
+``data`` and insert it as text.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from gate.security.escape import spaced as keep_spaces
 from gate.security.limits import MAX_ID_CHARS, cut
 
 LIMIT = 500
-"""Characters of a value in a page."""
+"""Maximum number of characters in a value in a page."""
 _PIECES = re.compile(r"(?<=[_./:@\-])(?<!\d[./:@\-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])")
 _FIGURES = re.compile(
     r"(?<![\w.$])(?:"
     r"\[[−+±]?\$?\d[^\[\]\s]{0,12}, [−+±]?\$?\d[^\[\]\s]{0,12}\](?: points)?|[np] [=<≤] \d[\d.,]{0,12}|"
     r"[−+±]?\$?\d[\d.,]{0,12} (?:%|ms|µs|s|min|points?)(?!\w)|[−+±]\$?\d[\d.,]{0,12})"
 )
-"""A figure with its unit, an interval, an n: broken over two lines, they are read for something else."""
+"""Figures with units, intervals and n, which would be misread if broken over two lines."""
 
 
 def render(
@@ -51,9 +51,9 @@ def render(
     late: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> str:
-    """The page that a template makes of the values; ``data`` are JSON values that its scripts ask for by name.
+    """Return the page of a template with these values; ``data`` are JSON values that its scripts read by name.
 
-    ``late`` are more of them, which come after the scripts, so that these begin before a browser has read it all.
+    ``late`` are further ones after the scripts, so that the scripts start before the browser has read everything.
     """
     style = "\n".join(map(source, ("tokens.css", *styles)))
     script = "\n".join(("(() => {", "'use strict';", *map(source, ("base.js", *scripts)), "})();"))
@@ -77,7 +77,7 @@ def _blocks(values: Mapping[str, Any]) -> list[tuple[str, Markup]]:
 
 
 def policy(style: str, script: str) -> str:
-    """The content-security policy of a page: this style and this script, and nothing else from anywhere."""
+    """Return the content security policy of a page: only this style and this script are allowed."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -90,7 +90,7 @@ def _digest(text: str) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the environment of the templates: their folder, and how values enter them."""
+    """Return the environment of the templates, with their folder and filters."""
     made = Environment(
         loader=PackageLoader("gate.reports.html"),
         autoescape=True,
@@ -108,7 +108,7 @@ def environment() -> Environment:
 
 @cache
 def source(name: str) -> str:
-    """A style sheet or script of ours, as it is."""
+    """Return one of our style sheets or scripts, unchanged."""
     made = environment()
     assert made.loader is not None
     return made.loader.get_source(made, name)[0]
@@ -119,7 +119,7 @@ def _shown(value: Any) -> Any:
 
 
 def breakable(name: str, limit: int = 200) -> Markup:
-    """A text whose names may be broken after their separators, so not in words, and whose figures are kept whole."""
+    """Return a text whose names may be broken after separators, but not inside words, and whose figures stay whole."""
     return _figured(one_line(str(name), limit))
 
 
@@ -133,16 +133,16 @@ def _figured(text: str) -> Markup:
 
 
 def prose(text: str, limit: int = 500) -> Markup:
-    """A sentence, with what stands between backticks as code."""
+    """Return a sentence, with text between backticks as code."""
     parts = one_line(str(text), limit).split("`")
-    if len(parts) % 2 == 0:  # a backtick without its other half
+    if len(parts) % 2 == 0:  # an unpaired backtick
         return breakable(text, limit)
     code = Markup("<code>{}</code>")
     return Markup().join(code.format(_pieces(part)) if at % 2 else _figured(part) for at, part in enumerate(parts))
 
 
 def spaced(text: str) -> Markup:
-    """A part of a line, with the spaces at its ends."""
+    """Return a part of a line, keeping the spaces at its ends."""
     return Markup(keep_spaces(text, lambda one: str(escape(one_line(one, LIMIT)))))  # noqa: S704 - escaped
 
 
@@ -151,7 +151,7 @@ def _pieces(text: str) -> Markup:
 
 
 def encoded(value: Any) -> bytes:
-    """JSON of anything; lone surrogates, which a record never holds, become question marks."""
+    """Return any value as JSON; lone surrogates, which a record never has, become question marks."""
     try:
         return msgspec.json.encode(value)
     except UnicodeError:
@@ -159,10 +159,10 @@ def encoded(value: Any) -> bytes:
 
 
 def _json(value: Any) -> str:
-    """JSON that may stand in a script element: no tag can begin in it, and no control character is in it."""
+    """Return JSON that is safe inside a script element: it can open no tag and has no control characters."""
     return in_json(encoded(value).decode().replace("<", "\\u003c"))
 
 
 def link(key: str, value: str) -> Markup:
-    """A link within the page: ``#case=refund%20late``; its scripts read it. Names are cut as in their data."""
+    """Return a link within the page, such as ``#case=refund%20late``, for its scripts. Names are cut as in the data."""
     return Markup(f"#{key}={quote(cut(value, MAX_ID_CHARS).encode('utf-8', 'replace'), safe='')}")  # noqa: S704 - percent-encoded

@@ -1,7 +1,7 @@
-"""Drawings as inline SVG, as wide as their place: positions are shares of the width, so nothing is stretched.
+"""Drawings as inline SVG that fill their place: positions are shares of the width, so nothing is stretched.
 
-Shapes carry classes, never colours: ``now`` and ``before`` for the two sides, ``band``, ``limit``, ``axis``.
-``tokens.css`` gives them the colours of either scheme. Every drawing has a name for those who cannot see it.
+Shapes have classes, never colours: ``now`` and ``before`` for the two sides, ``band``, ``limit``, ``axis``.
+``tokens.css`` gives them the colours of each scheme. Every drawing has a name for screen readers.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _EDGE = 1.5
 
 
 class Axis(Struct, frozen=True):
-    """From value to place."""
+    """The range of values that a drawing shows."""
 
     low: float
     high: float
 
     def place(self, value: float) -> float:
-        """Percent of the width; what lies beyond the axis is at its end."""
+        """Return the position of a value in percent of the width; values outside the axis are at its ends."""
         size = self.high - self.low
         share = (value - self.low) / size if size > 0 and math.isfinite(size) else 0.5
         share = share if math.isfinite(share) else 0.5
@@ -39,7 +39,7 @@ class Axis(Struct, frozen=True):
 
 
 def axis_of(values: Sequence[float], bounds: tuple[float, float]) -> Axis:
-    """An axis on which the values fill most of the width, within what the scale allows."""
+    """Return an axis on which the values fill most of the width, within the bounds of the scale."""
     known = [value for value in values if math.isfinite(value)]
     if not known:
         return Axis(bounds[0], bounds[1] if math.isfinite(bounds[1]) else 1.0)
@@ -49,19 +49,19 @@ def axis_of(values: Sequence[float], bounds: tuple[float, float]) -> Axis:
 
 
 class Intervals(Struct, frozen=True):
-    """Candidate and baseline on one axis, with what is demanded of the candidate."""
+    """Candidate and baseline on one axis, with the threshold and margin for the candidate."""
 
     axis: Axis
     now: Estimate | None
     before: Estimate | None
     band: tuple[float, float] | None = None
-    """From the worst mean that is still called unchanged to the good end."""
+    """From the worst mean that still counts as unchanged to the good end of the axis."""
     limit: float | None = None
     """The threshold."""
 
 
 def intervals(drawn: Intervals, name: str) -> Markup:
-    """Candidate above baseline: a dot for the mean, a bar for its interval."""
+    """Draw the candidate above the baseline: a dot for the mean, a bar for its interval."""
     at = drawn.axis.at
     parts = [Markup('<svg class="plot intervals" role="img" aria-label="{}" height="44">').format(name)]
     if drawn.band is not None:
@@ -83,7 +83,7 @@ def _bar(axis: Axis, kind: str, side: Estimate, y: int) -> Markup:
 
 
 def movement(before: float | None, now: float | None, axis: Axis, name: str) -> Markup:
-    """From where a figure was to where it is, on one line."""
+    """Draw the movement of a figure from its earlier to its present value."""
     parts = [
         Markup('<svg class="plot movement" role="img" aria-label="{}" height="18">').format(name),
         Markup('<line class="axis" x1="0" x2="100%" y1="9" y2="9"/>'),
@@ -103,7 +103,7 @@ BINS = 36
 def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: str) -> Markup:
     """Draw the share of each measured value: the candidate upwards, the baseline downwards.
 
-    Both are sorted, the smallest first.
+    Both are sorted in ascending order.
     """
     height, half = 96, 46
     parts = [Markup('<svg class="plot histogram" role="img" aria-label="{}" height="{}">').format(name, height)]
@@ -122,7 +122,7 @@ def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: s
 
 
 def _shares(ordered: Sequence[float], axis: Axis) -> list[float]:
-    """The shares of the bins, the first of which has what lies below the axis, and the last what lies beyond it."""
+    """Return the shares of the bins; the first and the last also contain the values outside the axis."""
     size = axis.high - axis.low
     inner = [axis.low + size * at / BINS for at in range(1, BINS)] if size > 0 else [math.inf] * (BINS - 1)
     ends = [0, *(bisect_left(ordered, edge) for edge in inner), len(ordered)]

@@ -1,7 +1,7 @@
-"""The HTML report: the verdict, what to look at first, and every case with its conversations.
+"""The HTML report: the verdict, the most important cases, and every case with its conversations.
 
-Chooses what the page says; ``templates/report.html`` lays it out, and ``templates/report.js`` shows the table of cases
-and what is in them. Without a script the page has the verdict, the criteria and the cases that fail.
+This module chooses the contents; ``templates/report.html`` lays them out, and ``templates/report.js`` shows the table
+of cases and their details. Without scripts, the page has the verdict, the criteria and the failing cases.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from gate.security.limits import MAX_ID_CHARS, cut, shorten
 _MANY = 200
 _FEW = 5
 _FIRST = 8
-"""Cases that are shown above the table; without a script, all up to `_MANY`."""
+"""Maximum number of cases above the table; without scripts, up to `_MANY` are shown."""
 _SIGNS = {"good": "✓", "bad": "✕", "warn": "?", "mute": "–"}
 _TONE_ORDER = ("bad", "warn", "shaky", "mute", "good")
 _LOG = 3_000
-"""Characters of an agent's log above the table."""
+"""Maximum number of characters in an agent's log above the table."""
 _TEXT = 160
-"""Characters of a case's first reason in the table."""
+"""Maximum number of characters in a case's first reason in the table."""
 
 
 class _Shown(Struct, frozen=True):
-    """One suite as the page needs it."""
+    """One suite in the form that the page needs."""
 
     values: Mapping[str, Any]
     rows: Mapping[str, Any]
@@ -63,7 +63,7 @@ class _Shown(Struct, frozen=True):
 
 
 def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
-    """A whole page of one file. ``trials``: those of each suite, in their order; without, the page says they lack."""
+    """Return a complete page in one file. ``trials``: those of each suite, in order; without them, the page says so."""
     shown = []
     for number, view in enumerate(views_of(result), 1):
         shown.append(_suite(view, number, trials[number - 1] if trials else None))
@@ -126,7 +126,7 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
 
 
 def _measured(suite: SuiteResult) -> Mapping[str, str]:
-    """Return the measured branch, subject and commit."""
+    """Return the branch, the subject and the commit that were measured."""
     return {
         "branch": shorten(suite.branch, 60),
         "subject": shorten(suite.subject, 100),
@@ -135,7 +135,7 @@ def _measured(suite: SuiteResult) -> Mapping[str, str]:
 
 
 def _fell(view: View) -> Mapping[str, Any]:
-    """Return the cases that fell most if a criterion got worse and no case broke, and what one of them says now."""
+    """Return the cases whose score fell most, if a criterion got worse and no case broke, and one changed answer."""
     if view.worse or not view.table.lines:
         return {"lines": []}
     case, turns = view.evidence
@@ -144,7 +144,7 @@ def _fell(view: View) -> Mapping[str, Any]:
 
 
 def _contents(view: View, trials: SuiteTrials) -> CaseContents:
-    """Return the contents of the cases to show: of those that matter first more, and as long as there is room."""
+    """Return the contents of the cases, the most important first and with more trials, as long as there is space."""
     first = {case.id: case for case in (*view.worse, *view.failing, *view.improved)}
     others = [case for case in view.suite.cases if case.id not in first]
     return CaseCollector(trials, first.keys()).contents(view.suite.cases, [*first.values(), *others])
@@ -159,7 +159,7 @@ def _omitted(contents: CaseContents | None) -> str:
 
 
 def _tiles(view: View) -> list[tuple[str, str, str]]:
-    """Return the name, the figure, and its basis."""
+    """Return the name, the figure and the basis of each tile."""
     suite = view.suite
     tiles = []
     for row in suite.criteria:
@@ -181,7 +181,7 @@ def _tiles(view: View) -> list[tuple[str, str, str]]:
 
 
 def _pass_rate(row: CriterionResult, candidate: Estimate) -> tuple[str, str]:
-    """Return the rate with the earlier one, and its cases if the base's differ."""
+    """Return the rate and the earlier one, or its number of cases if the baseline's cases differ."""
     if row.baseline is None or not same_cases(row):
         return figure(candidate.value, row.criterion.scale), sample(candidate)
     now, before = figures((candidate.value, row.baseline.value), row.criterion.scale)
@@ -189,7 +189,7 @@ def _pass_rate(row: CriterionResult, candidate: Estimate) -> tuple[str, str]:
 
 
 def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
-    """Word, tone, number, and where its part of the bar begins and how wide it is, in percent."""
+    """Return the word, the tone and the number of each status, and the start and width of its bar in percent."""
     known = Counter((_TONE_ORDER.index(_tone(case)), status(case)) for case in suite.cases)
     start, found = 0.0, []
     for place, word in sorted(known):
@@ -237,14 +237,14 @@ def _criterion(row: RowView) -> Mapping[str, Any]:
 
 
 def _two(shown: Figure) -> tuple[str, str, str]:
-    """A figure, its interval, which stands below it, and what it rests on."""
+    """Return a figure, its interval, and its basis."""
     value, bracket, rest = shown.text.partition(" [")
     ends, points, _ = rest.partition(" points")
     return f"{value}{points}", f"[{ends}" if bracket else "", shown.rests_on
 
 
 def _plot(row: RowView) -> Mapping[str, Any] | None:
-    """Both intervals on one axis, with the threshold and what is still called unchanged; its ends in labels."""
+    """Return both intervals on one axis, with the threshold and the margin; None if nothing was measured."""
     result = row.found
     ends: list[float] = []
     for side in (result.candidate, result.baseline):
@@ -295,7 +295,7 @@ def _described(row: RowView) -> str:
 
 
 def _tone_of(tone: str) -> str:
-    """A page has one colour for everything that is bad."""
+    """Return the tone on a page, which has only one for errors and failures."""
     return "bad" if tone == "error" else tone
 
 
@@ -337,7 +337,7 @@ def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
 
 
 def _rows(view: View, contents: CaseContents | None) -> Mapping[str, Any]:
-    """Return the data of the table of cases: names once, and a list for each case."""
+    """Return the data for the table of cases: the names once, and one list per case."""
     suite = view.suite
     tags = sorted({tag for case in suite.cases for tag in case.tags})
     criteria = [result.criterion.name for result in suite.criteria if result.criterion.name != PASS_RATE]
@@ -357,7 +357,7 @@ def _rows(view: View, contents: CaseContents | None) -> Mapping[str, Any]:
 
 
 class _Known(Struct, frozen=True):
-    """The facts on the cases of a suite."""
+    """Positions and facts of a suite, used for each row of the table."""
 
     tags: Mapping[str, int]
     criteria: Mapping[str, int]
@@ -367,7 +367,7 @@ class _Known(Struct, frozen=True):
 
 
 def _table_row(case: CaseResult, known: _Known) -> tuple[Any, ...]:
-    """In the order in which ``report.js`` takes it apart."""
+    """Return the values of a row, in the order in which ``report.js`` reads them."""
     contents = known.contents
     reasons = distinct(case.reasons) if len(case.reasons) > 1 else case.reasons
     return (

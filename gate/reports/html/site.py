@@ -1,7 +1,7 @@
-"""The dashboard: a page of all suites, and one for each with criteria, tags, cases, versions, cost and time.
+"""The dashboard: a page for all suites, and one for each with criteria, tags, cases, versions, cost and time.
 
-Files that link to one another by name, so that they work from a folder, an artifact and a web server alike. What a page
-holds is bounded, and says what it leaves out; the JSON beside it has everything.
+The files link to each other by name, so they work from a folder, an artifact and a web server. Each page is bounded and
+states what it omits; the JSON next to it has everything.
 """
 
 from __future__ import annotations
@@ -60,24 +60,24 @@ class Shown(Struct, frozen=True):
 
     suites: tuple[SuiteHistory, ...]
     names: Mapping[str, str]
-    """The names of each suite's files, without suffix."""
+    """Suite id → the name of its files, without suffix."""
     unread: tuple[LeftOut, ...] = ()
     source: str = ""
     link: str = ""
-    """The address of a run's HTML report: ``{commit}`` and ``{run}`` stand for its own; empty: none."""
+    """The address of a run's HTML report, with the placeholders ``{commit}`` and ``{run}``; empty: none."""
     commits: str = ""
-    """The address of a commit, with ``{commit}`` in it; empty: none."""
+    """The address of a commit, with the placeholder ``{commit}``; empty: none."""
     made: float = 0.0
-    """Unix time."""
+    """Unix time of the dashboard."""
     version: str = ""
 
 
 BADGE_SECONDS = 30 * 86_400.0
-"""Age of the newest run from which a badge is ``unknown``: nobody has measured the suite since."""
+"""The age of the newest run, in seconds, above which a badge is ``unknown``."""
 
 
 def site(shown: Shown) -> dict[str, str]:
-    """File name → content."""
+    """Return file name → content."""
     files = {"index.html": _index(shown), "history.json": history_json(shown.suites, shown.unread, shown.source)}
     for suite in shown.suites:
         name, newest = shown.names[suite.suite_id], suite.runs[-1]
@@ -140,7 +140,7 @@ def _card(suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
 
 
 def _chart(series: Series, suite: SuiteHistory, *, height: int) -> Mapping[str, Any] | None:
-    """The series as a drawing; None of a single run, which is no course of anything."""
+    """Return the series as a drawing; None if it has only a single run."""
     if len(series.points) < 2:
         return None
     place, scale = place_of(series, len(suite.runs)), series.criterion.scale
@@ -226,11 +226,11 @@ LEGEND = {
     "ahead": "early warning",
     "past": "measured in another way, not compared",
 }
-"""The parts of a drawing beside line and interval."""
+"""The elements of a drawing besides line and interval."""
 
 
 def _legend(suite: SuiteHistory) -> list[Mapping[str, str]]:
-    """Return the parts of this suite's drawings beside line and interval."""
+    """Return the elements of this suite's drawings besides line and interval."""
     drawn = suite.whole
     there = set()
     for one in drawn:
@@ -303,7 +303,7 @@ def _cell(value: VersionValue | None, series: Series) -> Mapping[str, str]:
 
 
 def _cases(suite: SuiteHistory) -> Mapping[str, Any]:
-    """The cases, those that pass least first."""
+    """Return the cases, those with the lowest pass rate first."""
     ordered = sorted(suite.cases, key=lambda case: (case.rate, case.id))
     shown, tags = ordered[:MOST_CASES], suite.runs[-1].tags
     flaky = sum(case.flaky for case in suite.cases)
@@ -353,7 +353,7 @@ def _rate(lead: Series | None, run: int) -> str:
 
 
 def _link(run: PastRun, link: str) -> str:
-    """Return the address of its report; empty if it needs a commit and the run has none that can be believed."""
+    """Return the address of the run's report; empty if that needs a commit and the run has no valid one."""
     if not link or ("{commit}" in link and not _COMMIT.fullmatch(run.commit or "")):
         return ""
     return link.replace("{commit}", run.commit or "").replace("{run}", quote(run.id, safe=""))

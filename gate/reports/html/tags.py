@@ -1,4 +1,4 @@
-"""Results by tag and by complexity as tables: where in a suite the losses are."""
+"""Results by tag and by complexity as tables, which show where the losses are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 200
 
 
 def by_tag(suite: SuiteResult) -> list[Mapping[str, Any]]:
-    """A table of tags and one of complexities, those first that the loss is in, then those that lost most."""
+    """Return a table of tags and one of complexities: first the groups with the concentrated loss, then by loss."""
     found, left = rows(suite, _MOST)
     axis = _axis(found)
     tables: list[Mapping[str, Any]] = []

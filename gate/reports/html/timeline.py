@@ -1,7 +1,7 @@
-"""Series over time as inline SVG: a line with its interval, where it moved, its threshold, and where it is going.
+"""Series over time as inline SVG: a line with its interval, moves, threshold and forecast.
 
 A drawing is stretched to the width of its place; lines and dots keep their thickness (``non-scaling-stroke``). Colours
-are classes of ``site.css``. Words stand beside a drawing in the page, and its name tells what it shows.
+are classes of ``site.css``. The text is next to the drawing, whose name describes it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ WIDE = 1000.0
 TALL = 100.0
 EDGE = 6.0
 MOST_POINTS = 400
-"""Runs that are drawn, the newest."""
+"""Maximum number of runs in a drawing: the newest ones."""
 
 
 class Canvas(Struct, frozen=True):
-    """From run and value to a point of the drawing."""
+    """The mapping from run and value to a point of the drawing."""
 
     first: int
     last: int
@@ -39,7 +39,7 @@ class Canvas(Struct, frozen=True):
 
 
 def place_of(series: Series, runs: int) -> Canvas:
-    """Return the places of a series' newest runs; with room for an early warning."""
+    """Return the canvas for a series' newest runs, with space for an early warning."""
     values = []
     for point in series.points[-MOST_POINTS:]:
         values += [point.estimate.low, point.estimate.high, point.estimate.value]
@@ -51,7 +51,7 @@ def place_of(series: Series, runs: int) -> Canvas:
 
 
 def timeline(series: Series, runs: int, titles: Sequence[str], name: str, *, height: int) -> Markup:
-    """The series, oldest to newest; ``titles`` say of each run what the pointer shows there."""
+    """Return the series as a drawing, oldest first; ``titles`` are the texts of the runs under the pointer."""
     place = place_of(series, runs)
     past = [point for point in series.points[: series.stretches[-1].start] if point.run >= place.first]
     now = [point for point in series.current if point.run >= place.first]
@@ -111,7 +111,7 @@ def _path(kind: str, points: Sequence[Point], place: Canvas) -> Markup:
 
 
 def _dots(kind: str, points: Sequence[Point], place: Canvas) -> Markup:
-    """Zero-length lines with round ends, which do not stretch."""
+    """Return dots as lines of length zero with round ends, which do not stretch."""
     if not points:
         return Markup("")
     drawn = [f"M{place.x(point.run)} {place.y(point.estimate.value)}h.01" for point in points]
@@ -125,7 +125,7 @@ def _newest(series: Series, place: Canvas) -> Markup:
 
 
 def _ahead(series: Series, place: Canvas) -> Markup:
-    """From the newest run on: where the trend goes, and in which runs it is to meet the threshold."""
+    """Return the trend from the newest run on, and the runs in which it is expected to reach the threshold."""
     ahead, going = series.ahead, series.going
     if ahead is None or going is None:
         return Markup("")
@@ -138,7 +138,7 @@ def _ahead(series: Series, place: Canvas) -> Markup:
 
 
 def _hits(series: Series, place: Canvas, titles: Sequence[str]) -> Iterable[Markup]:
-    """Return the areas that the pointer finds: each run's own stripe, with its title."""
+    """Yield the pointer's target areas: one stripe per run, with its title."""
     shape = Markup('<rect class="hit" x="{}" width="{}" y="0" height="{:g}"><title>{}</title></rect>')
     for point, title in zip(series.points, titles, strict=True):
         if point.run >= place.first:
@@ -150,7 +150,7 @@ MOST_CELLS = 60
 
 
 def strip(counts: Sequence[tuple[int, int]], name: str) -> Markup:
-    """A case's runs as cells, oldest first: passed, passed in part, failed, not run. The newest `MOST_CELLS`."""
+    """Return a case's newest `MOST_CELLS` runs as cells, oldest first: passed, partly passed, failed, not run."""
     shown = counts[-MOST_CELLS:]
     kinds: dict[str, list[str]] = {"held": [], "part": [], "lost": []}
     for at, (passed, trials) in enumerate(shown):

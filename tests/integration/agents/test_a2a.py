@@ -138,8 +138,8 @@ UPDATE = {"taskId": "t/1", "contextId": "c", "status": {"state": "TASK_STATE_FAI
 @pytest.mark.parametrize(
     ("results", "message"),
     [
-        ([task("TASK_STATE_WORKING"), {"statusUpdate": {**UPDATE, "taskId": "t/2"}}], "of another taskId"),
-        ([task("TASK_STATE_WORKING"), {"message": {**REPLY["message"], "contextId": "d"}}], "of another contextId"),
+        ([task("TASK_STATE_WORKING"), {"statusUpdate": {**UPDATE, "taskId": "t/2"}}], "different taskId"),
+        ([task("TASK_STATE_WORKING"), {"message": {**REPLY["message"], "contextId": "d"}}], "different contextId"),
         ([REPLY, {"statusUpdate": UPDATE}], "the task failed"),
         ([task("TASK_STATE_WORKING"), REPLY], "the task is still working"),
     ],
@@ -161,7 +161,7 @@ def test_a_later_answer_is_of_the_same_conversation_and_a_task_that_is_asked_for
 
     trial, _ = asked_of(other_context, "one", "two")
     assert trial.error is not None
-    assert "of another contextId" in trial.error.message
+    assert "different contextId" in trial.error.message
 
     def other_task(method: str, params: dict[str, Any]) -> Any:
         return (
@@ -170,7 +170,7 @@ def test_a_later_answer_is_of_the_same_conversation_and_a_task_that_is_asked_for
 
     trial, _ = asked_of(other_task, "one")
     assert trial.error is not None
-    assert "of another taskId" in trial.error.message
+    assert "different taskId" in trial.error.message
 
 
 def test_keys_go_to_no_other_server_than_the_configured_one() -> None:

@@ -161,7 +161,7 @@ def test_agui() -> None:
         ("Here.", {"q": 1}, "found"),
     ]
     assert trial.error is not None
-    assert "states an error: no model" in trial.error.message
+    assert "reports an error: no model" in trial.error.message
     assert (asked[0]["accept"], asked[0]["state"]) == ("text/event-stream", {"s": 1})
     assert asked[0]["forwardedProps"] == {}
     history = [(message["id"], message["role"], message["content"]) for message in asked[1]["messages"]]

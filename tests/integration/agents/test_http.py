@@ -72,7 +72,7 @@ def test_the_least_that_an_agent_needs() -> None:
 def test_a_stated_error_and_a_path_that_leads_nowhere_are_failures() -> None:
     http = {"response": {"output": "text", "tool_calls": "steps"}}
     for body, kind, message in (
-        ({"text": "", "steps": [], "error": "no such order"}, ErrorKind.CRASH, "states an error: no such order"),
+        ({"text": "", "steps": [], "error": "no such order"}, ErrorKind.CRASH, "reports an error: no such order"),
         ({"text": "hi"}, ErrorKind.PROTOCOL, "nothing at 'steps' (tool_calls); write steps? if it may be left out"),
         ({"text": None, "steps": None}, ErrorKind.PROTOCOL, "no output and no tool call"),
     ):

@@ -124,7 +124,7 @@ def test_events_of_a_dialect_of_its_own() -> None:
     assert invocation.usage.input_tokens == 3
     errors = [trial.error.message if trial.error else "" for trial in trials[1:]]
     assert "the stream broke off: 'end' is missing" in errors[0]
-    assert "states an error: no model" in errors[1]
+    assert "reports an error: no model" in errors[1]
     assert "no event of the stream has anything at 'd.text'" in errors[2]
 
 

@@ -182,7 +182,7 @@ def test_a_result_that_is_told_twice_is_one_and_two_results_are_none() -> None:
         ),
         ({"tools/list": {"tools": []}}, ErrorKind.PROTOCOL, "the server has no tool 'ask': it has none"),
         ({"tools/list": {"tools": [{"name": "asks"}]}}, ErrorKind.PROTOCOL, "did you mean 'asks'?"),
-        ({"tools/call": result("no stock", isError=True)}, ErrorKind.CRASH, "the tool states an error: no stock"),
+        ({"tools/call": result("no stock", isError=True)}, ErrorKind.CRASH, "the tool reports an error: no stock"),
         ({"tools/call": {"error": {"code": -32603, "message": "boom"}}}, ErrorKind.CRASH, "boom (-32603)"),
         ({"tools/call": {"error": {"code": -32602, "message": "bad"}}}, ErrorKind.PROTOCOL, "bad (-32602)"),
         ({"tools/call": result("Error 429: rate limit", isError=True)}, ErrorKind.LIMIT, "rate limit"),

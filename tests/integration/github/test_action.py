@@ -119,7 +119,7 @@ def test_without_a_baseline_a_sound_change_passes_and_says_so(world: World) -> N
     done = world.pull_request("good")
     assert done.code == 0, done.log
     assert done.outputs["baseline_sha"] == base
-    assert "run beside this change" in world.comments()[0]
+    assert "run alongside this change" in world.comments()[0]
 
 
 def test_a_missing_baseline_fails_where_asked(world: World) -> None:

@@ -121,7 +121,7 @@ def test_an_agents_url_cannot_hold_the_token(world: World) -> None:
     world.repository.commit("good")
     done = world.pull_request("good", inputs={"token": SECRET})
     assert done.code == 2, done.log
-    assert "INPUT_TOKEN is the action's own" in done.annotations("error")[0][2]
+    assert "INPUT_TOKEN is reserved for the action" in done.annotations("error")[0][2]
 
 
 def test_what_a_change_writes_for_later_steps_is_taken_back(world: World, tmp_path: Path, path_with_uv: str) -> None:

@@ -22,4 +22,4 @@ def test_a_missing_key_is_named_even_if_the_provider_does_not(error: str, name: 
 
 def test_a_key_that_is_set_has_to_be_handed_on() -> None:
     found = remedy_for("genai: no API key", "gate.yaml", {"GOOGLE_API_KEY": "secret"})
-    assert found == "hand GOOGLE_API_KEY on to the agent: agent.env: [GOOGLE_API_KEY] in gate.yaml"
+    assert found == "pass GOOGLE_API_KEY to the agent: agent.env: [GOOGLE_API_KEY] in gate.yaml"

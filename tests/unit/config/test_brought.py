@@ -80,7 +80,7 @@ def test_without_any_judge_the_score_is_made_of_its_other_parts(tmp_path: Path) 
     ids=["nothing else has a share", "another criterion asks", "somebody stated it", "a judge is set up"],
 )
 def test_whoever_wants_a_judge_is_not_left_without_one(tmp_path: Path, of_file: str, more: Any) -> None:
-    with pytest.raises(ConfigError, match=r"key is not set \(asked by|MY_KEY"):
+    with pytest.raises(ConfigError, match=r"key is not set \(needed by|MY_KEY"):
         plan_of(tmp_path, "t.yaml", EVALVIEW + of_file, environment={}, **more)
 
 

@@ -56,7 +56,7 @@ def test_a_named_variable_that_is_empty_is_an_error() -> None:
 
 def test_a_budget_in_dollars_needs_a_price() -> None:
     check(None, KEY, needed_by=["relevance"], usd=5)
-    with pytest.raises(ConfigError, match="price is not known"):
+    with pytest.raises(ConfigError, match="price is unknown"):
         check(JudgeOptions(model="unheard-of"), KEY, needed_by=["relevance"], usd=5)
     priced = JudgeOptions.model_validate({"model": "unheard-of", "price": {"input": 0, "output": 0}})
     check(priced, KEY, needed_by=["relevance"], usd=5)

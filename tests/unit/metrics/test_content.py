@@ -33,7 +33,7 @@ def test_without_anything_to_check_it_does_not_apply() -> None:
 
 
 def test_an_empty_text_is_refused() -> None:
-    with pytest.raises(ValidationError, match="empty text"):
+    with pytest.raises(ValidationError, match="empty string"):
         said_score("contains", ["x"], values=[""])
 
 

@@ -264,7 +264,7 @@ def test_an_agent_that_puts_everyone_off_for_ever_is_given_up(cases: int, retrie
     assert seconds < MOST_PATIENCE + LONGEST_PAUSE
     assert len(trials) == cases
     assert {trial.error.kind for trial in trials if trial.error} == {ErrorKind.UNREACHABLE}
-    said = [trial.error.message for trial in trials if trial.error and "asking for patience" in trial.error.message]
+    said = [trial.error.message for trial in trials if trial.error and "asking the gate to wait" in trial.error.message]
     assert said or cases == retries == 2, "two trials use up their attempts before"
     assert all(message.endswith("180 s without an answer: HTTP 429") for message in said)
 
@@ -278,7 +278,8 @@ def test_what_was_answered_before_an_agent_puts_everyone_off_for_ever_is_kept_an
     seen: list[Trial] = []
 
     async def collect() -> float:
-        with pytest.raises(MeasureError, match=r"agent: it keeps asking for patience.*: HTTP 429 .nothing further was"):
+        why = r"agent: it keeps asking the gate to wait.*: HTTP 429 .the run stopped"
+        with pytest.raises(MeasureError, match=why):
             async with aclosing(execute(agent, jobs(1000), concurrency=16, timeout=5, retries=2)) as trials:
                 async for trial in trials:
                     seen.append(trial)

@@ -921,7 +921,7 @@ def altered(**changes: object) -> list[Record]:
         ([], "no shards"),
         (sharded()[:2], "shards are missing: 3 of 3"),
         (sharded()[1:], "shards are missing: 1 of 3"),
-        ([*sharded(), sharded()[0]], "shard 1 of 3 is there twice"),
+        ([*sharded(), sharded()[0]], "shard 1 of 3 occurs twice"),
         ([*sharded()[:2], replace(sharded()[2], footer=None)], "shard 3 of 3 is truncated"),
         ([*sharded()[:2], sharded(4)[2]], "shard 3 of 4 belongs to another run"),
         (altered(commit="d" * 40), "shard 2 of 3 belongs to another run: its commit"),

@@ -61,7 +61,7 @@ def test_what_is_no_envelope_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("key", [b"", b"-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n", PUBLIC])
 def test_what_is_no_private_key_is_said_without_showing_it(key: bytes) -> None:
-    with pytest.raises(ConfigError, match="no private key in PEM") as error:
+    with pytest.raises(ConfigError, match="not a private key in PEM") as error:
         signed(b"a", key)
     assert "secret" not in str(error.value)
 
@@ -74,12 +74,12 @@ def test_keys_of_other_kinds_are_refused() -> None:
     pem = other.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    with pytest.raises(ConfigError, match="no ed25519 key"):
+    with pytest.raises(ConfigError, match="not an ed25519 key"):
         signed(b"a", pem)
     public = other.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    with pytest.raises(ConfigError, match="no ed25519 key"):
+    with pytest.raises(ConfigError, match="not an ed25519 key"):
         opened(signed(b"a", PRIVATE), public)
 
 

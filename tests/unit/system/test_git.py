@@ -151,7 +151,7 @@ def test_show(root: Path, merged: dict[str, str]) -> None:
     commit(root, "inner", "sub/inner.py")
     assert at(root / "sub").show("HEAD", "inner.py") == b"inner"
     assert git.show("HEAD", "sub") is None, "a folder is no file"
-    with pytest.raises(GitError, match="is not here"):
+    with pytest.raises(GitError, match="is not in this clone"):
         git.show("0" * 40, "agent.py")
 
 
@@ -268,7 +268,7 @@ def test_a_worktree_goes_when_its_user_fails(root: Path, merged: dict[str, str])
     with pytest.raises(RuntimeError), at(root).worktree(merged["a"]) as tree:
         raise RuntimeError
     assert not tree.exists() and not (root / ".git" / "worktrees").exists()
-    with pytest.raises(GitError, match="is not here"), at(root).worktree("0" * 40):
+    with pytest.raises(GitError, match="is not in this clone"), at(root).worktree("0" * 40):
         pass
 
 
