@@ -304,9 +304,12 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
     if trust.required and not where.anchored:
         nothing = not any(reference.records for reference in found.all)
         if trust.troubles or trust.unproven or nothing:
-            none = f"no proven baseline of {suite_id!r}" + (f" ({trust.reason})" if trust.reason else "")
-            what = next(iter(trust.troubles), none)
+            what = f"no proven baseline of {suite_id!r}"
             hint = "the default branch's job stores one; `require_provenance: warn` goes without"
+            if trust.troubles:
+                what = trust.troubles[0]
+            elif trust.reason:
+                hint = trust.reason
             raise BaselineError(what, where=str(config.path), hint=hint)
     if trust.asked:
         found = replace(found, all=tuple(_with_provenance(reference, trust) for reference in found.all))
