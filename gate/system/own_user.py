@@ -19,7 +19,7 @@ from random import SystemRandom
 from typing import Any
 
 from gate.errors import MeasureError
-from gate.system import keeper
+from gate.system import restore
 from gate.system.child import launch, script_command
 
 _NUMBERS = range(61_184, 65_520)
@@ -48,8 +48,8 @@ class OwnUser:
     def __init__(self, number: int, home: Path) -> None:
         """Start the process that gives everything back. Raises OSError if it cannot be started."""
         self.number, self.home = number, home
-        command = script_command(Path(keeper.__file__), str(number), str(home))
-        self._keeper = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
+        command = script_command(Path(restore.__file__), str(number), str(home))
+        self._restorer = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
 
     @classmethod
     def make(cls, home: str | None) -> OwnUser:
@@ -111,7 +111,7 @@ class OwnUser:
         withheld = _outermost(closed | {path.resolve() for path in kept if path.exists()})
         on_the_way = {folder, *(parent for path in withheld for parent in path.parents if folder in parent.parents)}
         owner = folder.stat()
-        self._tell([(keeper.FOLDER, str(folder), owner.st_uid, owner.st_gid)])
+        self._tell([(restore.FOLDER, str(folder), owner.st_uid, owner.st_gid)])
         for inside, folders, names, descriptor in os.fwalk(folder):
             if "pyvenv.cfg" in names:
                 folders.clear()
@@ -125,7 +125,7 @@ class OwnUser:
                 elif path not in on_the_way and (found := _to_take(str(path), name, descriptor)) is not None:
                     taken[name] = found
             self._tell(
-                (keeper.OWNER, f"{inside}/{name}", found.st_uid, found.st_gid)
+                (restore.OWNER, f"{inside}/{name}", found.st_uid, found.st_gid)
                 for name, found in taken.items()
                 if found.st_uid not in _NUMBERS  # left by a gate that was killed together with its container
             )
@@ -137,21 +137,21 @@ class OwnUser:
 
     def _mode(self, path: Path, mode: int, *, group: int = -1) -> None:
         before = path.stat()
-        self._tell([(keeper.MODE, str(path), before.st_gid, stat.S_IMODE(before.st_mode))])
+        self._tell([(restore.MODE, str(path), before.st_gid, stat.S_IMODE(before.st_mode))])
         os.chown(path, -1, group)
         path.chmod(stat.S_IMODE(mode))
 
     def _tell(self, lines: Iterable[tuple[str, str, int, int]]) -> None:
         """Announce changes, before they are made, to the process that gives everything back."""
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-        self._keeper.stdin.flush()
+        assert self._restorer.stdin is not None
+        self._restorer.stdin.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        self._restorer.stdin.flush()
 
     def end(self) -> None:
         """Give everything back, and remove the home. New files belong to the owner of the agent's folder."""
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
-        if self._keeper.wait():
+        assert self._restorer.stdin is not None
+        self._restorer.stdin.close()
+        if self._restorer.wait():
             what = "not all files of the agent's folder could be given back to their owners"
             raise MeasureError(what, where="agent.user", hint=f"look for files of user {self.number}")
 
