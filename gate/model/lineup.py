@@ -19,7 +19,7 @@ class LineupEntry(Struct, frozen=True):
     trials: int = 0
     """Measured trials in whole epochs, of the cases that all entries have."""
     failed: int = 0
-    """Those trials in which the agent failed instead of answering."""
+    """The trials in which the agent failed instead of answering."""
     lost: int = 0
     """Further trials lost to infrastructure errors."""
     started: float = 0.0

@@ -36,15 +36,7 @@ from gate.pipeline.journal import records_folder, take_back
 from gate.pipeline.references import References
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
-from gate.records import (
-    Header,
-    Record,
-    RecordWriter,
-    Run,
-    read_record,
-    strip,
-    write_record,
-)
+from gate.records import Header, Record, RecordWriter, Run, read_record, strip, write_record
 from gate.records.model import count as counted
 from gate.records.model import difference
 from gate.reports.formatting import count

@@ -54,9 +54,9 @@ class WorldOptions(_Section):
     """The part of the outside world that is recorded while the baseline is measured, and replayed while a change is."""
 
     models: Mode = "replay-then-live"
-    """Where answers to model calls come from: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
+    """The source of answers to model calls: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
     tools: Mode = "replay-then-live"
-    """Where answers to tool calls through the proxy come from."""
+    """The source of answers to tool calls through the proxy."""
     upstreams: Mapping[str, UpstreamOptions] = {}
     """More servers by name, besides ``openai``, ``anthropic`` and ``gemini``."""
     store: str | None = None

@@ -435,7 +435,7 @@ def test_in_an_outage_nothing_is_asked_again() -> None:
 
 
 def test_the_proof_is_of_the_cases_that_failed_before_their_confirmation() -> None:
-    """Of which cases fail in the confirmation nothing may depend: they would be picked by what proves it."""
+    """The result does not depend on which cases fail in the confirmation: that would pick them by their proof."""
     confirming = probes(True)
     late = next(n for n, one in enumerate(confirming) if one.case_id not in CRASHED)
     confirming[late] = _probe(confirming[late].case_id, 2, Side.CANDIDATE, falls=True)

@@ -19,7 +19,7 @@ from .records import TRAJECTORY, cases, follow, judge, stored, trial
 
 
 def verdicts(rates: list[float], runs: int) -> Counter[Verdict]:
-    """What comes of so many runs on five stored trials per case, each of which passes as often before and now."""
+    """Return how many runs end in each verdict, with five stored trials per case, which passes as often as before."""
     suite, found = cases(len(rates)), Counter[Verdict]()
     for seed in range(runs):
         random = Random(seed)

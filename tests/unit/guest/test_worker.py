@@ -1,4 +1,4 @@
-"""What the agent's worker does with answers before they are sent."""
+"""The answers of the agent's worker before they are sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PIECE = "x" * 1_000
     ids=["a list", "within an answer", "by its keys and values", "of nothing"],
 )
 def test_an_answer_beyond_the_bound_is_refused_before_it_is_copied(answer: Any) -> None:
-    """Of 200 MB that an agent holds once, its worker made further copies until the machine had none left."""
+    """The worker copies nothing of an answer of 200 MB, which the agent itself holds once."""
     worker = Worker.__new__(Worker)
     worker.limit = MAX_ANSWER_BYTES
     tracemalloc.start()

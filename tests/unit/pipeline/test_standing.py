@@ -1,4 +1,4 @@
-"""What the ledger says of the record that a change is compared with (`gate.pipeline.standing`)."""
+"""The notes of the ledger on the record that a change is compared with (`gate.pipeline.standing`)."""
 
 from __future__ import annotations
 
