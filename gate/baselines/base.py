@@ -308,7 +308,7 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     if not problem and header.commit is not None and not COMMIT_ID.fullmatch(header.commit):
         problem = f"its commit is not one: {header.commit[:60]!r}"
     if problem:
-        raise BaselineWriteError(f"the record cannot become a baseline: {problem}", where=header.suite_id)
+        raise BaselineWriteError(f"not a baseline: {problem}", where=header.suite_id)
     agent = header.agent if header.stripped else with_tools(header.agent, own)
     return strip(replace(record, header=replace(header, agent=agent), trials=tuple(own)))
 

@@ -80,6 +80,8 @@ class OwnPackage:
             if self._bytecode.get(path) != _state(path):
                 try:
                     files.remove(Path(path))
+                except FileNotFoundError:
+                    continue  # another run that ended at the same time has removed it
                 except OSError:
                     left = str(Path(path).relative_to(self._root))
         return left

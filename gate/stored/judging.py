@@ -141,8 +141,8 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
     where = "" if isinstance(baseline, Record) else str(baseline)
     for stored in reference.records:
         if problem := outage_in(stored):
-            hint = "the record that is judged comes first, what it is compared with second"
-            raise BaselineError(f"the record cannot be a baseline: {problem}", where=where, hint=hint)
+            hint = "name the record to judge first, then the baseline"
+            raise BaselineError(f"not a baseline: {problem}", where=where, hint=hint)
         if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
             what = "the baseline is the same run as the candidate: it would always pass"
             raise BaselineError(what, where=where)

@@ -203,8 +203,8 @@ def _ledger_lines(
         return []  # the store reports why it rejects the record
     suite, references, terms = _judge_now(path, record, config, environment, release)
     if suite.verdict is Verdict.ERROR:
-        what = f"the record cannot become a baseline: {headline(suite)}"
-        raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
+        what = f"not a baseline: {headline(suite)}"
+        raise BaselineWriteError(what, where=header.suite_id, hint="fix that, and measure again")
     commits = {one.name: one.commit or UNCOMMITTED for one in references.all if one.records}
     at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)
     base, anchor = commits.get("baseline", ""), references.anchor

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gate
+from gate.security.files import remove
 from gate.security.tree import OwnPackage
 from tests.acceptance.conftest import Project
 
@@ -78,3 +79,19 @@ def test_bytecode_that_lies_elsewhere_or_cannot_be_removed_is_not_run_either(tmp
     assert known.drop_new_bytecode() == ("__pycache__/score.pyc" if planted == "what cannot be removed" else "")
     assert (package / "__pycache__/score.pyc").exists() is (planted == "what cannot be removed")
     assert (elsewhere / "score.pyc").read_text() == "planted"
+
+
+def test_two_runs_that_end_at_the_same_time_may_remove_the_same_bytecode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "score.py").write_text("")
+    known = OwnPackage(tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__/score.pyc").write_text("compiled by another run")
+
+    def after_the_other_run(path: Path) -> None:
+        path.unlink()
+        remove(path)
+
+    monkeypatch.setattr("gate.security.files.remove", after_the_other_run)
+    assert known.drop_new_bytecode() == ""
