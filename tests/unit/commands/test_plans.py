@@ -10,7 +10,6 @@ import yaml
 from gate.commands.texts.plans import describe_suites
 from gate.config.load import load_config
 
-
 CASES = [
     {"id": "a", "input": "x", "tools": ["f"], "tags": ["smoke", "refund"], "complexity": "simple"},
     {"id": "b", "turns": [{"input": "x", "tools": []}, {"input": "y"}], "tags": ["refund"]},
