@@ -92,6 +92,16 @@ def unexplained(comparison: Comparison) -> tuple[str, ...]:
     return tuple([case_id for case_id, missing in _answers_missing(comparison).items() if missing])
 
 
+def uncleared(comparison: Comparison) -> Finding | None:
+    """Return the finding that cases fail that never did at the baseline; None if answers clear them."""
+    new = unexplained(comparison)
+    if not new:
+        return None
+    failures = failures_by_case(comparison)
+    failed = sum(failures[case_id] for case_id in new)
+    return Finding.of("failures_not_confirmed", failed=failed, why="new", cases=len(new))
+
+
 def clearing(comparison: Comparison) -> tuple[Request, ...]:
     """Return the reruns that would clear those cases, or show the cause."""
     cases: dict[int, list[str]] = {}

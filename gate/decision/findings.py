@@ -156,21 +156,21 @@ def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> 
     if outcome.stage.kind in moved and criterion.name in regressed_metrics(outcome):
         return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why=moved[outcome.stage.kind])
     if criterion.name == PASS_RATE:
-        never = never_pass(outcome)
-        if never:
-            return Finding.of("never_pass", cases=never)
+        fail = cases_fail(outcome)
+        if fail is not None:
+            return fail
     if criterion.name not in _undecided_metrics(outcome):
         return Finding.of("change", change=change)
     return _open_change(found, change, criterion)
 
 
-def never_pass(outcome: Outcome) -> tuple[CaseTally, ...]:
-    """Return the cases that always passed and now never do, but are not proven broken."""
+def cases_fail(outcome: Outcome) -> Finding | None:
+    """Return the finding on cases that always passed and now never do, but are not proven broken."""
     found = []
     for case_id in outcome.evidence.unproven:
         case = outcome.evidence.cases[case_id]
         found.append(CaseTally(case_id, case.passed, case.trials, case.baseline_passed, case.baseline_trials))
-    return tuple(found)
+    return Finding.of("cases_fail", cases=tuple(found), why="thin_baseline") if found else None
 
 
 def regressed_metrics(outcome: Outcome) -> set[str]:

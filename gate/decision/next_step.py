@@ -112,7 +112,7 @@ def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
     """True if agent failures that did not recur left the suite unmeasured, so that running the job again may help."""
     for scheduled in (True, False):
         cause = verdict_on(comparison, scheduled=scheduled).cause
-        if cause.kind not in ("failures_not_confirmed", "unexplained_failures"):
+        if cause.kind != "failures_not_confirmed":
             return False
     return True
 
@@ -278,7 +278,7 @@ def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome |
         return _round_of(comparison, requests, "asking the cases that answer again") or _confirmation(comparison)
     cause = judge(table)
     new = unexplained(comparison)
-    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.kind == "unexplained_failures"
+    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.kind == "failures_not_confirmed"
     if not new or not is_open:
         return None
     further = None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gate.decision.comparison import Comparison
 from gate.decision.outages import commonest_error
 from gate.model import Criterion, Direction, ErrorKind, Side, Trial
-from gate.model.finding import Finding
+from gate.model.finding import CaseTally, Finding
 from gate.statistics.intervals import mean, stratified_fisher_less
 
 MAX_ERROR_CHARS = 120
@@ -128,5 +128,5 @@ def base_fails_too(comparison: Comparison) -> Finding | None:
         now = [comparison.passes(trial) for trial in comparison.measured(case_id)]
         enough = min(len(before), len(base), len(now)) >= LEAST_TRIALS
         if enough and all(before) and not any(base) and not any(now):
-            found.append(case_id)
-    return Finding.of("cases_fail", cases=tuple(found)) if found else None
+            found.append(CaseTally(case_id, 0, len(now), len(before), len(before)))
+    return Finding.of("cases_fail", cases=tuple(found), why="base_fails_too") if found else None

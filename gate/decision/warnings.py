@@ -40,7 +40,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
     found += _quiet_rises(comparison, result.outcome)
     found += _scores_unmeasured(comparison)
     found += _errors(comparison)
-    found += _repeats(comparison, result)
+    found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
     found += _unchecked_cases(comparison)
@@ -196,13 +196,12 @@ def _errors(comparison: Comparison) -> list[Finding]:
 # --- repeats --------------------------------------------------------------------------------------
 
 
-def _repeats(comparison: Comparison, result: SuiteResult) -> list[Finding]:
+def _repeats(comparison: Comparison) -> list[Finding]:
     """Return a finding if repeated trials never differ: a cache, a fixed seed, or a deterministic agent adds
     nothing."""
     known = comparison.repeats
     if known.cases:
-        lost = known.lost if result.verdict is Verdict.INCONCLUSIVE else ()  # for a pass, they are the doubt itself
-        return [Finding.of("repeats_once", cases=len(known.cases), of=known.repeated, lost=lost)]
+        return [Finding.of("repeats_alike", cases=len(known.cases), of=known.repeated, why="other_runs_differ")]
     groups = []
     for case in comparison.judged:
         trials = comparison.measured(case.id)
@@ -211,7 +210,8 @@ def _repeats(comparison: Comparison, result: SuiteResult) -> list[Finding]:
     if len(groups) < 3 or any(len({_said(trial) for trial in trials}) > 1 for trials in groups):
         return []
     quicker = sum(map(_is_quicker, groups))
-    return [Finding.of("repeats_alike", cached=quicker >= MOST_QUICKER * len(groups))]
+    why = "faster" if quicker >= MOST_QUICKER * len(groups) else "steady"
+    return [Finding.of("repeats_alike", cases=len(groups), of=len(groups), why=why)]
 
 
 def _is_quicker(trials: Sequence[Trial]) -> bool:

@@ -198,6 +198,23 @@ class SuiteHistory(Struct, frozen=True):
         return tuple(one for one in self.series if one.tag and one.name == name)
 
 
+class Unread(Struct, frozen=True):
+    """A record that was left out."""
+
+    where: str
+    why: str
+
+
+class Histories(Struct, frozen=True):
+    """The histories found in all sources."""
+
+    suites: tuple[SuiteHistory, ...]
+    """The suites, sorted by name."""
+    unread: tuple[Unread, ...] = ()
+    source: str = ""
+    """Description of the source."""
+
+
 def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
     """Return the history of the runs of one suite, in any order; a duplicate run counts once."""
     unique: dict[str, PastRun] = {}

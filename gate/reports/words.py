@@ -71,7 +71,7 @@ def tell_cases(suite: SuiteResult) -> str:
     return listing([one.case_id for one in tallies] or cause["cases"])
 
 
-COUNTED_CASES = ("cases_broke", "never_pass", "cases_fail")
+COUNTED_CASES = ("cases_broke", "cases_fail")
 
 
 def tell_short(found: Finding) -> str:
@@ -177,16 +177,14 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return that the suite could not be measured, and why."""
     said = [f"could not {'decide' if cause.kind in MEASURED else 'measure'}", tell(cause)]
-    if cause.kind in OF_FAILURES and suite.crashes is not None:
+    if cause.kind == "failures_not_confirmed" and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
         said.append(f"stopped: {suite.course.stopped}")
     return said
 
 
-OF_FAILURES = ("failures_not_confirmed", "unexplained_failures")
-"""Problems that are shown with the agent's error."""
-MEASURED = (*OF_FAILURES, "collapsed", "lost_decide")
+MEASURED = ("failures_not_confirmed", "collapsed", "lost_decide")
 """Problems of a suite that was measured but could not be decided."""
 
 
@@ -554,6 +552,13 @@ CASES_NOT_COMPARED = {
     "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
     "none": "none of the base's {of:case} is compared{edited:+ (# edited)}",
 }
+WHY_ALIKE = {
+    "steady": ": a fixed seed, a cache, or a deterministic agent",
+    "faster": ", and five times faster: a cache, or a server that was still starting",
+    "other_runs_differ": (
+        " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial (is there a cache?)"
+    ),
+}
 CASES_CHANGED = {
     "new": "new, judged only by thresholds: {cases:list}",
     "edited": "edited, judged only by thresholds: {cases:list}",
@@ -568,7 +573,6 @@ WORDS: Table = {
     "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
     "outage": _outage,
     "failures_not_confirmed": _failures_not_confirmed,
-    "unexplained_failures": "the agent fails in {cases:case} in which it did not at the baseline",
     "lost_decide": _lost_decide,
     "collapsed": _collapsed,
     "too_many_errors": _too_many_errors,
@@ -592,12 +596,6 @@ WORDS: Table = {
     "suite_got_worse": _suite_got_worse,
     "traded_off": _traded_off,
     "baseline_moved": _baseline_moved,
-    "cases_fail": (
-        "{cases:case} that always passed {cases:fails|fail} every time now, "
-        "{copies:but repeats are copies of one answer|with the base commit's agent too}",
-        "{copies:a cache would look like this, and so would an agent that broke|"
-        "the provider changed, or that agent is not the one that was stored}",
-    ),
     "criterion_decides": {
         Verdict.BELOW_THRESHOLD: _criterion_fails,
         Verdict.ERROR: _criterion_not_measured,
@@ -643,14 +641,8 @@ WORDS: Table = {
     "unproven": _unproven,
     "measured_before": _measured_before,
     "attempts_repeated": "{attempts:attempt} repeated after an infrastructure error",
-    "repeats_alike": (
-        "repeated trials give identical answers"
-        "{cached:, and five times faster: a cache, or a server that was still starting|"
-        ": a fixed seed, a cache, or a deterministic agent}"
-    ),
-    "repeats_once": (
-        "repeated trials of one run give the same answer in {cases} of {of:repeated case}, and other runs give other "
-        "answers: repeats count as one trial (is there a cache?)"
+    "repeats_alike": lambda found, _: fill(
+        f"repeated trials give identical answers{WHY_ALIKE[found['why']]}", found.data
     ),
     "calls_not_reported": (
         "no answer reports a tool call, although answers of the baseline did: the scores of {criteria:all} are right "

@@ -99,7 +99,7 @@ class _Configuration:
         if given.startswith("exec:"):
             raise NotReadError("it comes from a program, which the gate never runs")
         if not named:
-            yield Prompt(given, label or given)
+            yield given, label or given
             return
         for name in self._folder.matching(given):
             yield from self._prompts_of(name, label)
@@ -112,7 +112,7 @@ class _Configuration:
         if name.endswith(".txt"):
             parts = text.strip().split(_SEPARATOR)
         for part in parts:
-            yield Prompt(part.strip(), label or f"{name.removeprefix(SCHEME)}: {part.strip()}")
+            yield part.strip(), label or f"{name.removeprefix(SCHEME)}: {part.strip()}"
 
     # --- tests ---
 
@@ -252,10 +252,10 @@ class _Configuration:
             raise self._document.error(f"{_short(named)}: {error}", *keys) from None
 
     def _make(self, test: Test, prompt: Prompt, *, several: bool) -> None:
-        around = test.options
-        template = f"{around.get('prefix') or ''}{prompt.text}{around.get('suffix') or ''}"
+        template, label = prompt
+        template = f"{test.options.get('prefix') or ''}{template}{test.options.get('suffix') or ''}"
         text = rendered(template, _escaped(test.variables) if _is_json(template) else test.variables)
-        self._made.append(make(test, Prompt(text, prompt.label if several else ""), self._folder))
+        self._made.append(make(test, (text, label if several else ""), self._folder))
         if len(self._made) > MAX_CASES:
             raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
 
@@ -264,7 +264,7 @@ class _Configuration:
         if not names:
             return prompts
         names = [names] if isinstance(names, str) else names
-        return [prompt for prompt in prompts if prompt.label in names or prompt.text in names]
+        return [(text, label) for text, label in prompts if label in names or text in names]
 
     def _combinations(self, test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the combinations of variables; a list of texts counts as several values. Raises `NotReadError`."""

@@ -376,7 +376,7 @@ def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("unexplained_failures", cases=1),
+        Finding.of("failures_not_confirmed", failed=1, why="new", cases=1),
     )
     assert result.crashes is not None
     assert result.crashes.unexplained == ("case-00",)

@@ -867,11 +867,13 @@ def test_repeats_that_never_differ_are_suspected_of_a_cache() -> None:
         ]
 
     slow = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 2.1))
-    assert slow.warnings[-1] == Finding.of("repeats_alike", cached=False)
+    assert slow.warnings[-1] == Finding.of("repeats_alike", cases=5, of=5, why="steady")
     fast = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 0.01))
-    assert fast.warnings[-1] == Finding.of("repeats_alike", cached=True)
+    assert fast.warnings[-1] == Finding.of("repeats_alike", cases=5, of=5, why="faster")
     quick = judge(suite, [TRAJECTORY], said(1, 0.04) + said(2, 0.001))
-    assert quick.warnings[-1] == Finding.of("repeats_alike", cached=False), "noise of a clock, not a cache"
+    assert quick.warnings[-1] == Finding.of("repeats_alike", cases=5, of=5, why="steady"), (
+        "noise of a clock, not a cache"
+    )
     assert not judge(suite, [TRAJECTORY], said(1, 2.0)).warnings
 
 
