@@ -75,5 +75,16 @@ class Scale(str, Enum):
 
 
 class Direction(str, Enum):
+    """The direction in which a metric is better."""
+
     HIGHER = "higher"
     LOWER = "lower"
+
+    @property
+    def sign(self) -> float:
+        """Return the factor that turns a change into a gain: 1 if more is better, else -1."""
+        return 1.0 if self is Direction.HIGHER else -1.0
+
+    def is_worse(self, value: float, other: float) -> bool:
+        """True if a value is worse than another."""
+        return value < other if self is Direction.HIGHER else value > other
