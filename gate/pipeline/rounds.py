@@ -227,7 +227,7 @@ class SuiteRun:
             await self._replay_trials(self.own_cases)
         else:
             request = Request(Side.CANDIDATE, FULL, self.own_cases, shard_epochs(self.session.config))
-            await self._round(More((request,), 1, f"shard {index} of {total}"))
+            await self._round(More((request,), f"shard {index} of {total}", 1))
             if self.base.beside:
                 await self._run_base()
             step = self._confirmation()
@@ -258,13 +258,13 @@ class SuiteRun:
         Return True if all of them were measured.
         """
         number = max(trial.round for trial in self.trials) + 1
-        await self._round(More((Request(Side.CANDIDATE, STORED, cases, 1),), number, why))
+        await self._round(More((Request(Side.CANDIDATE, STORED, cases, 1),), why, number))
         for _ in range(MOST_RETRIES):
             lost = self._lost_in(number, cases)
             if not lost or self.session.run_budget.stopped:
                 break
             request = Request(Side.CANDIDATE, STORED, lost, 1)
-            await self._round(More((request,), number, "asking again what could not be measured", again=True))
+            await self._round(More((request,), "asking again what could not be measured", number, again=True))
         if self._lost_in(number, cases) or number in rounds_of_outages(self.trials):
             return False
         if self.session.options.shard[1] == 1:
