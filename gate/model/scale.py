@@ -95,8 +95,6 @@ _TRAITS: Mapping[Scale, _Traits] = {
 
 
 class Direction(str, Enum):
-    """The direction in which a metric is better."""
-
     HIGHER = "higher"
     LOWER = "lower"
 
