@@ -38,7 +38,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
     found += _few_cases(comparison, result.outcome)
     found += _thin_baseline(comparison, result.outcome)
     found += _quiet_rises(comparison, result.outcome)
-    found += _scores_unmeasured(comparison)
+    found += _scores_lost(comparison)
     found += _errors(comparison)
     found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
@@ -159,7 +159,7 @@ def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Findin
     return found
 
 
-def _scores_unmeasured(comparison: Comparison) -> list[Finding]:
+def _scores_lost(comparison: Comparison) -> list[Finding]:
     found: list[Finding] = []
     for criterion in comparison.criteria:
         scored = lost = 0
@@ -169,7 +169,7 @@ def _scores_unmeasured(comparison: Comparison) -> list[Finding]:
                 scored += 1
                 lost += score.value is None and score.error is not None
         if lost:
-            found.append(Finding.of("scores_unmeasured", criterion=criterion.name, lost=lost, of=scored))
+            found.append(Finding.of("scores_lost", Verdict.PASS, criterion=criterion.name, lost=lost, of=scored))
     return found
 
 
@@ -185,11 +185,9 @@ def _errors(comparison: Comparison) -> list[Finding]:
         if not (excused["at_base"] and gone):
             found.append(excused)
     lost = len(lost_to_infrastructure(trials))
-    if lost:
-        found.append(Finding.of("trials_lost", lost=lost, of=len(trials)))
-    again = sum(trial.attempts - 1 for trial in trials)
-    if again:
-        found.append(Finding.of("attempts_repeated", attempts=again))
+    repeated = sum(trial.attempts - 1 for trial in trials)
+    if lost or repeated:
+        found.append(Finding.of("trials_lost", Verdict.PASS, lost=lost, of=len(trials), repeated=repeated))
     return found
 
 

@@ -19,16 +19,16 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "nothing_held", "no_value", "hard_rule", "cases_not_scored", "scores_lost", "mean", "own_thresholds",
+    "nothing_held", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds",
     "trial_limit", "quantile", "change", "cases_fail", "not_tested", "agent_fails", "not_compared", "checks_fell_away",
     "no_cases", "outage", "failures_not_confirmed", "lost_decide", "collapsed",
-    "too_many_errors", "cases_not_measured", "case_lost", "stated", "cases_not_compared", "shard", "thresholds_hold",
+    "stated", "cases_not_compared", "shard", "thresholds_hold",
     "no_worse", "nothing_decides", "not_enough_evidence", "cases_broke", "suite_got_worse", "traded_off",
     "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete",
     "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed", "cases_changed",
     "new_criteria", "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
-    "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone", "provider_moved", "unproven",
-    "measured_before", "attempts_repeated", "repeats_alike", "calls_not_reported", "one_answer",
+    "quiet_rise", "trials_lost", "failures_excused", "base_gone", "provider_moved", "unproven",
+    "measured_before", "repeats_alike", "calls_not_reported", "one_answer",
     "cases_unchecked", "not_accepted",
 ]  # fmt: skip
 
@@ -267,15 +267,18 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     "hard_rule": kind(
         "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
     ),
-    "cases_not_scored": kind(
-        "Cases were answered, and none of their trials has a score.",
+    # ``criterion``: for a warning, which is not the criterion's own; the rest as of ``trials_lost``
+    "scores_lost": kind(
+        "Answers could not be scored: too many for a verdict, or a few.",
         UNMEASURED,
-        case_id=str,
-        cases=int,
+        PASS,
+        lost=int,
         of=int,
-        error=str,
+        cases=NO_NAMES,
+        most=MAYBE_FIGURE,
+        error=TEXT,
+        criterion=TEXT,
     ),
-    "scores_lost": kind("Too many scores ended in an error.", UNMEASURED, lost=int, of=int, most=float, error=str),
     # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over the
     # threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were hits
     "mean": kind(
@@ -388,17 +391,18 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         trials=int,
         copies=bool,
     ),
-    "too_many_errors": kind(
-        "Too many trials ended in infrastructure errors.", ERROR, share=float, most=float, error=str
-    ),
-    # ``not_run``: the shard did not reach them
-    "cases_not_measured": kind(
-        "These cases have no measured trial.", ERROR, cases=NAMES, of=int, error=TEXT, not_run=FLAG
-    ),
-    # ``not_recorded``: it requested something that its recording lacks, so the lost trials are no random sample of its
-    # trials
-    "case_lost": kind(
-        "Too many trials of a case were lost.", ERROR, case_id=str, lost=int, trials=int, error=str, not_recorded=FLAG
+    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``of``: 0 if none
+    # was run; ``repeated``: attempts that infrastructure errors ended
+    "trials_lost": kind(
+        "Trials could not be measured: too many for a verdict, or a few.",
+        ERROR,
+        PASS,
+        lost=int,
+        of=int,
+        cases=NO_NAMES,
+        most=MAYBE_FIGURE,
+        error=TEXT,
+        repeated=NUMBER,
     ),
 }
 """Reasons why a suite could not be measured."""
@@ -539,8 +543,8 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     "quiet_rise": kind(
         "What only warns got worse beyond its margin.", criterion=str, change=float, wording=Field(Wording | None, None)
     ),
-    "scores_unmeasured": kind("Some scores could not be measured.", criterion=str, lost=int, of=int),
-    "trials_lost": kind("Trials ended in infrastructure errors and left no score.", lost=int, of=int),
+    "scores_lost": OF_CRITERION["scores_lost"],
+    "trials_lost": PROBLEMS["trials_lost"],
     "failures_excused": kind("Failures of an agent that was down.", failed=int, of=int, error=str, at_base=FLAG),
     "base_gone": kind("The base's agent did not answer, and was asked no more.", trials=int, error=str),
     # ``since``: Unix time of the first run after the move; ``change``: in the metric's unit, for the pass rate 0 to 1
@@ -561,7 +565,6 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     "measured_before": kind(
         "The change was measured before.", verdicts=tuple[Verdict, ...], total=int, fingerprinted=bool
     ),
-    "attempts_repeated": kind("Attempts were repeated after an infrastructure error.", attempts=int),
     # ``of``: cases that ran more than once
     "repeats_alike": kind("Repeated trials give identical answers.", cases=int, of=int, why=WhyAlike),
     "calls_not_reported": kind("Only the baseline shows that tool calls are reported.", criteria=NAMES),

@@ -486,7 +486,7 @@ def shard_result(
 def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
     """Return the reason why the shard cannot be used for the whole run; None if it can."""
     if trials and errors / len(trials) > most:
-        return Finding.of("too_many_errors", share=errors / len(trials), most=most, error="")
+        return Finding.of("trials_lost", lost=errors, of=len(trials), most=most)
     if trials and not any(trial.answered for trial in trials):
         told = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
         return Finding.of(
@@ -498,7 +498,7 @@ def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, mos
         )
     silent = set(own) - {trial.case_id for trial in trials}
     if silent:
-        return Finding.of("cases_not_measured", cases=tuple(sorted(silent)), of=len(own), not_run=True)
+        return Finding.of("trials_lost", lost=0, of=0, cases=tuple(sorted(silent)))
     return None
 
 

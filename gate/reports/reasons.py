@@ -137,11 +137,6 @@ def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
     return f"{excused} of {cases} miss their own threshold, as at the baseline"
 
 
-def _not_scored(one: Finding, _: Criterion) -> str:
-    where = f"{one['cases']} of {one['of']} cases" if one["cases"] > 1 else one["case_id"]
-    return f"could not be measured for {where}: {one['error']}"
-
-
 # --- thresholds and limits ------------------------------------------------------------------------
 
 
@@ -411,8 +406,10 @@ WORDS: Table = {
         Verdict.PASS: "never failed",
         Verdict.BELOW_THRESHOLD: "{case_id}{more:+ and # more}: {reason:+#|failed}",
     },
-    "cases_not_scored": _not_scored,
-    "scores_lost": "{lost} of {of:score} could not be measured, at most {most:%} may: {error}",
+    "scores_lost": {
+        Verdict.NOT_MEASURED: "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, at most # may}: {error}",
+        Verdict.PASS: "{criterion}: {lost} of {of:answer} could not be scored",
+    },
     "mean": {
         Verdict.PASS: _of_mean,
         Verdict.BELOW_THRESHOLD: _mean_misses,

@@ -325,10 +325,8 @@ def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
-    row, plain = row_of(suite, cause["criterion"]), "could not be measured"
-    why = reason(row) if row is not None else ""
-    named = criterion(cause["criterion"])
-    return [f"{named} {plain}", why.partition(": ")[2] if why.startswith(plain) else why]
+    row = row_of(suite, cause["criterion"])
+    return [f"{criterion(cause['criterion'])} could not be measured", reason(row) if row is not None else ""]
 
 
 def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -353,32 +351,6 @@ def _collapsed(found: Finding, _: object) -> str:
 
 def _failures_not_confirmed(found: Finding, _: object) -> str:
     return f"the agent failed in {count(found['failed'], 'trial')}; {why_not_confirmed(found)}"
-
-
-OFTEN = "{error:+; most often: #}"
-
-
-def _cases_not_measured(found: Finding, _: object) -> str:
-    if found["not_run"]:
-        return fill("{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}", found.data)
-    return fill("no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN, found.data)
-
-
-def _case_lost(found: Finding, _: object) -> str:
-    if found["not_recorded"]:
-        said = "the recordings lack answers for {lost} of {trials:trial} of {case_id}"
-    else:
-        said = "{lost} of {trials:trial} of {case_id} ended in infrastructure errors"
-    return fill(said + OFTEN, found.data)
-
-
-def _too_many_errors(found: Finding, _: object) -> str:
-    often = f": {found['error']}" if found["error"] else ""
-    if found["share"] >= 1:
-        return f"no trial could be run{often}"
-    return (
-        f"{percents(found['share'])} % of the trials could not be run; the limit is {percents(found['most'])} %{often}"
-    )
 
 
 def _outage(found: Finding, _: object) -> str:
@@ -544,6 +516,10 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
+TRIALS_LOST = (
+    "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
+)
+NOT_RUN = "no trial of {cases:list} was run"
 CASES_NOT_COMPARED = {
     "gone": (
         "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
@@ -575,9 +551,12 @@ WORDS: Table = {
     "failures_not_confirmed": _failures_not_confirmed,
     "lost_decide": _lost_decide,
     "collapsed": _collapsed,
-    "too_many_errors": _too_many_errors,
-    "cases_not_measured": _cases_not_measured,
-    "case_lost": _case_lost,
+    "trials_lost": {
+        Verdict.ERROR: lambda found, _: fill(TRIALS_LOST if found["of"] else NOT_RUN, found.data),
+        Verdict.PASS: (
+            "infrastructure errors left {lost} of {of:trial} without a score{repeated:+; attempts repeated: #}"
+        ),
+    },
     # parts of the base that were not compared
     "cases_not_compared": lambda found, _: fill(CASES_NOT_COMPARED[found["how"]], found.data),
     # causes of a verdict
@@ -630,8 +609,6 @@ WORDS: Table = {
     ),
     "thin_baseline": _thin_baseline,
     "quiet_rise": _quiet_rise,
-    "scores_unmeasured": "{criterion}: {lost} of {of:score} could not be measured",
-    "trials_lost": "{lost} of {of:trial} ended in infrastructure errors and left no score",
     "failures_excused": ("{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial} ({error})"),
     "base_gone": (
         "the base commit's agent gave no answer in {trials:trial} and was not called again: the comparison uses the "
@@ -640,7 +617,6 @@ WORDS: Table = {
     "provider_moved": _provider_moved,
     "unproven": _unproven,
     "measured_before": _measured_before,
-    "attempts_repeated": "{attempts:attempt} repeated after an infrastructure error",
     "repeats_alike": lambda found, _: fill(
         f"repeated trials give identical answers{WHY_ALIKE[found['why']]}", found.data
     ),

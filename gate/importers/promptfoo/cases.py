@@ -28,18 +28,6 @@ _REWRITTEN = "rewrites the answer before it is checked"
 _UNSEEN = {"transform": _REWRITTEN, "postprocess": _REWRITTEN, "transformVars": "rewrites the variables"}
 
 
-class Test(Struct, frozen=True):
-    """A test with everything that it inherits, and one value per variable."""
-
-    raw: Mapping[str, Any]
-    variables: Mapping[str, Any]
-    location: Location
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        return mapping(self.raw.get("options"), "options")
-
-
 Prompt = tuple[str, str]
 """The text of a prompt to the agent, with or without its variables inserted, and its name; empty if there is one."""
 
@@ -62,8 +50,10 @@ def mapping(value: Any, what: str) -> dict[str, Any]:
     return dict(value)
 
 
-def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
-    """Return the case of a test.
+def make(
+    test: Mapping[str, Any], variables: Mapping[str, Any], prompt: Prompt, folder: Folder | None, location: Location
+) -> Made:
+    """Return the case of a test with everything that it inherits, and one value per variable.
 
     Without a ``folder`` the prompt was already sent, and any chat is accepted unchanged.
 
@@ -71,38 +61,37 @@ def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
         NotPromptfooError: a part of the test does not have promptfoo's shape.
         TemplateError: its prompt does not fit one turn.
     """
-    raw = test.raw
     text, label = prompt
-    checks = Checks(test.variables, folder)
-    listed = raw.get("assert") or []
+    checks = Checks(variables, folder)
+    listed = test.get("assert") or []
     if not isinstance(listed, list):
         raise NotPromptfooError("assert: expected a list")
     for assertion in listed:
         checks.add(assertion)
-    checks.drop_threshold("test", raw.get("threshold"))
+    checks.drop_threshold("test", test.get("threshold"))
     said, losses = _spoken(text, recorded=folder is None)
-    losses += [*checks.losses, *_unread_parts(raw, test.options)]
-    stated = raw.get("description")
-    metadata = mapping(raw.get("metadata"), "metadata")
+    losses += [*checks.losses, *_unread_parts(test, mapping(test.get("options"), "options"))]
+    stated = test.get("description")
+    metadata = mapping(test.get("metadata"), "metadata")
     case = Case(
         _id(stated if isinstance(stated, str) and stated else said, label),
         (Turn(said, checks.tools, checks.expected),),
-        metadata={**metadata, "vars": dict(test.variables)} if test.variables else metadata,
+        metadata={**metadata, "vars": dict(variables)} if variables else metadata,
         options=checks.options(),
         thresholds=dict(checks.thresholds),
         rubrics=tuple(checks.rubrics),
-        location=test.location,
+        location=location,
     )
-    return Made(replace(case, content=_content(case, test, label)), checks.criteria(), losses)
+    return Made(replace(case, content=_content(case, variables, label)), checks.criteria(), losses)
 
 
-def _content(case: Case, test: Test, label: str) -> dict[str, Any]:
+def _content(case: Case, variables: Mapping[str, Any], label: str) -> dict[str, Any]:
     """Return the content that identifies the case: its test, but not the prompt's wording, which may change."""
     (turn,) = case.turns
     calls = [[call.name, call.args, call.any_args] for call in turn.tools or ()]
     expected = [part.text for part in turn.response or ()]
-    found = {"vars": dict(test.variables), "prompt": label, "tools": calls, "response": expected}
-    elsewhere = any(isinstance(value, str) and value.startswith(SCHEME) for value in test.variables.values())
+    found = {"vars": dict(variables), "prompt": label, "tools": calls, "response": expected}
+    elsewhere = any(isinstance(value, str) and value.startswith(SCHEME) for value in variables.values())
     return {**found, "said": turn.user} if elsewhere else found
 
 

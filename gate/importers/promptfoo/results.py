@@ -18,7 +18,6 @@ from gate.formats.shapes import as_list, as_mapping
 from gate.importers.promptfoo.assertions import NotPromptfooError
 from gate.importers.promptfoo.cases import (
     Made,
-    Test,
     criteria_of,
     key_of,
     losses_of,
@@ -78,8 +77,10 @@ def _made(document: Document, listed: list[Any]) -> Iterator[Made]:
         raw = row["testCase"]
         label, text = _prompt(row)
         try:
-            test = Test(raw, mapping(row.get("vars", raw.get("vars")), "vars"), document.location(*place))
-            yield make(test, (text or label or "-", label if several else ""), None)
+            variables = mapping(row.get("vars", raw.get("vars")), "vars")
+            yield make(
+                raw, variables, (text or label or "-", label if several else ""), None, document.location(*place)
+            )
         except NotPromptfooError as error:
             raise document.error(str(error), *place) from None
 
