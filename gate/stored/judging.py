@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from time import monotonic
@@ -28,7 +28,7 @@ from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import earlier_draws
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
 from gate.pipeline.journal import close_again, no_record, other_runs_beside
-from gate.pipeline.references import References, find_references
+from gate.pipeline.references import References, find_all_references, find_references
 from gate.pipeline.session import about_address
 from gate.pipeline.standing import LUCKY
 from gate.pipeline.store import store_kind, store_of
@@ -298,7 +298,9 @@ def decide_merged(
     plans = make_plans(config, with_key_of_judge(config, environment, header))
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
-    baselines = _baselines(config, plans, environment, where, runs_in(header))
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():
+        baselines = find_all_references(config, store, plans, where, git, environment, runs_in(header))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
@@ -326,19 +328,6 @@ def _check_commit(header: Header, where: GitContext, path: Path) -> None:
     if header.commit != where.head:
         what = f"the record is from commit {header.commit}, and {where.head} is checked out"
         raise ConfigError(what, where=str(path), hint="check out the commit that the shards ran on")
-
-
-def _baselines(
-    config: Config,
-    plans: Sequence[Plan],
-    environment: Mapping[str, str],
-    where: GitContext,
-    runs: Set[str] = frozenset(),
-) -> list[References]:
-    """Return the references of each suite; ``runs`` are the runs being judged."""
-    store, git = store_of(config, environment), Git(config.root, environment=environment)
-    with store if store is not None else nullcontext():
-        return [find_references(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
@@ -390,7 +379,9 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     where = git_context(config, git, anchored=False)
     all_plans = make_plans(config, with_key_of_judge(config, environment))
     plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
-    baselines = _baselines(config, plans, environment, where)
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():  # suites that this configuration no longer has are not missed
+        baselines = [find_references(config, store, p.suite.id, where, git, plan=p.planned) for p in plans]
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
