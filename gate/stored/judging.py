@@ -10,7 +10,7 @@ from time import monotonic
 from msgspec.structs import replace
 
 from gate.baselines import STORES
-from gate.baselines.base import outage_in
+from gate.baselines.base import outage_in, shard_of
 from gate.baselines.pairing import Match, match_cases
 from gate.baselines.reference import Reference, identity, reference_to
 from gate.baselines.union import run_ids, runs_in
@@ -137,10 +137,11 @@ def _with_note_of_picked_run(terms: Terms, path: Path, reference: Reference, rec
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
-    """Raise `BaselineError` if the baseline is an outage, is the candidate itself, or belongs to another suite."""
+    """Raise `BaselineError` if the baseline is a shard or an outage, is the candidate itself, or belongs to another
+    suite."""
     where = "" if isinstance(baseline, Record) else str(baseline)
     for stored in reference.records:
-        if problem := outage_in(stored):
+        if problem := shard_of(stored) or outage_in(stored):
             hint = "name the record to judge first, then the baseline"
             raise BaselineError(f"not a baseline: {problem}", where=where, hint=hint)
         if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
@@ -517,7 +518,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
         counted(tuple(trials)),
         duration=monotonic() - started,
         judge_cost_usd=judge_cost,
-        stopped=run_budget.stopped,
+        stopped="; ".join(filter(None, (record.footer.stopped if record.footer else "", run_budget.stopped))),
         terms=_rescored_terms(record, plan),
         judges=judges,
     )
@@ -534,9 +535,9 @@ async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial
 
 
 def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
-    """Return the header of the same run with the scored cases."""
-    found = {match.ids[case_id] for case_id in match.same}
-    cases = tuple(case for case in plan.planned if case.id in found)
+    """Return the header of the same run with the scored cases, each in its shard."""
+    shards = {match.ids[case.id]: case.shard for case in header.plan if case.id in match.same}
+    cases = tuple(replace(case, shard=shards[case.id]) for case in plan.planned if case.id in shards)
     selected = header.selected or bool(plan.deselected)
     return replace(header, plan=cases, criteria=plan.criteria, selected=selected, created=now().timestamp())
 
