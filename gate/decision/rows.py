@@ -25,7 +25,7 @@ from gate.statistics.intervals import all_pass, mean
 
 BothSides = tuple[Estimate | None, Estimate | None]
 """The estimates of the candidate and the baseline."""
-NOTHING_HELD = Finding.of("nothing_held")
+NOTHING_DECIDES = Finding.of("nothing_decides")
 
 
 def rows_of(
@@ -52,9 +52,9 @@ def rows_of(
 
 def _with_same_trials(row: CriterionResult) -> CriterionResult:
     """Return a row of a suite whose trials are the stored ones: a row that nothing judges is no omission there."""
-    if row.findings != (NOTHING_HELD,):
+    if row.findings != (NOTHING_DECIDES,):
         return row
-    return replace(row, findings=(Finding.of("nothing_held", same=True),), checked=True)
+    return replace(row, findings=(Finding.of("nothing_decides", same=True),), checked=True)
 
 
 def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionResult]) -> list[CriterionResult]:
@@ -85,7 +85,7 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
     findings = _findings_of_rate(comparison, criterion, outcome) if is_rate else None
     if findings is None:
         findings = findings_of(comparison, criterion, outcome)
-    verdict, checked = worst([finding.verdict for finding in findings]), findings != [NOTHING_HELD]
+    verdict, checked = worst([finding.verdict for finding in findings]), findings != [NOTHING_DECIDES]
     now, before = _rate_of_both(comparison, criterion) if is_rate else _means_of_both(comparison, criterion)
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
@@ -116,7 +116,7 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
 def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return the findings on the pass rate: from the criterion that limits it, if any, and from the sequential test."""
     findings = findings_of(comparison, comparison.rate, None) if comparison.rate is not None else []
-    return [*findings, *change_against_base(rate, outcome)] or [NOTHING_HELD]
+    return [*findings, *change_against_base(rate, outcome)] or [NOTHING_DECIDES]
 
 
 def _count_unscored(comparison: Comparison, criterion: Criterion) -> int:
