@@ -344,13 +344,19 @@ def test_failures_while_answers_slow_down_prove_nothing() -> None:
     )
 
 
+def test_answers_that_are_slower_within_the_latency_margin_explain_no_failure() -> None:
+    slower = [replace(t, duration=9.0) if t.answered else t for t in probes(True)]
+    usual = [replace(t, duration=2.0) for t in BASELINE]
+    wide = replace(LATENCY, margin=4.0)
+    assert judge(SUITE, [TRAJECTORY, wide], [*DOWN, *slower], usual).verdict is Verdict.REGRESSED
+
+
 def test_a_block_that_needs_no_failure_is_not_held_up() -> None:
     trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=0.0)]
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE).verdict is Verdict.REGRESSED
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("crash", [5, 99])
+@pytest.mark.parametrize("crash", [5, pytest.param(99, marks=pytest.mark.slow)])
 def test_a_broken_case_is_proven_by_its_answers_where_trials_crashed_too(crash: int) -> None:
     suite, trials = cases(50), list[Trial]()
     before = stored(suite, trajectory=1.0)
