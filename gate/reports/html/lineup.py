@@ -65,8 +65,8 @@ def _axis(measure: Measure) -> Axis:
 
 
 def _cell(lineup: Lineup, measure: Measure, place: int, axis: Axis) -> Mapping[str, Any]:
-    how = words.standing(measure, place, 0) if place else ""
-    against = words.difference_text(measure, place, 0) if place else ""
+    how = words.standing(measure, place) if place else ""
+    against = words.difference_text(measure, place) if place else ""
     return {
         "name": words.name(lineup, place),
         "mean": words.mean_of(measure, place),
