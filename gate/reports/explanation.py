@@ -86,12 +86,10 @@ FELL_SHORT = {Verdict.REGRESSED, Verdict.BELOW_THRESHOLD}
 
 
 OF_COMPARISON: tuple[KindName, ...] = (
-    "thresholds_hold",
-    "no_worse",
+    "passes",
     "not_enough_evidence",
     "cases_broke",
     "suite_got_worse",
-    "traded_off",
     "baseline_moved",
     "cases_fail",
     "criterion_decides",
@@ -247,7 +245,7 @@ def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
     """Return the steps that would make everything comparable again; more trials would not."""
     apart = [row.not_compared for row in suite.deciding.criteria if row.criterion.blocking and row.not_compared]
     ways = ["restore what is missing"]
-    if any(one.kind == "not_compared" and one["why"] == "changed" for one in apart):
+    if any(one["why"] == "changed" for one in apart):
         ways.append("score the baseline's own record again (`gate rescore`)")
     if suite.is_acceptable:
         ways.append(_accept(label))
