@@ -14,7 +14,7 @@ from gate.errors import ConfigError
 from gate.formats.documents import read_document_with_lines
 from gate.formats.reading import Ignored
 from gate.model import Case, Complexity, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, Loss, validation_error
+from gate.suites.base import Contents, Document, Format, Loss, StrictModel, validation_error
 
 Text = Annotated[str, Field(min_length=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -30,16 +30,12 @@ def _no_fraction(score: float) -> float:
 Score = Annotated[float, Field(ge=0, le=100), AfterValidator(_no_fraction)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class InputModel(_Model):
+class InputModel(StrictModel):
     query: Text
     context: dict[str, Any] | None = None
 
 
-class OutputModel(_Model):
+class OutputModel(StrictModel):
     no_pii: bool = False
     contains: list[Text] | None = None
     not_contains: list[Text] | None = None
@@ -47,7 +43,7 @@ class OutputModel(_Model):
     json_schema: dict[str, Any] | None = None
 
 
-class TurnExpectation(_Model):
+class TurnExpectation(StrictModel):
     """The expectations of a single turn; output checks apply to the whole conversation, so they belong to the case."""
 
     tools: list[Text] | None = None
@@ -75,7 +71,7 @@ class TurnExpectation(_Model):
         return (*named, *(ToolCall("", category=name, any_args=True) for name in self.tool_categories or ()))
 
 
-class FactsModel(_Model):
+class FactsModel(StrictModel):
     """EvalView's settings for its fact check; here every claim must be supported."""
 
     check: bool = False
@@ -83,7 +79,7 @@ class FactsModel(_Model):
     confidence_threshold: float | None = None
 
 
-class HarmModel(_Model):
+class HarmModel(StrictModel):
     """EvalView's settings for its safety check; here any harm fails."""
 
     check: bool = False
@@ -103,7 +99,7 @@ class EvalViewTurn(InputModel):
     expected: TurnExpectation = TurnExpectation()
 
 
-class WeightsModel(_Model):
+class WeightsModel(StrictModel):
     """The weight of each part of the score; a missing one keeps EvalView's weight."""
 
     tool_accuracy: Amount = 0.3
@@ -118,7 +114,7 @@ class WeightsModel(_Model):
         return self
 
 
-class VarianceModel(_Model):
+class VarianceModel(StrictModel):
     """EvalView's statistical mode."""
 
     runs: int = Field(default=10, ge=2, le=100)
@@ -128,7 +124,7 @@ class VarianceModel(_Model):
     confidence_level: float | None = None
 
 
-class ThresholdsModel(_Model):
+class ThresholdsModel(StrictModel):
     min_score: Score | None = None
     max_cost: Amount | None = None
     max_latency: Amount | None = None
@@ -137,7 +133,7 @@ class ThresholdsModel(_Model):
     variance: VarianceModel | None = None
 
 
-class ChecksModel(_Model):
+class ChecksModel(StrictModel):
     hallucination: bool = False
     safety: bool = False
     pii: bool = False
@@ -151,7 +147,7 @@ class AdapterConfigModel(BaseModel):
     sequence_mode: Literal["subsequence", "exact", "unordered"] | None = None
 
 
-class EvalViewFile(_Model):
+class EvalViewFile(StrictModel):
     name: Text
     input: InputModel | None = None
     turns: Annotated[list[EvalViewTurn], Field(min_length=1)] | None = None
@@ -160,19 +156,9 @@ class EvalViewFile(_Model):
     weights: WeightsModel | None = None
     checks: ChecksModel = ChecksModel()
     adapter_config: AdapterConfigModel = AdapterConfigModel()
-    tags: list[Text] = []
+    tags: list[Text] = Field(default=[])
     difficulty: Literal["trivial", "easy", "medium", "hard", "expert"] = "medium"
     meta: dict[str, Any] | None = None
-    description: Any = None
-    suite_type: Any = None
-    generated: Any = None
-    adapter: Any = None
-    endpoint: Any = None
-    model: Any = None
-    tools: Any = None
-    gate: Any = None
-    mocks: Any = None
-    source_file: Any = None
 
     @model_validator(mode="after")
     def _one_conversation(self) -> Self:
@@ -300,7 +286,7 @@ _MARKS = {"input", "turns", "expected", "thresholds", "weights", "checks"}
 def read(document: Document) -> Contents:
     """Return the case in a file."""
     try:
-        file = EvalViewFile.model_validate(document.data)
+        file = EvalViewFile.model_validate({key: held for key, held in document.data.items() if key not in _IGNORED})
     except ValidationError as error:
         raise validation_error(document, error, _MODELS) from error
     shared = _project_weights(document) if file.own_weights is None else None
@@ -364,9 +350,9 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     losses = [Loss(case.id, "variance.max_std_dev")] if variance.get("max_std_dev") is not None else []
     losses += [Loss(case.id, f"variance.{key}", check=False) for key in ("runs", "confidence_level") if key in variance]
     data = document.data
-    losses += [
-        Loss(case.id, key, check=False) for key in data if key in _NOT_CARRIED and data[key] not in (None, [], {})
-    ]
+    for key, held in data.items():
+        if key in _IGNORED and key != "source_file" and held not in (None, [], {}):
+            losses.append(Loss(case.id, key, check=False))
     asked, turns = data.get("input"), data.get("turns")
     if turns and isinstance(asked, Mapping) and asked.get("query") != turns[0].get("query"):
         losses.append(Loss(case.id, "input.query, of which EvalView asks the turns as well", check=False))
@@ -393,7 +379,7 @@ IGNORED = Ignored(
         "safety.severity_threshold": "here any harm fails",
     }
 )
-_NOT_CARRIED = ("description", "suite_type", "generated", "adapter", "endpoint", "model", "tools", "gate", "mocks")
+_IGNORED = frozenset(key for key in IGNORED.reasons if "." not in key)
 
 
 def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:

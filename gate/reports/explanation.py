@@ -6,7 +6,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.model import SuiteResult, Verdict
 from gate.model.finding import Finding, KindName
 from gate.reports.by_tag import where
-from gate.reports.formatting import by_chance, count
+from gate.reports.formatting import by_chance, count, listing
 from gate.reports.reasons import narrow_miss_of
 from gate.reports.words import (
     about,
@@ -55,6 +55,8 @@ def _besides(suite: SuiteResult) -> list[str]:
             said.append(f"{tell_short(found)}, which may be why")
     if by.cause.kind in OF_COMPARISON and not by.has_baseline:
         said.append(_no_baseline(by))
+    if missed := [found["criterion"] for found in suite.warnings if found.kind == "excused"]:
+        said.append(f"{listing(missed)} {'misses' if len(missed) == 1 else 'miss'} the threshold, as the base does")
     if by.crashes is not None and by.verdict not in (Verdict.PASS, Verdict.ERROR):
         said.append(crashes(by, by.crashes))
     if place := where(by):
@@ -81,13 +83,10 @@ FELL_SHORT = {Verdict.REGRESSED, Verdict.BELOW_THRESHOLD}
 
 
 OF_COMPARISON: tuple[KindName, ...] = (
-    "thresholds_hold",
-    "no_worse",
+    "passes",
     "not_enough_evidence",
-    "never_pass",
     "cases_broke",
     "suite_got_worse",
-    "traded_off",
     "baseline_moved",
     "cases_fail",
     "criterion_decides",
@@ -127,11 +126,16 @@ def how_sure(suite: SuiteResult) -> str:
         case Verdict.BELOW_THRESHOLD:
             row = row_of(by, by.cause["criterion"]) if by.cause.kind == "criterion_decides" else None
             return narrow_miss_of(row) if row is not None else ""
-        case Verdict.INCONCLUSIVE if by.cause.kind not in ("baseline_moved", "cases_fail"):
+        case Verdict.INCONCLUSIVE if not _is_apart_from_looks(by.cause):
             look = by.outcome.evidence.last_look if by.outcome is not None else None
             return "" if look is None else seen_by_chance(look.p)
         case _:
             return ""
+
+
+def _is_apart_from_looks(cause: Finding) -> bool:
+    """True if the cause of an open answer is another than too little evidence in the looks."""
+    return cause.kind == "baseline_moved" or (cause.kind == "cases_fail" and cause["why"] != "thin_baseline")
 
 
 def seen_by_chance(p: float) -> str:
@@ -238,7 +242,7 @@ def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
     """Return the steps that would make everything comparable again; more trials would not."""
     apart = [row.not_compared for row in suite.deciding.criteria if row.criterion.blocking and row.not_compared]
     ways = ["restore what is missing"]
-    if any(one.kind == "not_compared" and one["why"] == "changed" for one in apart):
+    if any(one["why"] == "changed" for one in apart):
         ways.append("score the baseline's own record again (`gate rescore`)")
     if suite.is_acceptable:
         ways.append(_accept(label))
@@ -247,12 +251,13 @@ def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
 
 def _after_noise(suite: SuiteResult) -> str:
     """Return the step that would distinguish an unchanged agent from a worse one."""
-    match suite.deciding.cause.kind:
+    cause = suite.deciding.cause
+    match cause.kind:
         case "nothing_decides":
             return "set a threshold, or store a baseline (`gate baseline save`, on the default branch)"
-        case "cases_fail" if suite.deciding.cause["copies"]:
+        case "cases_fail" if cause["why"] == "copies":
             return "clear the cache, or store a second run of the baseline, then run the job again"
-        case "cases_fail":
+        case "cases_fail" if cause["why"] == "base_fails_too":
             return "check that the base commit's agent is the one that was stored, then measure the baseline anew"
         case "baseline_moved":
             return "run the job again"
@@ -264,7 +269,7 @@ def _after_error(suite: SuiteResult) -> str:
     """Return the next step for a suite that could not be measured."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
-    if suite.cause.kind in ("outage", "failures_not_confirmed", "unexplained_failures"):
+    if suite.cause.kind in ("outage", "failures_not_confirmed"):
         return LOOK_AT_ERRORS
     if suite.cause.kind == "collapsed":
         if suite.cause["copies"]:

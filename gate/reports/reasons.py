@@ -8,8 +8,8 @@ from statistics import NormalDist
 from gate.decision.engine.evidence_json import stage_name
 from gate.model import Criterion, CriterionResult, Direction, Scale, Verdict, worst
 from gate.model.evidence import Stage, StageKind
-from gate.model.finding import Change, Finding, HeldMean, KindName
-from gate.reports.formatting import change, count, end_and_margin, figures, listing, of_means, percentage
+from gate.model.finding import Change, Finding, HeldMean
+from gate.reports.formatting import change, count, end_and_margin, figures, of_means, percentage
 from gate.reports.wording import Table, clauses, fill
 
 RULED_OUT = "ruled out at 95 % confidence"
@@ -80,7 +80,7 @@ def is_excused(row: CriterionResult) -> bool:
 def _of_verdict(row: CriterionResult) -> list[str]:
     """Return the worst findings, and the change of the means if it differs from that of a typical case."""
     said, findings = [], row.findings
-    if findings and findings[0].kind in OF_COMPARISON:
+    if findings and findings[0].kind == "not_compared":
         said.append(f"not compared: {why_apart(findings[0])}")
         findings = findings[1:]
     verdict = worst([one.verdict for one in findings])
@@ -96,7 +96,7 @@ def _of_verdict(row: CriterionResult) -> list[str]:
 
 def _parts(one: Finding, criterion: Criterion) -> list[str]:
     """Return the wording of one finding."""
-    if one.kind in OF_COMPARISON:  # it opens the reason, and no other finding outranks it
+    if one.kind == "not_compared":  # it opens the reason, and no other finding outranks it
         return []
     told = clauses(one, WORDS, criterion)
     if one.kind == "change" and one.verdict is Verdict.REGRESSED:
@@ -135,11 +135,6 @@ def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
     if excused == 1:
         return f"1 of {cases} misses its own threshold, as at the baseline"
     return f"{excused} of {cases} miss their own threshold, as at the baseline"
-
-
-def _not_scored(one: Finding, _: Criterion) -> str:
-    where = f"{one['cases']} of {one['of']} cases" if one["cases"] > 1 else one["case_id"]
-    return f"could not be measured for {where}: {one['error']}"
 
 
 # --- thresholds and limits ------------------------------------------------------------------------
@@ -294,17 +289,7 @@ def _open_change(one: Finding, criterion: Criterion) -> str:
 
 def why_apart(why: Finding) -> str:
     """Return why a criterion is not compared with the baseline; the criterion has been named before."""
-    if why.kind != "not_compared":
-        return "; ".join(clauses(why.but(criterion="it"), WORDS))
-    match why["why"]:
-        case "changed":
-            return "its options, scorer or judge changed"
-        case "cases_gone":
-            return f"none of the cases that it was measured on is compared ({why['cases']})"
-        case "removed":
-            return "it is no longer measured"
-        case _:
-            return f"its trials are compared without {listing(why['others'])}"
+    return fill(WHY_APART[why["why"]], why.data)
 
 
 def why_not_confirmed(found: Finding) -> str:
@@ -318,6 +303,8 @@ def why_not_confirmed(found: Finding) -> str:
             return f"{found['lost']} of {trials} that {were} to confirm the failures {were} lost to infrastructure"
         case "gone":
             return f"the failures did not recur: {trials} of the same cases answered later"
+        case "new":
+            return fill("at the baseline, it never failed in {cases:this case|these # cases}", found.data)
         case "slowed_down":
             before, now = figures((found["before"], found["now"]), Scale.SECONDS)
             return f"the failures came while answers slowed from {before} to {now}: the provider may be at fault"
@@ -335,11 +322,26 @@ def _failed_again(found: Finding) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
-OF_COMPARISON: tuple[KindName, ...] = ("not_compared", "checks_fell_away")
-"""The findings that a criterion is not compared."""
+WHY_APART = {
+    "changed": "its options, scorer or judge changed",
+    "cases_gone": "none of the cases that it was measured on is compared ({of})",
+    "nothing_to_check": (
+        "it has nothing to check in {cases:n} of {of:case} ({cases:list}), but always had at the baseline"
+    ),
+    "removed": "it is no longer measured",
+    "new": "it is new, judged only by its threshold",
+    "without_others": "its trials are compared without {others:list}",
+}
 TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
-NEVER = "{cases:case} that always passed never {cases:does|do} now"
-TOO_FEW = "the baseline has too few trials to prove it"
+CASES_FAIL = "{cases:case} that always passed {cases:fails|fail} every time now"
+WHY_CASES_FAIL = {
+    "thin_baseline": "the baseline has too few trials to prove a loss",
+    "copies": ("repeats are copies of one answer: a cache would look like this, and so would an agent that broke"),
+    "base_fails_too": (
+        "it is the same with the base commit's agent: the provider changed, or that agent is not the one that was "
+        "stored"
+    ),
+}
 WHY_OPEN = {
     "suggests_drop": "within its margin, but one test suggests a drop",
     "drifted": "it does not show against the base commit's agent run now",
@@ -361,12 +363,19 @@ def _quantile_kept(one: Finding, criterion: Criterion) -> list[str]:
     return [said, TOO] if one.is_excused else [said]
 
 
-def _never_pass(one: Finding, about: object) -> list[str]:
-    """Return the cases that always passed and never do now; without names for a suite, which lists them elsewhere."""
-    never = fill(NEVER, one.data)
+def _cases_fail(one: Finding, about: object) -> list[str]:
+    """Return the cases that always passed and always fail now; without names for a suite, which lists them
+    elsewhere."""
+    fail, why = fill(CASES_FAIL, one.data), WHY_CASES_FAIL[one["why"]]
     if not isinstance(about, Criterion):
-        return [never, TOO_FEW]
-    return [f"{never}: {fill('{cases:tallies}', one.data)}; {TOO_FEW}"]
+        return [fail, why]
+    return [f"{fail}: {fill('{cases:tallies}', one.data)}; {why}"]
+
+
+def _nothing_to_judge(_: Finding, about: object) -> list[str]:
+    if isinstance(about, Criterion):
+        return ["nothing could be compared"]
+    return ["nothing to judge yet", "no threshold, and no baseline"]
 
 
 def _agent_fails(one: Finding, about: object) -> list[str]:
@@ -388,10 +397,13 @@ NO_VALUE = {
 }
 
 WORDS: Table = {
-    "nothing_held": (
-        "{same:nothing to compare: the trials are the baseline's own|"
-        "not judged: no threshold and no baseline value to compare with}"
-    ),
+    "nothing_decides": {
+        Verdict.PASS: (
+            "{same:nothing to compare: the trials are the baseline's own|"
+            "not judged: no threshold and no baseline value to compare with}"
+        ),
+        Verdict.INCONCLUSIVE: _nothing_to_judge,
+    },
     "no_value": {
         Verdict.NOT_APPLIED: "applies to none of the selected cases",
         Verdict.NOT_COMPARED: "applies to no case any more",
@@ -401,8 +413,10 @@ WORDS: Table = {
         Verdict.PASS: "never failed",
         Verdict.BELOW_THRESHOLD: "{case_id}{more:+ and # more}: {reason:+#|failed}",
     },
-    "cases_not_scored": _not_scored,
-    "scores_lost": "{lost} of {of:score} could not be measured, at most {most:%} may: {error}",
+    "scores_lost": {
+        Verdict.NOT_MEASURED: "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, at most # may}: {error}",
+        Verdict.PASS: "{criterion}: {lost} of {of:answer} could not be scored",
+    },
     "mean": {
         Verdict.PASS: _of_mean,
         Verdict.BELOW_THRESHOLD: _mean_misses,
@@ -424,12 +438,8 @@ WORDS: Table = {
         Verdict.INCONCLUSIVE: _open_change,
         Verdict.REGRESSED: _broken,
     },
-    "never_pass": _never_pass,
-    "not_tested": lambda one, _: stage_text(one["stage"]),
+    "cases_fail": _cases_fail,
     "agent_fails": _agent_fails,
     "not_compared": lambda one, _: f"not compared: {one['criterion']}: {why_apart(one)}",
-    "checks_fell_away": (
-        "{criterion} has nothing to check in {cases:n} of {of:case} ({cases:list}), but always had at the baseline"
-    ),
 }
 """The words of the findings on a criterion, by verdict if they depend on it."""

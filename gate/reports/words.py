@@ -63,15 +63,10 @@ def tell_cases(suite: SuiteResult) -> str:
     cause = suite.cause
     if cause.kind == "suite_got_worse":
         return suspects(suite)
-    if cause.kind == "traded_off":
-        return f"worse: {listing(one.case_id for one in cause['lost'])}"
-    if cause.kind not in COUNTED_CASES:
+    if cause.kind not in ("cases_broke", "cases_fail"):
         return ""
-    tallies = [one for one in cause["cases"] if isinstance(one, CaseTally)]
-    return listing([one.case_id for one in tallies] or cause["cases"])
-
-
-COUNTED_CASES = ("cases_broke", "never_pass", "cases_fail")
+    named = listing(_ids(cause["cases"]))
+    return named if suite.trade is None else f"worse: {named}"
 
 
 def tell_short(found: Finding) -> str:
@@ -112,9 +107,13 @@ def crashes(suite: SuiteResult, found: CrashFacts) -> str:
 def _always_fails(suite: SuiteResult) -> bool:
     """True if the broken cases are those in which the agent always fails: their number is the proof, too."""
     cause, found = suite.cause, suite.crashes
-    if cause.kind != "cases_broke" or found is None:
+    if cause.kind != "cases_broke" or not cause["named"] or found is None:
         return False
-    return set(cause["cases"]) == set(found.cases) and found.failed == found.trials
+    return set(_ids(cause["cases"])) == set(found.cases) and found.failed == found.trials
+
+
+def _ids(cases: Iterable[CaseTally]) -> list[str]:
+    return [one.case_id for one in cases]
 
 
 def criterion(name: str) -> str:
@@ -177,16 +176,14 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return that the suite could not be measured, and why."""
     said = [f"could not {'decide' if cause.kind in MEASURED else 'measure'}", tell(cause)]
-    if cause.kind in OF_FAILURES and suite.crashes is not None:
+    if cause.kind == "failures_not_confirmed" and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
         said.append(f"stopped: {suite.course.stopped}")
     return said
 
 
-OF_FAILURES = ("failures_not_confirmed", "unexplained_failures")
-"""Problems that are shown with the agent's error."""
-MEASURED = (*OF_FAILURES, "collapsed", "lost_decide")
+MEASURED = ("failures_not_confirmed", "collapsed", "lost_decide")
 """Problems of a suite that was measured but could not be decided."""
 
 
@@ -197,15 +194,14 @@ def _same_agent(cause: Finding, suite: SuiteResult) -> list[str]:
     return [same, "nothing was run, and its stored trials count"]
 
 
-def _thresholds_hold(cause: Finding, _: SuiteResult) -> list[str]:
-    of = count(cause["cases"], "case")
-    cases = of if cause["checked"] == cause["cases"] else f"{cause['checked']} of {of}"
+def _passes(cause: Finding, suite: SuiteResult) -> list[str]:
+    if cause["compared"]:
+        found = "no loss that blocks" if any(one.kind == "quiet_rise" for one in suite.warnings) else "no loss found"
+        return [f"{found} in {count(cause['compared'], 'case')}", _uncompared(cause["uncompared"])]
+    cases = count(cause["cases"], "case")
+    if cause["checked"] < cause["cases"]:
+        cases = f"{cause['checked']} of {cases}"
     return [f"every threshold holds over {cases}", _uncompared(cause["uncompared"])]
-
-
-def _no_worse(cause: Finding, suite: SuiteResult) -> list[str]:
-    found = "no loss that blocks" if any(one.kind == "quiet_rise" for one in suite.warnings) else "no loss found"
-    return [f"{found} in {count(cause['cases'], 'case')}", _uncompared(cause["uncompared"])]
 
 
 def _uncompared(found: Uncompared) -> str:
@@ -230,7 +226,9 @@ def _not_enough_evidence(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _cases_broke(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return how many cases broke, and their common change: ``the agent no longer calls `look_up```."""
-    cases, compared = cause["cases"], cause["of"]
+    if cause["gained"]:
+        return _traded(cause, suite)
+    cases, compared = _ids(cause["cases"]), cause["of"]
     of = f"{len(cases)} of {count(compared, 'case')}" if compared else count(len(cases), "case")
     said = [f"{of} broke"]
     does, holds = changed_behaviour(suite.cases, cases)
@@ -293,12 +291,11 @@ def suspects(suite: SuiteResult) -> str:
     return f"most suspect: {listing(names)}" if names and not where(suite) else ""
 
 
-def _traded_off(cause: Finding, suite: SuiteResult) -> list[str]:
+def _traded(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return the lost and the gained cases."""
-    broke = f"{count(len(cause['lost']), 'case')} broke" if cause["named"] else "some cases got worse"
+    broke = f"{count(len(cause['cases']), 'case')} broke" if cause["named"] else "some cases got worse"
     improved = f"{len(cause['gained'])} improved" if cause["gained_named"] else "others improved as a group"
-    better = listing(one.case_id for one in cause["gained"])
-    return [f"a trade: {broke}, {improved}", _rates(suite), f"better: {better}"]
+    return [f"a trade: {broke}, {improved}", _rates(suite), f"better: {listing(_ids(cause['gained']))}"]
 
 
 def _rates(suite: SuiteResult) -> str:
@@ -327,10 +324,8 @@ def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
-    row, plain = row_of(suite, cause["criterion"]), "could not be measured"
-    why = reason(row) if row is not None else ""
-    named = criterion(cause["criterion"])
-    return [f"{named} {plain}", why.partition(": ")[2] if why.startswith(plain) else why]
+    row = row_of(suite, cause["criterion"])
+    return [f"{criterion(cause['criterion'])} could not be measured", reason(row) if row is not None else ""]
 
 
 def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -355,32 +350,6 @@ def _collapsed(found: Finding, _: object) -> str:
 
 def _failures_not_confirmed(found: Finding, _: object) -> str:
     return f"the agent failed in {count(found['failed'], 'trial')}; {why_not_confirmed(found)}"
-
-
-OFTEN = "{error:+; most often: #}"
-
-
-def _cases_not_measured(found: Finding, _: object) -> str:
-    if found["not_run"]:
-        return fill("{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}", found.data)
-    return fill("no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN, found.data)
-
-
-def _case_lost(found: Finding, _: object) -> str:
-    if found["not_recorded"]:
-        said = "the recordings lack answers for {lost} of {trials:trial} of {case_id}"
-    else:
-        said = "{lost} of {trials:trial} of {case_id} ended in infrastructure errors"
-    return fill(said + OFTEN, found.data)
-
-
-def _too_many_errors(found: Finding, _: object) -> str:
-    often = f": {found['error']}" if found["error"] else ""
-    if found["share"] >= 1:
-        return f"no trial could be run{often}"
-    return (
-        f"{percents(found['share'])} % of the trials could not be run; the limit is {percents(found['most'])} %{often}"
-    )
 
 
 def _outage(found: Finding, _: object) -> str:
@@ -546,6 +515,10 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
+TRIALS_LOST = (
+    "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
+)
+NOT_RUN = "no trial of {cases:list} was run"
 CASES_NOT_COMPARED = {
     "gone": (
         "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
@@ -553,6 +526,13 @@ CASES_NOT_COMPARED = {
     ),
     "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
     "none": "none of the base's {of:case} is compared{edited:+ (# edited)}",
+}
+WHY_ALIKE = {
+    "steady": ": a fixed seed, a cache, or a deterministic agent",
+    "faster": ", and five times faster: a cache, or a server that was still starting",
+    "other_runs_differ": (
+        " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial (is there a cache?)"
+    ),
 }
 CASES_CHANGED = {
     "new": "new, judged only by thresholds: {cases:list}",
@@ -568,12 +548,14 @@ WORDS: Table = {
     "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
     "outage": _outage,
     "failures_not_confirmed": _failures_not_confirmed,
-    "unexplained_failures": "the agent fails in {cases:case} in which it did not at the baseline",
     "lost_decide": _lost_decide,
     "collapsed": _collapsed,
-    "too_many_errors": _too_many_errors,
-    "cases_not_measured": _cases_not_measured,
-    "case_lost": _case_lost,
+    "trials_lost": {
+        Verdict.ERROR: lambda found, _: fill(TRIALS_LOST if found["of"] else NOT_RUN, found.data),
+        Verdict.PASS: (
+            "infrastructure errors left {lost} of {of:trial} without a score{repeated:+; attempts repeated: #}"
+        ),
+    },
     # parts of the base that were not compared
     "cases_not_compared": lambda found, _: fill(CASES_NOT_COMPARED[found["how"]], found.data),
     # causes of a verdict
@@ -584,20 +566,11 @@ WORDS: Table = {
         ),
         Verdict.ERROR: ("could not measure shard {shard} of {of}", "{problem}"),
     },
-    "thresholds_hold": _thresholds_hold,
-    "no_worse": _no_worse,
-    "nothing_decides": ("nothing to judge yet", "no threshold, and no baseline"),
+    "passes": _passes,
     "not_enough_evidence": _not_enough_evidence,
     "cases_broke": _cases_broke,
     "suite_got_worse": _suite_got_worse,
-    "traded_off": _traded_off,
     "baseline_moved": _baseline_moved,
-    "cases_fail": (
-        "{cases:case} that always passed {cases:fails|fail} every time now, "
-        "{copies:but repeats are copies of one answer|with the base commit's agent too}",
-        "{copies:a cache would look like this, and so would an agent that broke|"
-        "the provider changed, or that agent is not the one that was stored}",
-    ),
     "criterion_decides": {
         Verdict.BELOW_THRESHOLD: _criterion_fails,
         Verdict.ERROR: _criterion_not_measured,
@@ -619,7 +592,6 @@ WORDS: Table = {
     "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
     "cases_changed": _cases_changed,
-    "new_criteria": "new criterion, judged only by its threshold: {criteria:list}",
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # warnings
     "agent_failures": _agent_failures,
@@ -632,25 +604,15 @@ WORDS: Table = {
     ),
     "thin_baseline": _thin_baseline,
     "quiet_rise": _quiet_rise,
-    "scores_unmeasured": "{criterion}: {lost} of {of:score} could not be measured",
-    "trials_lost": "{lost} of {of:trial} ended in infrastructure errors and left no score",
-    "failures_excused": ("{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial} ({error})"),
-    "base_gone": (
-        "the base commit's agent gave no answer in {trials:trial} and was not called again: the comparison uses the "
-        "stored baseline ({error})"
+    "failures_excused": (
+        "{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial}"
+        "{gone: and was not called again: the comparison uses the stored baseline|} ({error})"
     ),
     "provider_moved": _provider_moved,
     "unproven": _unproven,
     "measured_before": _measured_before,
-    "attempts_repeated": "{attempts:attempt} repeated after an infrastructure error",
-    "repeats_alike": (
-        "repeated trials give identical answers"
-        "{cached:, and five times faster: a cache, or a server that was still starting|"
-        ": a fixed seed, a cache, or a deterministic agent}"
-    ),
-    "repeats_once": (
-        "repeated trials of one run give the same answer in {cases} of {of:repeated case}, and other runs give other "
-        "answers: repeats count as one trial (is there a cache?)"
+    "repeats_alike": lambda found, _: fill(
+        f"repeated trials give identical answers{WHY_ALIKE[found['why']]}", found.data
     ),
     "calls_not_reported": (
         "no answer reports a tool call, although answers of the baseline did: the scores of {criteria:all} are right "

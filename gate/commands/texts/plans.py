@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
-
-from msgspec import Struct
 
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
@@ -15,11 +14,11 @@ from gate.decision.power import cost_per_run
 from gate.errors import GateError
 from gate.judges.options import JudgeOptions, cost_of, members
 from gate.metrics.judged import JudgedMetric
+from gate.model import Case, Complexity
 from gate.pipeline.journal import newest_first, records_folder
 from gate.records import read_record
 from gate.reports.formatting import count, dollars, threshold
 from gate.security.escape import console
-from gate.suites import distribution
 from gate.system.clock import now
 
 MAX_NOTE_CHARS = 2_000
@@ -27,11 +26,8 @@ CALL_TOKENS = 1000
 """Tokens of a judge call's question, and of its answer, if no record shows the cost of judging."""
 
 
-class Prices(Struct, frozen=True):
-    """US dollars per run and for judging it; None if unknown."""
-
-    run: float | None
-    judge: float | None
+Prices = tuple[float | None, float | None]
+"""US dollars per run and for judging it; None if unknown."""
 
 
 def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
@@ -40,18 +36,38 @@ def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
 
 
 def _describe(plan: Plan) -> str:
-    found = distribution(plan.suite)
-    lines = [f"{console(plan.suite.id)}: {count(found.cases, 'case')}, {count(found.turns, 'turn')}"]
-    if found.recorded:
-        lines[0] += f", {count(found.recorded, 'recorded trial')}"
-    lines.append("  complexity  " + _counts(found.by_complexity))
-    lines.append("  tags        " + _counts({tag or "(none)": n for tag, n in found.by_tag.items()}))
-    lines.append("  turns       " + _counts({f"{turns}-turn": n for turns, n in found.by_turns.items()}))
-    stated = {"calls": found.expects_calls, "no call": found.expects_no_call, "calls not stated": found.states_no_calls}
-    lines.append("  expects     " + _counts({**stated, "a response": found.expects_response}))
+    cases, recorded = plan.suite.cases, plan.suite.recorded
+    turns = sum(len(case.turns) for case in cases)
+    lines = [f"{console(plan.suite.id)}: {count(len(cases), 'case')}, {count(turns, 'turn')}"]
+    if recorded:
+        lines[0] += f", {count(len(recorded), 'recorded trial')}"
+    levels = Counter(case.complexity for case in cases)
+    lines.append("  complexity  " + _counts({level.value: levels[level] for level in Complexity}))
+    tags: Counter[str] = Counter()
+    for case in cases:
+        tags.update(case.tags or ("",))
+    lines.append("  tags        " + _counts({tag or "(none)": n for tag, n in sorted(tags.items())}))
+    lengths = Counter(len(case.turns) for case in cases)
+    lines.append("  turns       " + _counts({f"{length}-turn": n for length, n in sorted(lengths.items())}))
+    lines.append("  expects     " + _counts(_expectations(cases)))
     lines.append("  criteria    " + "\n              ".join(_demands(plan)))
     lines += [f"  note: {console(note, MAX_NOTE_CHARS)}" for note in plan.notes]
     return "\n".join(lines)
+
+
+def _expectations(cases: Iterable[Case]) -> Mapping[str, int]:
+    """Return the numbers of cases by what they expect: a call in any turn, none in all that state any, and so on."""
+    found = {"calls": 0, "no call": 0, "calls not stated": 0, "a response": 0}
+    for case in cases:
+        stated = [turn.tools for turn in case.turns if turn.tools is not None]
+        if not stated:
+            found["calls not stated"] += 1
+        elif any(stated):
+            found["calls"] += 1
+        else:
+            found["no call"] += 1
+        found["a response"] += any(turn.response is not None for turn in case.turns)
+    return found
 
 
 def _counts(counts: Mapping[Any, int]) -> str:
@@ -101,18 +117,19 @@ def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_
 
 def _money(least: tuple[int, int], most: tuple[int, int], prices: Prices) -> str:
     """Return the cost of these runs and judged trials: of the first ones, and at most."""
-    amount, limit = (runs * (prices.run or 0) + trials * (prices.judge or 0) for runs, trials in (least, most))
-    if prices.run is None and not amount:
+    run, judge = prices
+    amount, limit = (runs * (run or 0) + trials * (judge or 0) for runs, trials in (least, most))
+    if run is None and not amount:
         return "not known: no record here tells what a run costs"
     text = f"about {dollars(amount)}"
     if limit > amount:
         text += f", at most {dollars(limit)}"
-    if prices.run is None:
+    if run is None:
         return f"{text} for the judge; no record here tells what a run costs"
-    text += f", at {dollars(prices.run)} a run"
-    if prices.judge is None:
+    text += f", at {dollars(run)} a run"
+    if judge is None:
         return f"{text}; the judge's price is not known"
-    return f"{text} and {dollars(prices.judge)} to judge it" if prices.judge else text
+    return f"{text} and {dollars(judge)} to judge it" if judge else text
 
 
 def _range(least: int, most: int) -> str:
@@ -152,7 +169,7 @@ def _prices(config: Config, suite_id: str, votes: int, environment: Mapping[str,
                 judge = record.footer.judge_cost_usd / len(record.trials)
     if judge is None:
         judge = _list_price(config, votes, environment)
-    return Prices(run, judge)
+    return run, judge
 
 
 def _list_price(config: Config, votes: int, environment: Mapping[str, str]) -> float | None:

@@ -137,8 +137,10 @@ def prose(text: str, limit: int = 500) -> Markup:
     parts = one_line(str(text), limit).split("`")
     if len(parts) % 2 == 0:  # an unpaired backtick
         return breakable(text, limit)
-    code = Markup("<code>{}</code>")
-    return Markup().join(code.format(_pieces(part)) if at % 2 else _figured(part) for at, part in enumerate(parts))
+    code, made = Markup("<code>{}</code>"), []
+    for at, part in enumerate(parts):
+        made.append(code.format(_pieces(part)) if at % 2 else _figured(part))
+    return Markup().join(made)
 
 
 def spaced(text: str) -> Markup:
@@ -148,6 +150,11 @@ def spaced(text: str) -> Markup:
 
 def _pieces(text: str) -> Markup:
     return Markup("<wbr>").join(map(escape, _PIECES.split(text)))
+
+
+def tone_of(tone: str) -> str:
+    """Return the tone on a page, which has only one for errors and failures."""
+    return "bad" if tone == "error" else tone
 
 
 def encoded(value: Any) -> bytes:

@@ -48,32 +48,31 @@ def axis_of(values: Sequence[float], bounds: tuple[float, float]) -> Axis:
     return Axis(max(low - spare, bounds[0]), min(high + spare, bounds[1]))
 
 
-class Intervals(Struct, frozen=True):
-    """Candidate and baseline on one axis, with the threshold and margin for the candidate."""
+def intervals(
+    axis: Axis,
+    now: Estimate | None,
+    before: Estimate | None,
+    name: str,
+    *,
+    band: tuple[float, float] | None = None,
+    limit: float | None = None,
+) -> Markup:
+    """Draw the candidate above the baseline: a dot for the mean, a bar for its interval.
 
-    axis: Axis
-    now: Estimate | None
-    before: Estimate | None
-    band: tuple[float, float] | None = None
-    """From the worst mean that still counts as unchanged to the good end of the axis."""
-    limit: float | None = None
-    """The threshold."""
-
-
-def intervals(drawn: Intervals, name: str) -> Markup:
-    """Draw the candidate above the baseline: a dot for the mean, a bar for its interval."""
-    at = drawn.axis.at
+    ``band``: from the worst mean that still counts as unchanged to the good end of the axis. ``limit``: the threshold.
+    """
     parts = [Markup('<svg class="plot intervals" role="img" aria-label="{}" height="44">').format(name)]
-    if drawn.band is not None:
-        left, right = sorted(map(drawn.axis.place, drawn.band))
+    if band is not None:
+        left, right = sorted(map(axis.place, band))
         shape = Markup('<rect class="band" x="{}%" width="{}%" y="2" height="40" rx="3"/>')
         parts.append(shape.format(left, round(right - left, 2)))
     parts.append(Markup('<line class="axis" x1="0" x2="100%" y1="43.5" y2="43.5"/>'))
-    if drawn.limit is not None:
+    if limit is not None:
         line = Markup('<line class="limit" x1="{0}" x2="{0}" y1="1" y2="43"/>')
-        parts.append(line.format(at(drawn.limit)))
-    for kind, side, y in (("before", drawn.before, 31), ("now", drawn.now, 14)):
-        parts.append(_bar(drawn.axis, kind, side, y) if side is not None else _EMPTY)
+        parts.append(line.format(axis.at(limit)))
+    for kind, side, y in (("before", before, 31), ("now", now, 14)):
+        if side is not None:
+            parts.append(_bar(axis, kind, side, y))
     return _EMPTY.join([*parts, Markup("</svg>")])
 
 
@@ -108,7 +107,7 @@ def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: s
     height, half = 96, 46
     parts = [Markup('<svg class="plot histogram" role="img" aria-label="{}" height="{}">').format(name, height)]
     sides = {"now": _shares(now, axis), "before": _shares(before, axis)}
-    most = max((share for shares in sides.values() for share in shares), default=0.0) or 1.0
+    most = max([0.0, *sides["now"], *sides["before"]]) or 1.0
     width = 100 / BINS
     for kind, shares in sides.items():
         for number, share in enumerate(shares):
@@ -123,7 +122,10 @@ def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: s
 
 def _shares(ordered: Sequence[float], axis: Axis) -> list[float]:
     """Return the shares of the bins; the first and the last also contain the values outside the axis."""
-    size = axis.high - axis.low
-    inner = [axis.low + size * at / BINS for at in range(1, BINS)] if size > 0 else [math.inf] * (BINS - 1)
-    ends = [0, *(bisect_left(ordered, edge) for edge in inner), len(ordered)]
-    return [(high - low) / len(ordered) for low, high in pairwise(ends)] if ordered else []
+    if not ordered:
+        return []
+    size, ends = axis.high - axis.low, [0]
+    for at in range(1, BINS):
+        edge = axis.low + size * at / BINS if size > 0 else math.inf
+        ends.append(bisect_left(ordered, edge))
+    return [(high - low) / len(ordered) for low, high in pairwise([*ends, len(ordered)])]

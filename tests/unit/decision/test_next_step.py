@@ -84,8 +84,8 @@ def test_a_whole_run_tells_its_story() -> None:
     down = {"case-03", "case-11"}
     result, trials = follow(SUITE, [TRAJECTORY], lambda c, _s: {"trajectory": float(c not in down)}, BASELINE)
     assert result.verdict is Verdict.REGRESSED
-    moved = tuple(CaseTally(one, 0, 7, 5, 5) for one in ("case-03", "case-11"))
-    assert result.cause == Finding.of("cases_broke", cases=("case-03", "case-11"), moved=moved, of=40)
+    broke = tuple(CaseTally(one, 0, 7, 5, 5) for one in ("case-03", "case-11"))
+    assert result.cause == Finding.of("cases_broke", cases=broke, of=40)
     assert {c.id for c in result.cases if c.status is CaseStatus.BROKEN} == down
     assert result.agent_runs == len(trials) < 80
     course, outcome = result.course, result.outcome
@@ -99,7 +99,7 @@ def test_a_whole_run_tells_its_story() -> None:
 def test_an_unchanged_suite_passes_after_one_trial() -> None:
     result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, BASELINE)
     assert (result.verdict, len(trials)) == (Verdict.PASS, 40)
-    assert result.cause.kind == "no_worse" and result.cause["cases"] == 40
+    assert result.cause.kind == "passes" and result.cause["compared"] == 40
     assert result.outcome.stage == Stage(StageKind.CERTIFIED, 1)
     assert 0 < result.criteria[0].spent < 1
 
@@ -169,7 +169,7 @@ def test_without_a_baseline_thresholds_decide_alone() -> None:
     good, trials = follow(SUITE, [criterion], lambda _c, _s: {"trajectory": 1.0})
     assert (good.verdict, len(trials)) == (Verdict.PASS, 40)
     assert (good.cause, good.has_baseline) == (
-        Finding.of("thresholds_hold", checked=40, cases=40, uncompared=Uncompared()),
+        Finding.of("passes", compared=0, checked=40, cases=40, uncompared=Uncompared()),
         False,
     )
     bad, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-15")})
@@ -196,8 +196,8 @@ def test_a_close_mean_is_sampled_on_and_then_decides(passing: int, verdict: Verd
 def test_nothing_to_compare_with_is_said() -> None:
     result = judge(SUITE, [TRAJECTORY], once(SUITE, {"case-00": {"trajectory": 0.0}}, trajectory=1.0))
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.cause == Finding.of("nothing_decides")
-    assert findings(result, "trajectory") == [Finding.of("nothing_held")]
+    assert result.cause == Finding.of("nothing_decides", Verdict.INCONCLUSIVE)
+    assert findings(result, "trajectory") == [Finding.of("nothing_decides")]
     assert not any(found.checked for found in result.criteria)
 
 
@@ -212,7 +212,7 @@ def test_without_a_baseline_a_suite_in_which_no_trial_passes_is_below_its_thresh
     beside = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0), stored(SUITE, trajectory=0.0), base_ran_now=True)
     assert beside.verdict is Verdict.BELOW_THRESHOLD, "the base's agent, run now, is no stored baseline"
     assert judge(SUITE, [replace(TRAJECTORY, blocking=False)], once(SUITE, trajectory=0.0)).cause == Finding.of(
-        "nothing_decides"
+        "nothing_decides", Verdict.INCONCLUSIVE
     )
 
 
@@ -310,7 +310,7 @@ def test_a_case_whose_score_never_came_is_not_measured() -> None:
     assert result.verdict is Verdict.ERROR
     assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="trajectory")
     assert findings(result, "trajectory") == [
-        Finding.of("cases_not_scored", case_id="case-04", cases=1, of=40, error="judge timed out")
+        Finding.of("scores_lost", lost=1, of=1, cases=("case-04",), error="judge timed out")
     ]
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
@@ -320,7 +320,7 @@ def test_a_score_that_came_in_another_trial_is_enough() -> None:
     trials += [trial(c.id, 2, round=2, trajectory=1.0) for c in SUITE]
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == Finding.of("scores_unmeasured", criterion="trajectory", lost=1, of=80)
+    assert result.warnings[0] == Finding.of("scores_lost", Verdict.PASS, criterion="trajectory", lost=1, of=80)
     assert next(r for r in result.criteria if r.criterion.name == "trajectory").not_measured == 1
 
 
@@ -388,7 +388,7 @@ def test_too_many_infrastructure_errors_are_an_error_not_a_regression() -> None:
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
     error = "unreachable: 127.0.0.1:80: Connection refused"
-    assert result.cause == Finding.of("too_many_errors", share=0.15, most=0.1, error=error)
+    assert result.cause == Finding.of("trials_lost", lost=6, of=40, most=0.1, error=error)
     assert (result.errors, status(result, "case-00")) == (6, CaseStatus.ERROR)
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
@@ -398,7 +398,7 @@ def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() ->
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     error = "unreachable: 127.0.0.1:80: Connection refused"
     assert result.verdict is Verdict.ERROR
-    assert result.cause == Finding.of("cases_not_measured", cases=("case-00",), of=40, error=error)
+    assert result.cause == Finding.of("trials_lost", lost=1, of=1, cases=("case-00",), error=error)
     assert result.cases[0].reasons == (error,)
 
 
@@ -424,7 +424,7 @@ def test_a_case_that_is_lost_each_time_is_run_again_twice_and_no_more() -> None:
     trials.append(lost_trial("case-00", 3, again=True))
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "cases_not_measured" and result.cause["cases"] == ("case-00",)
+    assert (result.cause.kind, result.cause["cases"]) == ("trials_lost", ("case-00",))
 
 
 def test_a_trial_that_asked_what_is_not_recorded_is_made_up_for_by_no_other() -> None:
@@ -437,7 +437,8 @@ def test_a_trial_that_asked_what_is_not_recorded_is_made_up_for_by_no_other() ->
     again = trial("case-00", 2, again=True, trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], [refused, *once(SUITE[1:], trajectory=1.0), again], BASELINE)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "case_lost" and result.cause["not_recorded"]
+    error = "missing: request 2 differs in messages[3]"
+    assert result.cause == Finding.of("trials_lost", lost=1, of=2, cases=("case-00",), error=error)
     lost = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0), again]
     assert judge(SUITE, [TRAJECTORY], lost, BASELINE).verdict is Verdict.PASS
 
@@ -464,12 +465,8 @@ def test_a_case_most_of_whose_trials_crash_is_an_error_however_few_they_are() ->
     settings = Settings(exact_epochs=5)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "case_lost" and not result.cause["not_recorded"]
-    assert (result.cause["case_id"], result.cause["lost"], result.cause["trials"]) == (
-        "case-03",
-        3,
-        5,
-    )
+    error = "unreachable: 127.0.0.1:80: Connection refused"
+    assert result.cause == Finding.of("trials_lost", lost=3, of=5, cases=("case-03",), error=error)
     trials[17] = trial("case-03", 3, trajectory=1.0)
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings).verdict is Verdict.PASS
 
@@ -710,7 +707,7 @@ def test_a_criterion_is_owed_though_the_cases_it_was_measured_on_are_a_tenth(why
         result = judge(left, criteria, now, before, not_comparable=edits)
         assert result.verdict is verdict
         assert result.criteria[2].not_compared == Finding.of(
-            "not_compared", criterion="response", why="cases_gone", cases=4
+            "not_compared", criterion="response", why="cases_gone", of=4
         )
     kept = {pair: reason for pair, reason in edits.items() if pair[0] != SUITE[0].id}
     if kept:
@@ -867,11 +864,13 @@ def test_repeats_that_never_differ_are_suspected_of_a_cache() -> None:
         ]
 
     slow = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 2.1))
-    assert slow.warnings[-1] == Finding.of("repeats_alike", cached=False)
+    assert slow.warnings[-1] == Finding.of("repeats_alike", cases=5, of=5, why="steady")
     fast = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 0.01))
-    assert fast.warnings[-1] == Finding.of("repeats_alike", cached=True)
+    assert fast.warnings[-1] == Finding.of("repeats_alike", cases=5, of=5, why="faster")
     quick = judge(suite, [TRAJECTORY], said(1, 0.04) + said(2, 0.001))
-    assert quick.warnings[-1] == Finding.of("repeats_alike", cached=False), "noise of a clock, not a cache"
+    assert quick.warnings[-1] == Finding.of("repeats_alike", cases=5, of=5, why="steady"), (
+        "noise of a clock, not a cache"
+    )
     assert not judge(suite, [TRAJECTORY], said(1, 2.0)).warnings
 
 

@@ -122,8 +122,8 @@ def test_there_is_nothing_to_do_about_a_pass_or_a_shard() -> None:
 PROVEN = decided("REGRESSION", Stage(StageKind.CASE_RERUNS))
 UNDECIDED = decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14)
 LOOKS_DO_NOT_DECIDE = (
-    Finding.of("cases_fail", cases=("a",)),
-    Finding.of("cases_fail", cases=("a",), copies=True),
+    Finding.of("cases_fail", cases=(CaseTally("a", 0, 4, 5, 5),), why="base_fails_too"),
+    Finding.of("cases_fail", cases=(CaseTally("a", 0, 4, 5, 5),), why="copies"),
     Finding.of("baseline_moved", criteria=("pass_rate",)),
 )
 
@@ -209,7 +209,7 @@ def test_what_is_read_first_has_no_statistics() -> None:
 
 
 def test_a_proof_is_told_below_the_headline_that_names_its_cases() -> None:
-    cause = Finding.of("cases_broke", cases=("a",), moved=(CaseTally("a", 0, 7, 5, 5),), of=40)
+    cause = Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5),), of=40)
     suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=cause)
     assert "1 of 40 cases broke: a" in explanation.headline(suite)
     assert not any("5/5" in line for line in story(suite))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gate.insight.history import Histories, Unread
+from gate.histories.trends import Histories, Unread
 from gate.insight.history_text import history_text
 from gate.model import (
     BaselineInfo,
@@ -166,15 +166,15 @@ def ones() -> Iterator[str]:
     criterion = Criterion("a", "a", Scale.BINARY, Direction.LOWER, threshold=0.01)
     for found in given.ones(OF_CRITERION):
         yield told(found, reason(CriterionResult(criterion, found.verdict, (found,))))
-    yield from (told(why, why_apart(why)) for why in given.ones(["not_compared", "checks_fell_away"]))
+    yield from (told(why, why_apart(why)) for why in given.ones(["not_compared"]))
 
 
 def history() -> Iterator[str]:
     for suite in (FALLEN, DECLINING, FLAT, SHORT, CHANGED):
-        yield history_text(Histories((suite,), 9, (), "here"), cases=suite is FLAT)
-    yield history_text(Histories((FALLEN,), 9, (), "here"), cases=False, tags=True, ascii_only=True)
+        yield history_text(Histories((suite,), (), "here"), cases=suite is FLAT)
+    yield history_text(Histories((FALLEN,), (), "here"), cases=False, tags=True, ascii_only=True)
     unread = tuple(Unread(f"{n}.jsonl", "not closed") for n in range(7))
-    yield history_text(Histories((FLAT,), 9, unread, "here"), cases=False)
+    yield history_text(Histories((FLAT,), unread, "here"), cases=False)
 
 
 def lineup() -> Iterator[str]:
@@ -247,7 +247,7 @@ def test_the_words(of: Callable[[], Iterator[str]]) -> None:
         (given.CHANGES, CHANGES, set()),
         (given.WARNINGS, WARNINGS, set()),
         (given.GAPS, GAPS, set()),
-        ([one for _, one in given.FINDINGS], OF_CRITERION, {"not_compared", "checks_fell_away"}),
+        ([one for _, one in given.FINDINGS], OF_CRITERION, {"not_compared"}),
     ],
 )
 def test_no_kind_is_left_out(given: list[Finding], kinds: Mapping[KindName, FindingKind], but: set[str]) -> None:
