@@ -25,7 +25,7 @@ def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome |
         *quantile_limits(comparison, criterion),
         *change_against_base(criterion, outcome),
     ]
-    return findings or [Finding.of("nothing_held")]
+    return findings or [Finding.of("nothing_decides")]
 
 
 # --- hard failures and missing scores -------------------------------------------------------------
@@ -130,7 +130,7 @@ def change_against_base(criterion: Criterion, outcome: Outcome | None) -> list[F
     found = outcome.evidence.metrics.get(criterion.name)
     if found is None:
         is_open = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
-        return [Finding.of("not_tested", stage=outcome.stage)] if is_open else []
+        return [Finding.of("nothing_decides", Verdict.INCONCLUSIVE)] if is_open else []
     change = change_of(found, criterion)
     if not found.blocks_regression or outcome.verdict == "PASS":
         return [Finding.of("change", change=change)]

@@ -161,7 +161,8 @@ def base_gone(comparison: Comparison) -> Finding | None:
         lost += rounds[number]
     if len(lost) < LEAST_IN_VAIN:
         return None
-    return Finding.of("base_gone", trials=len(lost), error=commonest_error(lost))
+    of, error = sum(map(len, rounds.values())), commonest_error(lost)
+    return Finding.of("failures_excused", failed=len(lost), of=of, error=error, at_base=True, gone=True)
 
 
 # --- lost trials ----------------------------------------------------------------------------------

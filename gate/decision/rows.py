@@ -25,7 +25,7 @@ from gate.model import Criterion, CriterionResult, Estimate, EvidenceSummary, Ou
 from gate.model.finding import Finding
 from gate.statistics.intervals import all_pass, mean_of_means
 
-NOTHING_HELD = Finding.of("nothing_held")
+NOTHING_DECIDES = Finding.of("nothing_decides")
 
 
 def rows_of(
@@ -52,9 +52,9 @@ def rows_of(
 
 def _with_same_trials(row: CriterionResult) -> CriterionResult:
     """Return a row of a suite whose trials are the stored ones: a row that nothing judges is no omission there."""
-    if row.findings != (NOTHING_HELD,):
+    if row.findings != (NOTHING_DECIDES,):
         return row
-    return replace(row, findings=(Finding.of("nothing_held", same=True),), checked=True)
+    return replace(row, findings=(Finding.of("nothing_decides", same=True),), checked=True)
 
 
 def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionResult]) -> list[CriterionResult]:
@@ -95,7 +95,7 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
         unscored = sum([error_of(trial, criterion) is not None for trial in comparison.judged_trials])
         crashes = count_failed(comparison.judged_trials)
         why, dimensions = "no_trial", _dimensions(comparison, criterion)
-    verdict, checked = worst([finding.verdict for finding in findings]), findings != [NOTHING_HELD]
+    verdict, checked = worst([finding.verdict for finding in findings]), findings != [NOTHING_DECIDES]
     now, before = estimates_of(sides, criterion.scale)
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
@@ -142,7 +142,7 @@ def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome 
     findings = change_against_base(rate, outcome)
     if comparison.rate is not None:
         findings = findings_of(comparison, comparison.rate, None) + findings
-    return findings or [NOTHING_HELD]
+    return findings or [NOTHING_DECIDES]
 
 
 def _compared_means(comparison: Comparison, criterion: Criterion) -> tuple[float, float] | None:

@@ -75,6 +75,8 @@ class Scale(str, Enum):
 
 
 class Direction(str, Enum):
+    """The direction in which a metric is better."""
+
     HIGHER = "higher"
     LOWER = "lower"
 

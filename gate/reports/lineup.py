@@ -67,10 +67,6 @@ def mean_of(measure: Measure, place: int) -> str:
     return "not measured"
 
 
-def sample_of(measure: Measure, place: int) -> str:
-    return sample(measure.estimates[place])
-
-
 def difference_text(measure: Measure, place: int) -> str:
     """Return an entry's difference from the first one; a dash if they have fewer than two common cases."""
     for found in measure.differences:
@@ -263,7 +259,7 @@ def _means(lineup: Lineup) -> Iterator[str]:
     for measure in lineup.measures:
         cells = []
         for place in range(len(lineup.entries)):
-            cells.append(f"{mean_of(measure, place)} {sample_of(measure, place)}".strip())
+            cells.append(f"{mean_of(measure, place)} {sample(measure.estimates[place])}".strip())
         yield _row(f"{markdown(measure.name, 100)}, {wanted(measure)}", cells)
 
 

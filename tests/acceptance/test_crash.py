@@ -23,7 +23,7 @@ from tests.patience import CEILING, eventually
 
 pytestmark = pytest.mark.slow
 
-CASES = 24
+CASES = 16
 AGENT = """
 import hashlib, json, os, sys, time
 request = json.load(sys.stdin)
@@ -269,13 +269,13 @@ def test_no_room_for_a_report_keeps_the_verdict_in_the_record(project: Project) 
 @pytest.mark.slow
 def test_the_agent_dies_half_way(project: Project) -> None:
     """Nobody knows whose fault it was, so nothing was measured; a run of an agent that lives again starts anew."""
-    gone = "import os, sys\nif os.path.exists('die') and len(open('ran.log').readlines()) > 20: sys.exit(9)\n"
+    gone = "import os, sys\nif os.path.exists('die') and len(open('ran.log').readlines()) > 12: sys.exit(9)\n"
     project.write("agent.py", gone + AGENT)
     project.write("ran.log", "")
     project.write("die", "")
     code, result = project.result("run", "--record", "dead.jsonl")
     assert (code, result["verdict"]) == (3, "error")
-    assert len(ran(project)) >= 20
+    assert len(ran(project)) >= 12
     (project.root / "die").unlink()
     code, result = project.result("run", "--record", "dead.jsonl")
     assert (code, result["verdict"]) == (0, "pass")

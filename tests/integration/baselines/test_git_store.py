@@ -251,11 +251,17 @@ def test_pruning_by_age_never_takes_the_record_just_saved(work: Path, remote: Pa
         store.save(at(2, created=109 * DAY))
         assert kept(remote) == [1, 2]
         store.save(at(3, created=112 * DAY))
-        assert kept(remote) == [2, 3]
-        store.save(at(4, created=50 * DAY))
+        store.save(at(4, created=113 * DAY))
         assert kept(remote) == [2, 3, 4]
-        store.save(at(5, created=1000 * DAY))
-        assert kept(remote) == [5]
+        store.save(at(5, created=50 * DAY))
+        assert kept(remote) == [2, 3, 4, 5]
+
+
+def test_one_clock_that_is_ahead_drops_nothing(work: Path, remote: Path) -> None:
+    with opened(work, max_age_days=10) as store:
+        for number, day in enumerate((100, 105, 1000, 106), 1):
+            store.save(at(number, created=day * DAY))
+        assert kept(remote) == [1, 2, 3, 4]
 
 
 def mark(number: int, verdict: str = "pass", **more: str) -> Mark:

@@ -23,7 +23,7 @@ from gate.model import (
     worst,
 )
 from gate.model.course import Course, LiveCase, ReplayedShare
-from gate.model.finding import Change, Finding, HeldMean, Uncompared
+from gate.model.finding import CaseTally, Change, Finding, HeldMean, Uncompared
 from gate.model.results import accepted_by
 
 from .hostile import CORPUS
@@ -139,7 +139,7 @@ COMMAND = "gate run --config gate.yaml --baseline 4be1c0ffee5d"
 PASSED = SuiteResult(
     "support",
     Verdict.PASS,
-    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.041, uncompared=Uncompared()),
+    Finding.of("passes", compared=40, checked=40, cases=40, uncompared=Uncompared()),
     (
         measured(
             PASS_RATE,
@@ -186,10 +186,11 @@ PASSED = SuiteResult(
     commit="9d1fa2b07c55",
     seed=17,
 )
+BROKE = (CaseTally("refund-late-order", 0, 4, 5, 5), CaseTally("refund-wrong-item", 0, 3, 5, 5))
 REGRESSED = replace(
     PASSED,
     verdict=Verdict.REGRESSED,
-    cause=Finding.of("cases_broke", cases=("refund-late-order", "refund-wrong-item"), of=40),
+    cause=Finding.of("cases_broke", cases=BROKE, of=40),
     criteria=(
         measured(
             PASS_RATE,
@@ -295,7 +296,7 @@ INCONCLUSIVE = replace(
 )
 NO_BASELINE = replace(
     PASSED,
-    cause=Finding.of("thresholds_hold", checked=3, cases=3, uncompared=Uncompared()),
+    cause=Finding.of("passes", compared=0, checked=3, cases=3, uncompared=Uncompared()),
     has_baseline=False,
     criteria=(replace(PASSED.criteria[1], baseline=None, change=None),),
     cases=tuple(replace(c, status=CaseStatus.NEW, baseline_passed=0, baseline_trials=0) for c in OK_CASES[:3]),
@@ -402,11 +403,15 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
             (pick(i), pick(i + 1)),
             expected=((call(i), call(i + 1)), None),
             actual=((call(i + 2),), (call(i),)),
+            reference=((call(i + 3),), (call(i + 1),)),
             expected_text=(pick(i), None),
             actual_text=(pick(i + 1), pick(i + 2)),
             scores={pick(i): (0.5, None)},
             quarantine=pick(i + 5),
             improvement=float(i),
+            tags=(pick(i + 7),),
+            log=pick(i + 6),
+            difference=pick(i + 8),
         )
         for i in range(len(texts))
     )
@@ -433,7 +438,11 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
         changes=tuple(Finding.of("stated", text=text) for text in texts),
         warnings=tuple(Finding.of("stated", text=text) for text in texts),
         commit=pick(4),
+        subject=pick(6),
+        branch=pick(7),
         accepted=pick(5),
+        expired=pick(8),
+        scope=pick(9),
         if_accepted=Verdict.BELOW_THRESHOLD,
         tools=tuple(ToolTime(text, 2, 1, 0.5, 0.5) for text in texts),
         replayed=ReplayedShare(9, 1, 8, 8, 8, live=tuple(LiveCase(text, 1, 1, text) for text in texts)),
