@@ -25,6 +25,7 @@ from gate.decision.engine import bounds, drift, evidence
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.drift import Check
 from gate.decision.engine.state import Config, State
+from gate.model import MetricChange
 from gate.statistics.intervals import wilson
 
 
@@ -132,7 +133,7 @@ SMALL = (
 def play_looking(looking: Looking, world: World, seed: int) -> Answer:
     """One change by the rule that looks so."""
 
-    def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool) -> bounds.Bound | None:
+    def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool) -> MetricChange | None:
         return bound_at(cases, state, m, ended=ended or looking.is_tight)
 
     evidence.ALONE_SHARES, evidence.bound_of = looking.shares, bound_of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gate.baselines.tags import is_candidate, series_of
 from gate.errors import ConfigError
 from gate.hosts.events import Activity, BaseKind
@@ -41,6 +43,22 @@ def fork_point(git: Git, head: str, branch: str) -> str | None:
         return git.common_history(head, tip, remote=REMOTE) if tip else None
     except GitError as error:
         raise ConfigError(f"the fork point cannot be found: {error.what}", where=str(git.root)) from error
+
+
+def measured_base(git: Git, claims: Iterable[str | None], since: str | None, tip: str) -> str | None:
+    """Return the commit that an untrusted run claims to have compared its change with.
+
+    That is the branch as it was when GitHub merged the change into it. A claim counts if the branch has that commit
+    between ``since``, where the change began, and its ``tip``; otherwise return ``since``: so it gains nothing over a
+    change that begins there.
+    """
+    claimed = set(claims)
+    if since is None or len(claimed) != 1:
+        return since
+    [claim] = claimed
+    if claim not in git.first_parents(tip, HISTORY) or not git.is_ancestor(since, claim):
+        return since
+    return claim
 
 
 def branch_tip(git: Git, branch: str) -> str:

@@ -18,10 +18,10 @@ from gate.action.step import RESULTS, USUAL, Step, StepOutcome, input_overrides,
 from gate.agents.base import expand
 from gate.agents.http import server_of
 from gate.baselines.git import GitOptions
-from gate.baselines.proofs import Proofs, joined
+from gate.baselines.proofs import FILE, Proofs, joined, read
 from gate.config.base_policy import BasePolicy, Rules, base_at, under_base_policy
 from gate.config.load import Config
-from gate.errors import ConfigError, ExitCode, GateError, MeasureError
+from gate.errors import ConfigError, ExitCode, GateError, MeasureError, UntrustedError
 from gate.hosts.events import Mode
 from gate.model import Result, Verdict
 from gate.model.defaults import REMOTE
@@ -50,6 +50,7 @@ def measure(step: Step) -> StepOutcome:
 
 def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> StepOutcome:
     changed: tuple[str, ...] = ()
+    earlier = _proofs_left(step)
     base = _base_policy(step, overrides, stack)
     if step.inputs["shards"]:
         environment, rules = step.environment, _rules(step, overrides, base)
@@ -86,7 +87,8 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     if step.inputs["shard"] != (1, 1):
         return _shard_outcome(outcome)
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
-        return _save_as_baseline(step, rules.config, environment, outcome, changed)
+        saved = _save_as_baseline(step, rules.config, environment, outcome, changed)
+        return replace(saved, proofs=joined(filter(None, (earlier, saved.proofs))))
     return outcome
 
 
@@ -206,6 +208,18 @@ def _shard_outcome(outcome: StepOutcome) -> StepOutcome:
 
 
 # --- the baseline job -----------------------------------------------------------------------------
+
+
+def _proofs_left(step: Step) -> Proofs:
+    """Return the proofs that an earlier step of this job left: both steps share one artifact.
+
+    They are read before any code of the commit runs, which might write some. A commit that brings some is refused.
+    """
+    paths = files.plain([step.workspace / RESULTS / FILE])
+    try:
+        return joined(read(path.read_bytes(), str(path)) for path in paths)
+    except (OSError, UntrustedError):
+        return Proofs()
 
 
 def _save_as_baseline(

@@ -234,5 +234,7 @@ def _comment(step: Step | None, outcome: StepOutcome, place: Place) -> Publicati
         return Publication(notes=("no comment: a fork's token only reads; the `workflow_run` job comments",))
     effects: list[Effect] = [PostFailure(render_unmeasured(outcome.error, place), suites_of(step))]
     if result is not None:
-        effects = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
+        failed = bool(result.exit_code) and step.activity.run is None  # a repeated report may correct the first one
+        bodies = {suite.suite_id: render_suite(suite, result, place=place) for suite in result.suites}
+        effects = [PostComment(suite_id, body, failed) for suite_id, body in bodies.items()]
     return publish(effects, PullRequestHost(step.github, number, step.stamp))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
 from gate.action.acceptance import with_acceptance
-from gate.action.base_commit import branch_tip, fork_point
+from gate.action.base_commit import branch_tip, fork_point, measured_base
 from gate.action.reuse import records_of
 from gate.action.step import Step, StepOutcome, input_overrides, outcome_of, repeat_command
 from gate.config.base_policy import path_at
@@ -27,18 +25,21 @@ def report(step: Step) -> StepOutcome:
     pull = step.github.pull_request_of(run)
     if pull is None:
         return StepOutcome(0, note=f"nothing to report: no open pull request has the head {run.head[:12]} any more")
-    base = fork_point(step.git, pull.head, pull.base_branch)  # fetches the fork's history; checks nothing out
+    fork = fork_point(step.git, pull.head, pull.base_branch)  # fetches the fork's history; checks nothing out
     tip = branch_tip(step.git, pull.base_branch)
     with path_at(tip, step.config_path, step.environment) as path:
-        return _judge(step, pull, path, {"baseline.against": base} if base else {})
+        return _judge(step, pull, path, fork, tip)
 
 
-def _judge(step: Step, pull: PullRequest, path: Path, overrides: Mapping[str, Any]) -> StepOutcome:
-    """Return the verdict by the configuration at ``path``."""
+def _judge(step: Step, pull: PullRequest, path: Path, fork: str | None, tip: str) -> StepOutcome:
+    """Return the verdict by the configuration at ``path``, which is that of the base branch's ``tip``."""
     source = read_config(path)
-    overrides = {**input_overrides(step, source), **overrides}
+    overrides = input_overrides(step, source)
+    left = _untrusted(step, source.load(overrides))
+    base = measured_base(step.git, [record.header.base_commit for record in left], fork, tip)
+    overrides |= {"baseline.against": base} if base else {}
     config = source.load(overrides)
-    records = [replace(record, header=replace(record.header, commit=pull.head)) for record in _untrusted(step, config)]
+    records = [replace(record, header=replace(record.header, commit=pull.head)) for record in left]
     result = judge_records(records, config, step.environment, command=repeat_command(step, overrides, pull.number))
     result = with_acceptance(step, config, result, pull.number)
     step.say(render_console(result))

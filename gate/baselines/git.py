@@ -60,6 +60,8 @@ _IDENTITY = {
 }
 _PREAMBLE = re.compile(r"git [\w-]+ failed: |(?:fatal|error): |unable to access '[^']*': | after \d+ ms")
 _LONGEST_REASON = 50
+_REJECTED = re.compile(r"\[remote rejected\].*\(([^()]+)\)\s*$", re.MULTILINE)
+"""The server's reason for refusing a push that it understood."""
 
 
 class _File(Struct, frozen=True):
@@ -340,7 +342,10 @@ class GitStore(BlobStore):
     # --- writing --------------------------------------------------------------------------------
 
     def _not_pushed(self, error: GitError) -> BaselineWriteError:
-        hint = self._hint(error, "check the remote, and contents: write of the token")
+        otherwise = "check the remote, and contents: write of the token"
+        if _REJECTED.search(error.output):
+            otherwise = "exempt this branch from the repository's rules and hooks"
+        hint = self._hint(error, otherwise)
         return BaselineWriteError(f"cannot be pushed to: {_reason(error)}", where=self._where, hint=hint)
 
     def prune(self, key: str, ledger: Ledger) -> tuple[list[str], Ledger]:
@@ -386,8 +391,9 @@ class GitStore(BlobStore):
 
 
 def _reason(error: GitError) -> str:
-    """Return git's message without the words that repeat known facts."""
-    reason = _PREAMBLE.sub("", error.what)
+    """Return the server's reason, else git's message without the words that repeat known facts."""
+    rejected = _REJECTED.search(error.output)
+    reason = rejected[1] if rejected else _PREAMBLE.sub("", error.what)
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
 
 

@@ -154,7 +154,7 @@ def _write(form: str, path: Path, lineup: Any) -> None:
 
 def _records(compared: tuple[str, ...], config_path: Path | None, given: dict[str, Any]) -> list[tuple[str, Path]]:
     """Return the name and the record of each side; configurations are run first, all in parallel."""
-    from gate.insight.contest import Contestant, run_contest
+    from gate.insight.contest import run_contest
     from gate.insight.lineup import check_contenders
     from gate.model.defaults import MOST_EPOCHS
     from gate.system.signals import run as run_coroutine
@@ -165,15 +165,15 @@ def _records(compared: tuple[str, ...], config_path: Path | None, given: dict[st
     varied = _varied(given["vary"])
     names = [name for name, _ in named]
     check_contenders([*names, *varied])
-    contestants = []
+    contestants = {}
     for name, path in named:
         if path.suffix in YAML:
-            contestants.append(Contestant(name, _load(path, changes)))
+            contestants[name] = _load(path, changes)
     for name, keys in varied.items():
-        contestants.append(Contestant(name, _load(config_path or DEFAULT_CONFIG, {**keys, **changes})))
+        contestants[name] = _load(config_path or DEFAULT_CONFIG, {**keys, **changes})
     if not contestants:
         return named
-    folder = given["records"] or _folder(contestants[0].config)
+    folder = given["records"] or _folder(next(iter(contestants.values())))
     progress = progress_of(given["quiet"])
     made = run_coroutine(run_contest(contestants, epochs, folder, os.environ, progress, command_line()))
     ran = {}

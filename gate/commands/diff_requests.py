@@ -30,8 +30,6 @@ def diff_requests(before: Path, now: Path, config_path: Path | None) -> None:
     until the model's answers differ. Calls no model.
     """
     from gate.insight.diff_requests import compare_requests
-    from gate.reports.replayed import asked_text
 
     config = config_path or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
-    found = compare_requests(before, now, config, os.environ)
-    show(asked_text(found.cases, found.differing, found.partly, found.unknown), width_of(os.environ))
+    show(compare_requests(before, now, config, os.environ), width_of(os.environ))

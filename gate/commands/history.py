@@ -34,7 +34,7 @@ def history(
 
     found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)
     if as_json:
-        click.echo(render(found.suites, found.unread, found.source), nl=False)
+        click.echo(render(found), nl=False)
         return
     encoding = encoding_of(os.environ).lower().replace("-", "")
     listed = cases or bool(sources and all(path.is_file() and path.suffix == ".jsonl" for path in sources))

@@ -150,6 +150,6 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
         click.echo("  store the baseline     gate baseline")
     click.echo("  change the agent       gate run")
     if proposal.unknown_host:
-        click.echo("  run it in CI           gate help ci (no workflow: no remote on GitHub or GitLab)")
+        click.echo("  run it in CI           gate help ci (no workflow: .git here names no remote on GitHub or GitLab)")
     if proposal.first_push:
         click.echo(f"\n{proposal.first_push}")

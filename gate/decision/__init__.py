@@ -7,8 +7,8 @@ that applies gives the verdict.
 """
 
 from gate.decision.comparison import Comparison
-from gate.decision.engine.state import CONCURRENT, Request
-from gate.decision.next_step import More, confirmation, next_step, trials_in_outage, verdict_on, wanted
+from gate.decision.engine.state import CONCURRENT, More, Request
+from gate.decision.next_step import confirmation, next_step, trials_in_outage, verdict_on, wanted
 from gate.decision.outcomes import PASS_RATE
 from gate.decision.rules import exit_code
 from gate.decision.settings import Settings

@@ -61,8 +61,8 @@ def _score(outcomes: Collection[bool], k: int) -> Score:
 
 
 def lacks_trials(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
-    """True if another epoch would make a blocking criterion of `METRIC` measurable."""
-    asked = {c.name: too_few(c.k) for c in criteria if c.metric == METRIC and c.blocking}
+    """True if another epoch would make one of these criteria measurable that is of `METRIC`."""
+    asked = {criterion.name: too_few(criterion.k) for criterion in criteria if criterion.metric == METRIC}
     if not asked:
         return False
     for trial in trials:

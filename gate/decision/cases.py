@@ -74,7 +74,7 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
     criteria = comparison.deciding(case.id)
     measured = comparison.measured(case.id)
     counted = comparison.counted(measured)
-    of_base = comparison.of_base(case.id) if case.id in comparison.with_baseline else ()
+    of_base = comparison.of_base(case.id)
     now = outcomes_of(counted, case, criteria)
     before = outcomes_of(comparison.counted(of_base), case, criteria)
     seen = _Seen(now, before, _decided(comparison, case.id, outcome))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
 
 from gate.decision.correction import Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
+from gate.decision.engine.state import Request, runs_of
 from gate.decision.outcomes import RATE_METRIC, all_unchecked, holds, measured_values, pass_rate, passed
 from gate.decision.repeats import Repeats, repeats
 from gate.decision.settings import Settings
@@ -124,17 +126,15 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def rate(self) -> Criterion | None:
         """The criterion that limits metric 0, if any."""
-        for criterion in self.criteria:
-            if criterion.metric == RATE_METRIC and criterion.blocking:
+        for criterion in self.blocking:
+            if criterion.metric == RATE_METRIC:
                 return criterion
         return None
 
     @cached_property
-    def demanding(self) -> tuple[Criterion, ...]:
-        """The blocking criteria with a threshold for the suite."""
-        return tuple(
-            [criterion for criterion in self.criteria if criterion.blocking and criterion.threshold is not None]
-        )
+    def blocking(self) -> tuple[Criterion, ...]:
+        """The criteria that can fail the suite."""
+        return tuple([criterion for criterion in self.criteria if criterion.blocking])
 
     def comparable(self, case_id: str) -> Sequence[Criterion]:
         """Return the criteria by which a case can be compared with the baseline."""
@@ -176,16 +176,15 @@ class Comparison(Struct, frozen=True, dict=True):
         judged = {case.id for case in self.judged}
         replaced = {other.stands_for for other in self.criteria if other.stands_for and self.stored_values(other)}
         for criterion in self.criteria:
-            if criterion.name in replaced:  # its previous version is compared instead
+            name = criterion.name
+            if name in replaced:  # its previous version is compared instead
                 continue
-            cases = set()
+            cases = 0
             for case_id, trials in self.baseline.items():
                 if case_id not in self.settings.quarantine and measured_values(trials, criterion):
-                    cases.add(case_id)
-            if cases and not judged & self.stored_values(criterion).keys():
-                found[criterion.name] = Finding.of(
-                    "not_compared", criterion=criterion.name, why="cases_gone", cases=len(cases)
-                )
+                    cases += 1
+            if cases and judged.isdisjoint(self.stored_values(criterion)):
+                found[name] = Finding.of("not_compared", criterion=name, why="cases_gone", cases=cases)
         return found
 
     # --- the candidate's trials -------------------------------------------------------------------
@@ -204,7 +203,8 @@ class Comparison(Struct, frozen=True, dict=True):
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
         """Return the candidate's trials of a case that count: answered, or failed by the agent. ``full``: only those of
         epochs."""
-        return (self._full if full else self._measured).get(case_id, ())
+        by_case = self._full if full else self._measured
+        return by_case.get(case_id, ())
 
     @cached_property
     def _measured(self) -> ByCase:
@@ -219,7 +219,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def judged_trials(self) -> tuple[Trial, ...]:
         """The measured trials of all judged cases."""
-        return tuple([trial for case in self.judged for trial in self.measured(case.id)])
+        return tuple(chain.from_iterable([self.measured(case.id) for case in self.judged]))
 
     @cached_property
     def answers(self) -> tuple[Trial, ...]:
@@ -243,9 +243,19 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def has_failed_hard(self) -> bool:
         """True if a blocking hard criterion fails: the trial's other scores were then not computed."""
-        return any(self.hard_failures[c.name] for c in self.criteria if c.hard and c.blocking)
+        return any(criterion.hard and self.hard_failures[criterion.name] for criterion in self.blocking)
 
-    # --- epochs, and trials that were lost --------------------------------------------------------
+    # --- rounds and epochs, and trials that were lost ---------------------------------------------
+
+    @property
+    def next_round(self) -> int:
+        """The number of the next round."""
+        return max([trial.round for trial in self.trials], default=0) + 1
+
+    def affords(self, requests: Iterable[Request]) -> bool:
+        """True if the maximum number of runs allows these requests."""
+        most = self.settings.runs
+        return most is None or len(self.trials) + runs_of(requests) <= most
 
     @property
     def epochs(self) -> int:
@@ -279,16 +289,18 @@ class Comparison(Struct, frozen=True, dict=True):
             replaced = left.get((trial.round, trial.tag, trial.case_id))
             if replaced and trial.measured and trial.again:
                 replaced.pop(0)
-        return [trial for group in left.values() for trial in group]
+        return list(chain.from_iterable(left.values()))
 
     @property
     def error_share(self) -> float:
         """Share of the candidate's trials that were lost to infrastructure and not replaced."""
         if not self.errors:
             return 0.0
-        trials = [trial for group in self.candidate.values() for trial in group]
-        planned = sum(not trial.again for trial in trials)
-        return len(self.lost(trials)) / planned if planned else 0.0
+        trials = list(chain.from_iterable(self.candidate.values()))
+        planned = [trial for trial in trials if not trial.again]
+        if not planned:
+            return 0.0
+        return len(self.lost(trials)) / len(planned)
 
     # --- the baseline's trials --------------------------------------------------------------------
 
@@ -307,8 +319,11 @@ class Comparison(Struct, frozen=True, dict=True):
         return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured and t.tag != FULL)
 
     def of_base(self, case_id: str) -> tuple[Trial, ...]:
-        """Return the measured trials of the base commit's agent, both stored and run now."""
-        return (*self.baseline.get(case_id, ()), *self.base_reruns.get(case_id, ()))
+        """Return the measured trials of the base commit's agent, both stored and run now; none if the case is not
+        paired."""
+        if case_id not in self.with_baseline:
+            return ()
+        return (*self.baseline[case_id], *self.base_reruns.get(case_id, ()))
 
     @property
     def is_recorded(self) -> bool:

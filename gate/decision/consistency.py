@@ -94,8 +94,8 @@ def compared(
 
 
 def lacks_pairs(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
-    """True if another epoch would make a blocking criterion of `METRIC` measurable."""
-    names = [criterion.name for criterion in criteria if criterion.metric == METRIC and criterion.blocking]
+    """True if another epoch would make one of these criteria measurable that is of `METRIC`."""
+    names = [criterion.name for criterion in criteria if criterion.metric == METRIC]
     if not names:
         return False
     for trial in trials:

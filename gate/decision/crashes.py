@@ -8,8 +8,9 @@ with the base commit's agent. docs/dev/decisions/0010-a-crash-is-an-outcome.md e
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from statistics import fmean
 
 from gate.decision.comparison import Comparison
@@ -49,13 +50,12 @@ def crash_facts(comparison: Comparison) -> CrashFacts | None:
     before: list[Trial] = []
     for case_id in failures:
         now += comparison.measured(case_id)
-        if case_id in comparison.with_baseline:
-            before += comparison.of_base(case_id)
+        before += comparison.of_base(case_id)
     return CrashFacts(
         cases=tuple(failures),
         failed=sum(failures.values()),
         trials=len(now),
-        baseline_failed=_count_failed(before),
+        baseline_failed=count_failed(before),
         baseline_trials=len(before),
         message=commonest_error([trial for trial in now if trial.failed]),
         unexplained=unexplained(comparison),
@@ -67,21 +67,21 @@ def failures_by_case(comparison: Comparison, *, confirming: bool = True) -> dict
 
     ``confirming``: include the trials of confirmations.
     """
-    found = {}
-    for case in comparison.judged if comparison.errors else ():
-        trials = comparison.measured(case.id)
-        failed = _count_failed(trial for trial in trials if confirming or trial.tag != PROBE)
-        if failed:
-            found[case.id] = failed
+    judged = {case.id for case in comparison.judged}
+    found: Counter[str] = Counter()
+    for trial in comparison.errors:
+        if trial.failed and trial.case_id in judged and (confirming or trial.tag != PROBE):
+            found[trial.case_id] += 1
     return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
 
 
-def _count_failed(trials: Iterable[Trial]) -> int:
-    return sum(trial.failed for trial in trials)
+def count_failed(trials: Iterable[Trial]) -> int:
+    """Return the number of trials in which the agent failed."""
+    return sum([trial.failed for trial in trials])
 
 
 def _count_answered(trials: Iterable[Trial]) -> int:
-    return sum(trial.answered for trial in trials)
+    return sum([trial.answered for trial in trials])
 
 
 # --- clearing: failures that keep a verdict from PASS ----------------------------------------------
@@ -90,6 +90,16 @@ def _count_answered(trials: Iterable[Trial]) -> int:
 def unexplained(comparison: Comparison) -> tuple[str, ...]:
     """Return the cases that failed, never did at the baseline, and have not answered often enough since."""
     return tuple([case_id for case_id, missing in _answers_missing(comparison).items() if missing])
+
+
+def uncleared(comparison: Comparison) -> Finding | None:
+    """Return the finding that cases fail that never did at the baseline; None if answers clear them."""
+    new = unexplained(comparison)
+    if not new:
+        return None
+    failures = failures_by_case(comparison)
+    failed = sum(failures[case_id] for case_id in new)
+    return Finding.of("failures_not_confirmed", failed=failed, why="new", cases=len(new))
 
 
 def clearing(comparison: Comparison) -> tuple[Request, ...]:
@@ -111,11 +121,13 @@ def _answers_missing(comparison: Comparison) -> dict[str, int]:
     if not comparison.stored:
         return found
     for case_id, failed in failures_by_case(comparison).items():
-        if case_id in comparison.with_baseline and _count_failed(comparison.of_base(case_id)):
+        if count_failed(comparison.of_base(case_id)):
             continue
         answers = len(comparison.measured(case_id)) - failed
-        is_often = failed > MOST_CLEARED and answers < ANSWERS_EACH * failed
-        found[case_id] = PROBES if is_often else max(0, ANSWERS_EACH * failed - answers)
+        missing = max(0, ANSWERS_EACH * failed - answers)
+        if missing and failed > MOST_CLEARED:
+            missing = PROBES
+        found[case_id] = missing
     return found
 
 
@@ -128,18 +140,15 @@ def probes(comparison: Comparison) -> tuple[Request, ...]:
     failing = list(failures_by_case(comparison, confirming=False))[:MOST_PROBED]
     if not failing or comparison.settings.confirm_after is None:
         return ()
-    cases = []
-    for failed, answered in zip_longest(failing, _answering(comparison, len(failing))):
-        cases += [case_id for case_id in (failed, answered) if case_id is not None]
+    in_turn = chain.from_iterable(zip_longest(failing, _answering(comparison, len(failing))))
+    cases = [case_id for case_id in in_turn if case_id is not None]
     n = min(MOST_EACH, max(2, -(-PROBES // len(failing))))
     once = [Request(Side.CANDIDATE, PROBE, tuple(cases), 1)]
     paired = tuple([case_id for case_id in cases if case_id in comparison.with_baseline])
     if comparison.settings.rerun != "never" and paired:
         once.append(Request(Side.BASELINE, PROBE, paired, 1))
     found = tuple(once * n)
-    most = comparison.settings.runs
-    is_affordable = most is None or len(comparison.trials) + sum(request.runs for request in found) <= most
-    return found if is_affordable else ()
+    return found if comparison.affords(found) else ()
 
 
 def _answering(comparison: Comparison, n: int) -> Sequence[str]:
@@ -163,7 +172,7 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
     The cases were picked by failures before the confirmation. Within the confirmation, trouble of the provider affects
     them no more than cases that answered, or the base commit's agent: Fisher's test on these trials alone.
     """
-    failed = _count_failed(trial for trial in comparison.errors if trial.tag != PROBE)
+    failed = count_failed(trial for trial in comparison.errors if trial.tag != PROBE)
     asked = [trial for trial in comparison.trials if trial.tag == PROBE]
     if not asked:
         return Finding.of("failures_not_confirmed", failed=failed, why="nothing_rerun")
@@ -179,15 +188,15 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
     beside = base or others
     if beside and _p_of_answering_less(now, beside) <= comparison.settings.own_alpha:
         return None if base else _slowed_down(comparison, others, failed)
-    if not _count_failed(now):
+    if not count_failed(now):
         return Finding.of("failures_not_confirmed", failed=failed, why="gone", trials=len(now))
     return Finding.of(
         "failures_not_confirmed",
         failed=failed,
         why="perhaps_provider",
-        failed_again=_count_failed(now),
+        failed_again=count_failed(now),
         trials=len(now),
-        other_failed=_count_failed(beside),
+        other_failed=count_failed(beside),
         other_trials=len(beside),
         at_base=bool(base),
     )
@@ -225,12 +234,13 @@ def proven(comparison: Comparison) -> float | None:
     then: list[Trial] = []
     for case_id in failures_by_case(comparison, confirming=False):
         now += [trial for trial in comparison.measured(case_id) if trial.tag == PROBE]
-        if case_id in comparison.with_baseline:
-            then += comparison.of_base(case_id)
+        then += comparison.of_base(case_id)
     if not now or not then or unconfirmed(comparison):
         return None
     p = _p_of_answering_less(now, then)
-    return p if p <= CRASH_SHARE * comparison.settings.own_alpha else None
+    if p > CRASH_SHARE * comparison.settings.own_alpha:
+        return None
+    return p
 
 
 def _slowed_down(comparison: Comparison, others: Iterable[Trial], failed: int) -> Finding | None:

@@ -65,12 +65,13 @@ def _not_measured(comparison: Comparison, criterion: Criterion) -> list[Finding]
         return []  # the verdict does not wait for scores that were not computed
     unscored = _unscored_cases(comparison, criterion)
     if unscored:
-        error = _first_error(comparison.measured(unscored[0]), criterion)
-        cases, of = len(unscored), len(comparison.judged)
-        return [Finding.of("cases_not_scored", case_id=unscored[0], cases=cases, of=of, error=error)]
-    lost = _scores_lost(comparison, criterion)
-    if lost is not None:
-        return [lost]
+        errors = [error_of(trial, criterion) for case_id in unscored for trial in comparison.measured(case_id)]
+        lost = [error for error in errors if error]
+        cases = tuple(unscored) if len(unscored) < len(comparison.judged) else ()
+        return [Finding.of("scores_lost", lost=len(lost), of=len(lost), cases=cases, error=lost[0])]
+    too_many = _scores_lost(comparison, criterion)
+    if too_many is not None:
+        return [too_many]
     if comparison.answers and not measured_values(comparison.answers, criterion):
         went_with_cases = criterion.name in comparison.criteria_without_cases  # the base's rules may still name it
         verdict = Verdict.NOT_COMPARED if went_with_cases else Verdict.NOT_MEASURED
@@ -88,14 +89,6 @@ def _unscored_cases(comparison: Comparison, criterion: Criterion) -> list[str]:
         if answered and all(error_of(trial, criterion) for trial in answered):
             found.append(case.id)
     return found
-
-
-def _first_error(trials: tuple[Trial, ...], criterion: Criterion) -> str:
-    for trial in trials:
-        error = error_of(trial, criterion)
-        if error:
-            return error
-    return "no score"
 
 
 def _scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None:
@@ -156,21 +149,21 @@ def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> 
     if outcome.stage.kind in moved and criterion.name in regressed_metrics(outcome):
         return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why=moved[outcome.stage.kind])
     if criterion.name == PASS_RATE:
-        never = never_pass(outcome)
-        if never:
-            return Finding.of("never_pass", cases=never)
+        fail = cases_fail(outcome)
+        if fail is not None:
+            return fail
     if criterion.name not in _undecided_metrics(outcome):
         return Finding.of("change", change=change)
     return _open_change(found, change, criterion)
 
 
-def never_pass(outcome: Outcome) -> tuple[CaseTally, ...]:
-    """Return the cases that always passed and now never do, but are not proven broken."""
+def cases_fail(outcome: Outcome) -> Finding | None:
+    """Return the finding on cases that always passed and now never do, but are not proven broken."""
     found = []
     for case_id in outcome.evidence.unproven:
         case = outcome.evidence.cases[case_id]
         found.append(CaseTally(case_id, case.passed, case.trials, case.baseline_passed, case.baseline_trials))
-    return tuple(found)
+    return Finding.of("cases_fail", cases=tuple(found), why="thin_baseline") if found else None
 
 
 def regressed_metrics(outcome: Outcome) -> set[str]:

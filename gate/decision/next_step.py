@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision.all_pass import lacks_trials
 from gate.decision.comparison import Comparison
 from gate.decision.consistency import lacks_pairs
-from gate.decision.crashes import clearing, crash_facts, probed, probes, unexplained
-from gate.decision.engine.state import FULL, Continue, Request
+from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, unexplained
+from gate.decision.engine.state import FULL, More, Request
 from gate.decision.findings import findings_of
 from gate.decision.outages import excused
 from gate.decision.prepare import prepared
@@ -35,24 +34,6 @@ SELDOM = 0.25
 """Maximum share of a case's trials that may be agent failures for its answers alone to prove it broken."""
 FEW_CRASHING = 3
 """With fewer crashing cases, another epoch looks for more before the failures are confirmed."""
-
-
-class More(Struct, frozen=True):
-    """Undecided; these trials should run next, all in one round."""
-
-    requests: tuple[Request, ...]
-    round: int
-    """The ``round`` number of these trials."""
-    why: str
-    again: bool = False
-    """True if they replace trials of the current round that could not be measured."""
-    pause: float = 0.0
-    """Seconds to wait before running them."""
-
-    @property
-    def runs(self) -> int:
-        """Number of agent runs in these trials."""
-        return sum(request.runs for request in self.requests)
 
 
 # --- the public questions -------------------------------------------------------------------------
@@ -120,12 +101,10 @@ def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
     known = prepared(comparison)
     if _failures_left_it_unmeasured(comparison):
         return tuple(known.trials)  # including answers: keeping only those would select by outcome
-    down = 0
-    for case in known.judged:
-        down += any(trial.excused for trial in known.candidate.get(case.id, ()))
-    if not known.outage or down < min(LEAST_DOWN, (len(known.judged) + 1) // 2):
+    down = [case for case in known.judged if any(trial.excused for trial in known.candidate.get(case.id, ()))]
+    if not known.outage or len(down) < min(LEAST_DOWN, (len(known.judged) + 1) // 2):
         return ()
-    first = min(trial.round for trial in known.trials)
+    first = min([trial.round for trial in known.trials])
     return tuple([trial for trial in known.trials if trial.round > first or trial.excused])
 
 
@@ -133,7 +112,7 @@ def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
     """True if agent failures that did not recur left the suite unmeasured, so that running the job again may help."""
     for scheduled in (True, False):
         cause = verdict_on(comparison, scheduled=scheduled).cause
-        if cause.kind not in ("failures_not_confirmed", "unexplained_failures"):
+        if cause.kind != "failures_not_confirmed":
             return False
     return True
 
@@ -149,11 +128,10 @@ def _before_the_verdict(comparison: Comparison, *, can_run: bool) -> More | Outc
         again = _lost_ones_again(comparison)
         if again is not None:
             return again
-    answer = answer_of(comparison, can_run=can_run, stopped=bool(comparison.stopped))
     more: More | None = None
-    if isinstance(answer, Continue):
-        more = More(answer.requests, _next_round(comparison), answer.why)
-    outcome = answer if isinstance(answer, Outcome) else None
+    outcome = answer_of(comparison, can_run=can_run, stopped=bool(comparison.stopped))
+    if isinstance(outcome, More):
+        more, outcome = outcome, None
     found = _findings_without_baseline(comparison)
     if not _is_settled(comparison, found):
         if more is None and may_run:
@@ -164,14 +142,16 @@ def _before_the_verdict(comparison: Comparison, *, can_run: bool) -> More | Outc
                 return first
             if more.runs:  # a round without trials would be requested forever
                 return more
-    return outcome if more is None else outcome_without_runs(comparison, can_run=can_run)
+    if more is not None:
+        return outcome_without_runs(comparison, can_run=can_run)
+    return outcome
 
 
 def _findings_without_baseline(comparison: Comparison) -> list[Finding]:
     """Return the findings on the blocking criteria that do not depend on the baseline; none before the first trial."""
     found: list[Finding] = []
-    for criterion in comparison.criteria if comparison.trials else ():
-        if criterion.blocking:
+    if comparison.trials:
+        for criterion in comparison.blocking:
             found += findings_of(comparison, criterion, None)
     return found
 
@@ -189,12 +169,17 @@ def _lost_ones_again(comparison: Comparison) -> More | None:
     They run before anything is looked at, so that each look happens once.
     """
     settings = comparison.settings
-    number = _next_round(comparison) - 1
+    number = comparison.next_round - 1
     newest = [trial for trial in comparison.trials if trial.round == number]
     if settings.rerun == "never":  # a base that is gone is not run again
         newest = [trial for trial in newest if trial.side is Side.CANDIDATE]
-    tried = Counter((t.side, t.tag, t.case_id) for t in newest if t.again)
-    lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not t.excused)
+    tried: Counter[tuple[Side, str, str]] = Counter()
+    for trial in newest:
+        tried[trial.side, trial.tag, trial.case_id] += trial.again
+    lost: Counter[tuple[Side, str, str]] = Counter()
+    for trial in comparison.lost(newest):
+        if not trial.excused:
+            lost[trial.side, trial.tag, trial.case_id] += 1
     cases: dict[tuple[Side, str, int], list[str]] = {}
     for (side, tag, case_id), n in lost.items():
         if tried[side, tag, case_id] < MOST_RETRIES * n:
@@ -202,9 +187,9 @@ def _lost_ones_again(comparison: Comparison) -> More | None:
     requests = [Request(side, tag, tuple(ids), n) for (side, tag, n), ids in cases.items()]
     if not requests or comparison.error_share > settings.max_error_rate:
         return None
-    if comparison.has_failed_hard or not _is_affordable(comparison, requests):
+    if comparison.has_failed_hard or not comparison.affords(requests):
         return None
-    return More(tuple(requests), number, "asking again what could not be measured", again=True)
+    return More(tuple(requests), "asking again what could not be measured", number, again=True)
 
 
 def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding]) -> More | None:
@@ -216,28 +201,29 @@ def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequ
     last = settings.exact_epochs or max(settings.max_epochs, settings.kept_epochs)
     if done >= last:
         return None
-    lacks_others = lacks_pairs(comparison.criteria, comparison.trials)
-    lacks_others = lacks_others or lacks_trials(comparison.criteria, comparison.trials)
-    if done and settings.exact_epochs is None and not lacks_others and not _is_open(comparison, found, last):
-        return None
-    n = 1 if settings.exact_epochs is None else settings.exact_epochs - done
-    request = with_all_cases(comparison, Request(Side.CANDIDATE, FULL, (), n))
+    lacks_others = lacks_pairs(comparison.blocking, comparison.trials)
+    lacks_others = lacks_others or lacks_trials(comparison.blocking, comparison.trials)
     if not done:
         why = "asking each case"
     elif lacks_others:
         why = "asking each case again, to compare its answers"
     else:
         why = "asking each case again, as a threshold is close"
-    return _round_of(comparison, (request,), why)
+    if settings.exact_epochs is not None:
+        return _epochs(comparison, settings.exact_epochs - done, why)
+    if done and not lacks_others and not _is_open(comparison, found, last):
+        return None
+    return _epochs(comparison, 1, why)
 
 
 def _is_open(comparison: Comparison, found: Sequence[Finding], last: int) -> bool:
     """True if further epochs may change the result of a threshold or a limit."""
     if any(one.verdict is Verdict.INCONCLUSIVE for one in found):
         return True
-    if any(may_turn(comparison, criterion, last) for criterion in comparison.demanding):
-        return True
-    return any(own_is_open(comparison, criterion) for criterion in comparison.criteria)
+    for criterion in comparison.blocking:
+        if may_turn(comparison, criterion, last) or own_is_open(comparison, criterion):
+            return True
+    return False
 
 
 def _whether_repeats_count(comparison: Comparison) -> More | None:
@@ -292,7 +278,7 @@ def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome |
         return _round_of(comparison, requests, "asking the cases that answer again") or _confirmation(comparison)
     cause = judge(table)
     new = unexplained(comparison)
-    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.kind == "unexplained_failures"
+    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.kind == "failures_not_confirmed"
     if not new or not is_open:
         return None
     further = None
@@ -308,15 +294,17 @@ def _reruns_without_failures(comparison: Comparison, outcome: Outcome | None) ->
 
     Only cases that seldom fail to answer are rerun: others would be rerun forever.
     """
+    if outcome is None or comparison.settings.exact_epochs is not None:
+        return ()
     answering = set()
-    for case_id in outcome.cases if outcome is not None else ():
+    for case_id in outcome.cases:
         trials = comparison.measured(case_id)
-        if sum(trial.failed for trial in trials) <= SELDOM * len(trials):
+        if count_failed(trials) <= SELDOM * len(trials):
             answering.add(case_id)
-    if not answering or comparison.settings.exact_epochs is not None:
+    if not answering:
         return ()
     answer = answer_of(excused(comparison), can_run=True, stopped=False)
-    if not isinstance(answer, Continue):
+    if not isinstance(answer, More):
         return ()
     return [one for one in answer.requests if one.tag != FULL and answering.issuperset(one.cases)]
 
@@ -326,8 +314,7 @@ def _another_epoch(comparison: Comparison) -> More | None:
     settings = comparison.settings
     if settings.exact_epochs is not None or comparison.epochs >= settings.max_epochs:
         return None
-    request = with_all_cases(comparison, Request(Side.CANDIDATE, FULL, (), 1))
-    return _round_of(comparison, (request,), "looking for further cases in which the agent fails")
+    return _epochs(comparison, 1, "looking for further cases in which the agent fails")
 
 
 def _confirmation(comparison: Comparison) -> More | None:
@@ -341,17 +328,14 @@ def _confirmation(comparison: Comparison) -> More | None:
 # --- rounds ---------------------------------------------------------------------------------------
 
 
+def _epochs(comparison: Comparison, n: int, why: str) -> More | None:
+    """Return this many epochs as the next round."""
+    request = with_all_cases(comparison, Request(Side.CANDIDATE, FULL, (), n))
+    return _round_of(comparison, (request,), why)
+
+
 def _round_of(comparison: Comparison, requests: Sequence[Request], why: str, *, pause: float = 0.0) -> More | None:
     """Return these requests as the next round; None if there are none or the budget does not allow them."""
-    if not requests or not _is_affordable(comparison, requests):
+    if not requests or not comparison.affords(requests):
         return None
-    return More(tuple(requests), _next_round(comparison), why, pause=pause)
-
-
-def _is_affordable(comparison: Comparison, requests: Sequence[Request]) -> bool:
-    most = comparison.settings.runs
-    return most is None or len(comparison.trials) + sum(request.runs for request in requests) <= most
-
-
-def _next_round(comparison: Comparison) -> int:
-    return max((trial.round for trial in comparison.trials), default=0) + 1
+    return More(tuple(requests), why, comparison.next_round, pause=pause)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gate.decision.comparison import Comparison
 from gate.decision.outages import commonest_error
 from gate.model import Criterion, Direction, ErrorKind, Side, Trial
-from gate.model.finding import Finding
+from gate.model.finding import CaseTally, Finding
 from gate.statistics.intervals import mean, stratified_fisher_less
 
 MAX_ERROR_CHARS = 120
@@ -24,14 +24,14 @@ def measuring_problem(comparison: Comparison) -> Finding | None:
     """Return the reason the suite could not be measured, or None if it could."""
     if not comparison.judged:
         return Finding.of("no_cases", quarantined=bool(comparison.cases))
-    share, most = comparison.error_share, comparison.settings.max_error_rate
-    if share > most:
-        return Finding.of("too_many_errors", share=share, most=most, error=_commonest_error(comparison))
-    silent = [case.id for case in comparison.judged if not comparison.measured(case.id)]
+    trials = [trial for group in comparison.candidate.values() for trial in group]
+    most = comparison.settings.max_error_rate
+    if comparison.error_share > most:
+        return _trials_lost(comparison.lost(trials), sum(not trial.again for trial in trials), most=most)
+    silent = {case.id: comparison.scheduled(case.id) for case in comparison.judged if not comparison.measured(case.id)}
     if silent:
-        return Finding.of(
-            "cases_not_measured", cases=tuple(silent), of=len(comparison.judged), error=_commonest_error(comparison)
-        )
+        lost = [trial for group in silent.values() for trial in group]
+        return _trials_lost(lost, len(lost), cases=tuple(silent))
     return _lost_case(comparison)
 
 
@@ -41,20 +41,20 @@ def _lost_case(comparison: Comparison) -> Finding | None:
         return None
     for case in comparison.judged:
         trials = comparison.candidate.get(case.id, ())
-        refused = sum(map(_asked_in_vain, trials))
+        refused = list(filter(_asked_in_vain, trials))
         if refused:
-            return _case_lost(comparison, case.id, refused, len(trials), not_recorded=True)
+            return _trials_lost(refused, len(trials), cases=(case.id,))
     for case in comparison.judged:
         trials = comparison.scheduled(case.id)
-        lost = len(comparison.lost(comparison.candidate.get(case.id, ())))
-        if len(trials) > 1 and 2 * lost > len(trials):
-            return _case_lost(comparison, case.id, lost, len(trials), not_recorded=False)
+        lost = comparison.lost(comparison.candidate.get(case.id, ()))
+        if len(trials) > 1 and 2 * len(lost) > len(trials):
+            return _trials_lost(lost, len(trials), cases=(case.id,))
     return None
 
 
-def _case_lost(comparison: Comparison, case_id: str, lost: int, trials: int, *, not_recorded: bool) -> Finding:
-    error = _commonest_error(comparison)
-    return Finding.of("case_lost", case_id=case_id, lost=lost, trials=trials, error=error, not_recorded=not_recorded)
+def _trials_lost(lost: Sequence[Trial], of: int, *, cases: tuple[str, ...] = (), most: float | None = None) -> Finding:
+    error = commonest_error(lost, MAX_ERROR_CHARS)
+    return Finding.of("trials_lost", lost=len(lost), of=of, cases=cases, most=most, error=error)
 
 
 def _asked_in_vain(trial: Trial) -> bool:
@@ -62,12 +62,6 @@ def _asked_in_vain(trial: Trial) -> bool:
     if trial.error is None or trial.error.kind is not ErrorKind.MISSING:
         return False
     return trial.replay is not None and bool(trial.replay.source)
-
-
-def _commonest_error(comparison: Comparison) -> str:
-    """Return the most common error among the candidate's lost trials."""
-    lost = [trial for trials in comparison.candidate.values() for trial in trials if not trial.measured]
-    return commonest_error(lost, MAX_ERROR_CHARS)
 
 
 # --- measured, but not credible -------------------------------------------------------------------
@@ -128,5 +122,5 @@ def base_fails_too(comparison: Comparison) -> Finding | None:
         now = [comparison.passes(trial) for trial in comparison.measured(case_id)]
         enough = min(len(before), len(base), len(now)) >= LEAST_TRIALS
         if enough and all(before) and not any(base) and not any(now):
-            found.append(case_id)
-    return Finding.of("cases_fail", cases=tuple(found)) if found else None
+            found.append(CaseTally(case_id, 0, len(now), len(before), len(before)))
+    return Finding.of("cases_fail", cases=tuple(found), why="base_fails_too") if found else None

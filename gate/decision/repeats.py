@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.model import FULL, REPEAT, Side, Trial
+from gate.model.finding import CaseTally
 
 LEAST = 3
 """Minimum number of steady cases repeated in a run before its repeats are judged."""
@@ -73,7 +74,7 @@ class Repeats(Struct, frozen=True):
     """The cases to rerun for that; empty for steady ones."""
     proven: bool = True
     """True if two runs of the baseline's agent show the nature of its repeats; else one more run would."""
-    lost: tuple[str, ...] = ()
+    lost: tuple[CaseTally, ...] = ()
     """Cases that always passed and now always fail, if none went the other way and nothing is proven: either a cache
     drew worse answers, or a deterministic agent broke."""
 
@@ -374,7 +375,7 @@ def _varies(sessions: OfCase, steady: Steady) -> bool:
     return any(steady(trial) for session, group in sessions.items() if not session.of_store for trial in group)
 
 
-def _lost_one_way(answers: Answers, steady: Steady) -> tuple[str, ...]:
+def _lost_one_way(answers: Answers, steady: Steady) -> tuple[CaseTally, ...]:
     """Return the cases that passed in each stored trial and fail in each new one; none if any case went the other
     way."""
     lost = []
@@ -389,5 +390,5 @@ def _lost_one_way(answers: Answers, steady: Steady) -> tuple[str, ...]:
         if before and now and not any(before) and all(now):
             return ()
         if before and now and all(before) and not any(now):
-            lost.append(case_id)
+            lost.append(CaseTally(case_id, 0, len(now), len(before), len(before)))
     return tuple(lost)

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from gate.decision.causes import got_worse, no_worse, not_enough_evidence
 from gate.decision.comparison import Comparison
-from gate.decision.crashes import unexplained
-from gate.decision.findings import never_pass
+from gate.decision.crashes import uncleared
+from gate.decision.findings import cases_fail
 from gate.decision.gaps import gaps_of
 from gate.decision.outcomes import PASS_RATE
 from gate.decision.problems import base_fails_too, collapsed, measuring_problem
@@ -169,9 +169,9 @@ def problem(table: Table) -> Finding | None:
         return Finding.of("cut_short", why=comparison.stopped, epochs=epochs, wanted=wanted)
     if table.not_confirmed is not None:
         return table.not_confirmed
-    new = unexplained(comparison)
-    if new:
-        return Finding.of("unexplained_failures", cases=len(new))
+    new = uncleared(comparison)
+    if new is not None:
+        return new
     rows = table.with_verdict(Verdict.NOT_MEASURED)
     if rows:
         others = [row for row in rows if row.criterion.name != PASS_RATE]  # the pass rate never has a cause of its own
@@ -195,10 +195,10 @@ def noise(table: Table) -> Finding | None:
         drifted = _drifted(rows)
         if drifted:
             return Finding.of("baseline_moved", criteria=tuple(drifted), before="moved_before" in drifted.values())
-        never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
-        return Finding.of("never_pass", cases=never) if never else not_enough_evidence(rows, table.cases)
+        fail = cases_fail(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else None
+        return fail or not_enough_evidence(rows, table.cases)
     if comparison.repeats.lost and not comparison.same_as:
-        return Finding.of("cases_fail", cases=comparison.repeats.lost, copies=True)
+        return Finding.of("cases_fail", cases=comparison.repeats.lost, why="copies")
     fail = base_fails_too(comparison)
     if fail is not None:
         return fail

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.consistency import clusters_of
 from gate.decision.correction import PLAIN, Correction
-from gate.decision.engine.state import FULL, Config, Continue, Metric, Partner, Request, Round, Row, State
+from gate.decision.engine.state import FULL, Config, Metric, More, Partner, Request, Round, Row, State
 from gate.decision.outcomes import are_successes, measured_values, passed, value_of
 from gate.model import PROBE, REPEAT, Criterion, Outcome, Scale, Side, Trial
 from gate.model.defaults import STORED_TRIALS
@@ -20,7 +20,7 @@ NEWEST_STORED = 7
 runs. docs/dev/decisions/0004-decision-rule.md."""
 
 
-def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcome | Continue | None:
+def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcome | More | None:
     """Return the test's answer, or the trials that it requests; None if nothing is paired.
 
     ``can_run=False`` looks once at trials of one round. ``stopped``: no further trial can run.
@@ -30,16 +30,18 @@ def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcom
     from gate.decision.engine.rule import decide  # weight: only with a baseline
 
     step = decide(state_of(comparison, can_run=can_run, stopped=stopped))
-    if isinstance(step, Continue):
-        requests = tuple([with_all_cases(comparison, request) for request in step.requests])
-        return replace(step, requests=requests)
-    return step
+    if isinstance(step, Outcome):
+        return step
+    requests = tuple([with_all_cases(comparison, request) for request in step.requests])
+    return replace(step, requests=requests, round=comparison.next_round)
 
 
 def outcome_without_runs(comparison: Comparison, *, can_run: bool) -> Outcome | None:
     """Return the test's answer on the trials so far; ``can_run``: look at them as the schedule would."""
     found = answer_of(comparison, can_run=can_run, stopped=True)
-    return found if isinstance(found, Outcome) else None
+    if isinstance(found, Outcome):
+        return found
+    return None
 
 
 def with_all_cases(comparison: Comparison, request: Request) -> Request:
@@ -57,12 +59,11 @@ def with_all_cases(comparison: Comparison, request: Request) -> Request:
 def state_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> State:
     """Return the paired trials as numbers for the engine."""
     settings = comparison.settings
+    left = settings.runs
     if stopped:
-        left: int | None = 0
-    elif settings.runs is None:
-        left = None
-    else:
-        left = max(0, settings.runs - len(comparison.trials))
+        left = 0
+    elif left is not None:
+        left = max(0, left - len(comparison.trials))
     config = Config(
         settings.own_alpha,
         settings.max_epochs,
@@ -73,9 +74,9 @@ def state_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> State:
         settings.kept_epochs,
     )
     metrics = []
+    every = (*comparison.trials, *comparison.stored)
     for criterion in comparison.metrics:
-        trials = (*comparison.trials, *comparison.stored)
-        metrics.append(metric_of(criterion, trials, comparison.correction_of(criterion)))
+        metrics.append(metric_of(criterion, every, comparison.correction_of(criterion)))
     stored = _stored_draws(comparison)
     baseline = {}
     for case_id, trials in stored.items():
@@ -111,15 +112,22 @@ def _places_of_newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]
     more as fit into NEWEST_STORED; empty if those are all runs."""
     if len(runs) < 2:  # most calls: no need to look at any trial
         return {}
-    sizes = Counter(trial.run for trials in stored.values() for trial in trials)
+    sizes = Counter([trial.run for trials in stored.values() for trial in trials])
     newest: set[str] = set()
     have = 0
-    for run in reversed([run for run in runs if sizes[run]]):
+    for run in reversed(runs):
+        if not sizes[run]:
+            continue
         if have >= STORED_TRIALS * len(stored) and have + sizes[run] > NEWEST_STORED * len(stored):
-            return {c: [at for at, trial in enumerate(trials) if trial.run in newest] for c, trials in stored.items()}
+            break
         newest.add(run)
         have += sizes[run]
-    return {}
+    else:
+        return {}
+    places = {}
+    for case_id, trials in stored.items():
+        places[case_id] = [place for place, trial in enumerate(trials) if trial.run in newest]
+    return places
 
 
 def metric_of(criterion: Criterion, trials: Sequence[Trial], correction: Correction | None = None) -> Metric:
@@ -127,9 +135,11 @@ def metric_of(criterion: Criterion, trials: Sequence[Trial], correction: Correct
     scale = criterion.scale
     if are_successes(measured_values(trials, criterion), scale):
         scale = Scale.BINARY
-    margin = scale.default_margin if criterion.margin is None else criterion.margin
     blocks = criterion.blocking and criterion.blocks_regression
-    slope, slope_error = PLAIN if correction is None else correction.slope
+    slope, slope_error = PLAIN
+    if correction is not None:
+        slope, slope_error = correction.slope
+    margin = criterion.margin_or_default
     return Metric(criterion.name, scale.kind, criterion.direction, margin, blocks, slope, slope_error)
 
 
@@ -141,9 +151,12 @@ def _row(comparison: Comparison, trial: Trial) -> Row:
     comparable = comparison.comparable(trial.case_id)
     outcome = passed(trial, comparison.by_id[trial.case_id], comparable)
     names = {criterion.name for criterion in comparable}
-    row = [None if outcome is None else float(outcome)]
-    for criterion in comparison.metrics[1:]:
-        row.append(value_of(trial, criterion) if criterion.name in names else None)
+    row: list[float | None] = [None] * len(comparison.metrics)
+    if outcome is not None:
+        row[0] = float(outcome)
+    for m, criterion in enumerate(comparison.metrics):
+        if m and criterion.name in names:
+            row[m] = value_of(trial, criterion)
     return row
 
 

@@ -279,7 +279,7 @@ def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epoc
 def close_thresholds(comparison: Comparison) -> list[Finding]:
     """Return the thresholds that hold now but that an unchanged agent would miss in more than a few runs."""
     found = []
-    for criterion in comparison.demanding:
+    for criterion in comparison.blocking:
         if criterion.hard or criterion.threshold is None or comparison.correction_of(criterion) is not None:
             continue
         groups = _judged_sample(comparison, criterion).all.values

@@ -38,9 +38,9 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
     found += _few_cases(comparison, result.outcome)
     found += _thin_baseline(comparison, result.outcome)
     found += _quiet_rises(comparison, result.outcome)
-    found += _scores_unmeasured(comparison)
+    found += _scores_lost(comparison)
     found += _errors(comparison)
-    found += _repeats(comparison, result)
+    found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
     found += _unchecked_cases(comparison)
@@ -159,7 +159,7 @@ def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Findin
     return found
 
 
-def _scores_unmeasured(comparison: Comparison) -> list[Finding]:
+def _scores_lost(comparison: Comparison) -> list[Finding]:
     found: list[Finding] = []
     for criterion in comparison.criteria:
         scored = lost = 0
@@ -169,7 +169,7 @@ def _scores_unmeasured(comparison: Comparison) -> list[Finding]:
                 scored += 1
                 lost += score.value is None and score.error is not None
         if lost:
-            found.append(Finding.of("scores_unmeasured", criterion=criterion.name, lost=lost, of=scored))
+            found.append(Finding.of("scores_lost", Verdict.PASS, criterion=criterion.name, lost=lost, of=scored))
     return found
 
 
@@ -185,24 +185,21 @@ def _errors(comparison: Comparison) -> list[Finding]:
         if not (excused["at_base"] and gone):
             found.append(excused)
     lost = len(lost_to_infrastructure(trials))
-    if lost:
-        found.append(Finding.of("trials_lost", lost=lost, of=len(trials)))
-    again = sum(trial.attempts - 1 for trial in trials)
-    if again:
-        found.append(Finding.of("attempts_repeated", attempts=again))
+    repeated = sum(trial.attempts - 1 for trial in trials)
+    if lost or repeated:
+        found.append(Finding.of("trials_lost", Verdict.PASS, lost=lost, of=len(trials), repeated=repeated))
     return found
 
 
 # --- repeats --------------------------------------------------------------------------------------
 
 
-def _repeats(comparison: Comparison, result: SuiteResult) -> list[Finding]:
+def _repeats(comparison: Comparison) -> list[Finding]:
     """Return a finding if repeated trials never differ: a cache, a fixed seed, or a deterministic agent adds
     nothing."""
     known = comparison.repeats
     if known.cases:
-        lost = known.lost if result.verdict is Verdict.INCONCLUSIVE else ()  # for a pass, they are the doubt itself
-        return [Finding.of("repeats_once", cases=len(known.cases), of=known.repeated, lost=lost)]
+        return [Finding.of("repeats_alike", cases=len(known.cases), of=known.repeated, why="other_runs_differ")]
     groups = []
     for case in comparison.judged:
         trials = comparison.measured(case.id)
@@ -211,7 +208,8 @@ def _repeats(comparison: Comparison, result: SuiteResult) -> list[Finding]:
     if len(groups) < 3 or any(len({_said(trial) for trial in trials}) > 1 for trials in groups):
         return []
     quicker = sum(map(_is_quicker, groups))
-    return [Finding.of("repeats_alike", cached=quicker >= MOST_QUICKER * len(groups))]
+    why = "faster" if quicker >= MOST_QUICKER * len(groups) else "steady"
+    return [Finding.of("repeats_alike", cases=len(groups), of=len(groups), why=why)]
 
 
 def _is_quicker(trials: Sequence[Trial]) -> bool:

@@ -188,14 +188,6 @@ def _sums(values: Sequence[float]) -> Sums:
     return Sums(len(values), total, squares, min(values), most)
 
 
-def together(sums: Sequence[Sums]) -> Sums:
-    """Return the values of one case in several runs, at least one, merged into one."""
-    if len(sums) == 1:
-        return sums[0]
-    n, total, squares, least, most = zip(*map(astuple, sums), strict=True)
-    return Sums(sum(n), sum(total), sum(squares), min(least), max(most))
-
-
 def described(cases: Sequence[Sums], scale: Scale) -> tuple[Estimate, float, float]:
     """Return the mean over cases, and the minimum and maximum: of trials, or of cases if a trial only passes or
     fails."""

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from gate.decision.outcomes import PASS_RATE, RATE_METRIC
 from gate.decision.outcomes import pass_rate as pass_rate_criterion
 from gate.histories.cases import CaseHistory
-from gate.histories.runs import SPENT, RunValues, described, spent_beside, together
+from gate.histories.runs import SPENT, RunValues, described, spent_beside
 from gate.model import Criterion, Direction, Estimate
 from gate.statistics.changepoint import Piece, course
 from gate.statistics.intervals import deviation, mean
-from gate.statistics.trend import LEAST_RUNS, FittedLine, Level, Sums, crossing, fitted, levels
+from gate.statistics.trend import LEAST_RUNS, FittedLine, Level, Sums, crossing, fitted, levels, together
 
 ERROR = 0.01
 """P(a move or a trend is reported | runs differ only by chance), over all criteria of a suite; and over its tags."""
@@ -196,6 +196,23 @@ class SuiteHistory(Struct, frozen=True):
 
     def by_tag(self, name: str) -> tuple[Series, ...]:
         return tuple(one for one in self.series if one.tag and one.name == name)
+
+
+class Unread(Struct, frozen=True):
+    """A record that was left out."""
+
+    where: str
+    why: str
+
+
+class Histories(Struct, frozen=True):
+    """The histories found in all sources."""
+
+    suites: tuple[SuiteHistory, ...]
+    """The suites, sorted by name."""
+    unread: tuple[Unread, ...] = ()
+    source: str = ""
+    """Description of the source."""
 
 
 def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
@@ -423,7 +440,8 @@ def _ahead(found: Sequence[Level], series: Series, going: Going | None) -> Ahead
     met = crossing(line, limit, now, level=AHEAD_LEVEL, furthest=now + len(found))
     if met is None:
         return None
-    return Ahead(limit, max(1, int(met.first - now) + 1), max(1, int(met.last - now) + 1))
+    first, last = met
+    return Ahead(limit, max(1, int(first - now) + 1), max(1, int(last - now) + 1))
 
 
 # --- versions and cases -----------------------------------------------------------------------------

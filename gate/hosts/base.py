@@ -62,6 +62,8 @@ class PostComment(Struct, frozen=True):
     suite_id: str
     body: str
     """The text in Markdown; text from outside is escaped."""
+    failed: bool = False
+    """True if it says why the job failed: then no other job of the same attempt replaces it with better news."""
 
 
 class PostFailure(Struct, frozen=True):
@@ -193,14 +195,16 @@ class Stamp(Struct, frozen=True, order=True):
 
 
 _MARKER = re.compile(
-    r"\A<!-- agent-gate suite=(?P<suite>[0-9a-f]{16}) run=(\d{1,18}) attempt=(\d{1,9}) head=([0-9a-f]{40,64}) -->"
+    r"\A<!-- agent-gate suite=(?P<suite>[0-9a-f]{16}) run=(\d{1,18}) attempt=(\d{1,9}) head=([0-9a-f]{40,64})"
+    r"(?P<failed> failed)? -->"
 )
 
 
 def with_marker(comment: PostComment, stamp: Stamp, *, limit: int) -> str:
     """Return the comment's text after an invisible line with its suite and run, cut to ``limit`` characters."""
     key = key_of(comment.suite_id)
-    marker = f"<!-- agent-gate suite={key} run={stamp.run} attempt={stamp.attempt} head={stamp.head} -->"
+    failed = " failed" if comment.failed else ""
+    marker = f"<!-- agent-gate suite={key} run={stamp.run} attempt={stamp.attempt} head={stamp.head}{failed} -->"
     text = f"{marker}\n{comment.body}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -216,6 +220,12 @@ def mark_of(body: str) -> tuple[str, Stamp] | None:
     """Return the suite's key and the stamp of a comment on any suite."""
     match = _MARKER.match(body)
     return (match["suite"], Stamp(int(match[2]), int(match[3]), match[4])) if match else None
+
+
+def says_failed(body: str) -> bool:
+    """True if a comment on any suite says why its job failed."""
+    match = _MARKER.match(body)
+    return match is not None and match["failed"] is not None
 
 
 NO_SUITE = ""

@@ -27,6 +27,7 @@ from gate.hosts.base import (
     failed_over,
     key_of,
     mark_of,
+    says_failed,
     with_marker,
 )
 from gate.hosts.checks import CheckRuns
@@ -181,10 +182,11 @@ class GitHub:
         """
         with _readable():
             pull = self.pull_request(number)
-            if label not in pull.labels:
+            if not any(_is_label(name, label) for name in pull.labels):
                 return None
             events = list(self._rest.pages(self._path(f"issues/{number}/events")))
-            places = [n for n, e in enumerate(events) if e["event"] == "labeled" and _get(e, "label", "name") == label]
+            set_here = (_is_label(_get(e, "label", "name"), label) and e["event"] == "labeled" for e in events)
+            places = [place for place, is_setting in enumerate(set_here) if is_setting]
             if not places:
                 return None
             setting = events[places[-1]]
@@ -194,7 +196,7 @@ class GitHub:
             moves = [datetime.fromisoformat(e["created_at"]) for e in events if e["event"] in MOVES]
             if any(moved >= at for moved in moves):
                 why = MOVED_SINCE
-            elif given is not None and given.name == label:
+            elif given is not None and _is_label(given.name, label):
                 why = why or _why_not_given(given, head, by, pull)
             else:
                 why = why or self._why_not_of_head(pull, at, moves)
@@ -392,6 +394,9 @@ class GitHub:
     def _update_comment(self, existing: Written, body: str, stamp: Stamp) -> Done:
         if existing.stamp.is_newer(stamp):
             return Done(url=existing.url, note="no comment: a newer run has written it")
+        is_same = (existing.stamp.run, existing.stamp.attempt) == (stamp.run, stamp.attempt)
+        if is_same and says_failed(existing.body) and not says_failed(body):
+            return Done(url=existing.url, note="no comment: another job of this run has failed, and says why")
         answer = self._rest.send("PATCH", self._path(f"issues/comments/{existing.id}"), {"body": body})
         return Done(url=answer["html_url"])
 
@@ -471,6 +476,11 @@ def _readable() -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise unreadable(error, "GitHub") from error
+
+
+def _is_label(name: object, label: str) -> bool:
+    """True if a name is that of the label: to GitHub, names that differ only in case are one label."""
+    return isinstance(name, str) and name.lower() == label.lower()
 
 
 def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> str:

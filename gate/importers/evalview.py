@@ -14,7 +14,7 @@ from gate.errors import ConfigError
 from gate.formats.documents import read_document_with_lines
 from gate.formats.reading import Ignored
 from gate.model import Case, Complexity, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, Loss, validation_error
+from gate.suites.base import Contents, Document, Format, Loss, StrictModel, validation_error
 
 Text = Annotated[str, Field(min_length=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -30,16 +30,12 @@ def _no_fraction(score: float) -> float:
 Score = Annotated[float, Field(ge=0, le=100), AfterValidator(_no_fraction)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class InputModel(_Model):
+class InputModel(StrictModel):
     query: Text
     context: dict[str, Any] | None = None
 
 
-class OutputModel(_Model):
+class OutputModel(StrictModel):
     no_pii: bool = False
     contains: list[Text] | None = None
     not_contains: list[Text] | None = None
@@ -47,7 +43,7 @@ class OutputModel(_Model):
     json_schema: dict[str, Any] | None = None
 
 
-class TurnExpectation(_Model):
+class TurnExpectation(StrictModel):
     """The expectations of a single turn; output checks apply to the whole conversation, so they belong to the case."""
 
     tools: list[Text] | None = None
@@ -75,7 +71,7 @@ class TurnExpectation(_Model):
         return (*named, *(ToolCall("", category=name, any_args=True) for name in self.tool_categories or ()))
 
 
-class FactsModel(_Model):
+class FactsModel(StrictModel):
     """EvalView's settings for its fact check; here every claim must be supported."""
 
     check: bool = False
@@ -83,7 +79,7 @@ class FactsModel(_Model):
     confidence_threshold: float | None = None
 
 
-class HarmModel(_Model):
+class HarmModel(StrictModel):
     """EvalView's settings for its safety check; here any harm fails."""
 
     check: bool = False
@@ -103,7 +99,7 @@ class EvalViewTurn(InputModel):
     expected: TurnExpectation = TurnExpectation()
 
 
-class WeightsModel(_Model):
+class WeightsModel(StrictModel):
     """The weight of each part of the score; a missing one keeps EvalView's weight."""
 
     tool_accuracy: Amount = 0.3
@@ -118,7 +114,7 @@ class WeightsModel(_Model):
         return self
 
 
-class VarianceModel(_Model):
+class VarianceModel(StrictModel):
     """EvalView's statistical mode."""
 
     runs: int = Field(default=10, ge=2, le=100)
@@ -128,7 +124,7 @@ class VarianceModel(_Model):
     confidence_level: float | None = None
 
 
-class ThresholdsModel(_Model):
+class ThresholdsModel(StrictModel):
     min_score: Score | None = None
     max_cost: Amount | None = None
     max_latency: Amount | None = None
@@ -137,7 +133,7 @@ class ThresholdsModel(_Model):
     variance: VarianceModel | None = None
 
 
-class ChecksModel(_Model):
+class ChecksModel(StrictModel):
     hallucination: bool = False
     safety: bool = False
     pii: bool = False
@@ -151,7 +147,7 @@ class AdapterConfigModel(BaseModel):
     sequence_mode: Literal["subsequence", "exact", "unordered"] | None = None
 
 
-class EvalViewFile(_Model):
+class EvalViewFile(StrictModel):
     name: Text
     input: InputModel | None = None
     turns: Annotated[list[EvalViewTurn], Field(min_length=1)] | None = None
@@ -160,7 +156,7 @@ class EvalViewFile(_Model):
     weights: WeightsModel | None = None
     checks: ChecksModel = ChecksModel()
     adapter_config: AdapterConfigModel = AdapterConfigModel()
-    tags: list[Text] = []
+    tags: list[Text] = Field(default=[])
     difficulty: Literal["trivial", "easy", "medium", "hard", "expert"] = "medium"
     meta: dict[str, Any] | None = None
     description: Any = None

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.formats import messages
@@ -116,11 +115,13 @@ def _criteria(document: Document, cases: Iterable[Case]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if any(case.options for case in cases):
         found["contains"] = {}
-    given = list(chain.from_iterable(map(_given, _samples(document))))
-    reporting = {one.scorer for one in given if not one.decides}
-    for scorer in dict.fromkeys(one.scorer for one in given):
-        criterion = {"metric": "recorded_score", "scorer": scorer}
-        found[f"inspect:{scorer}"] = {**criterion, "blocking": False} if scorer in reporting else criterion
+    blocking: dict[str, bool] = {}
+    for score, decides in chain.from_iterable(map(_given, _samples(document))):
+        blocking[score.scorer] = blocking.get(score.scorer, True) and decides
+    for scorer, decides in blocking.items():
+        found[f"inspect:{scorer}"] = {"metric": "recorded_score", "scorer": scorer}
+        if not decides:
+            found[f"inspect:{scorer}"]["blocking"] = False
     return found
 
 
@@ -195,37 +196,30 @@ def _trial(document: Document, sample: Sample, case: Case, number: int) -> Recor
     invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
     if not is_answered([invocation]):
         return RecordedTrial(case.id, epoch, (), NO_ANSWER, origin)
-    return RecordedTrial(
-        case.id, epoch, (replace(invocation, foreign=tuple(map(_score, _given(sample)))),), origin=origin
-    )
+    scores = tuple(score for score, _ in _given(sample))
+    return RecordedTrial(case.id, epoch, (replace(invocation, foreign=scores),), origin=origin)
 
 
-class _ScoreValue(Struct, frozen=True):
-    """A value that a scorer of Inspect gave to a sample."""
+def _given(sample: Sample) -> Iterator[tuple[ForeignScore, bool]]:
+    """Yield a sample's scores, each with True if it is a verdict, and not a part of a score or a share.
 
-    scorer: str
-    value: Any
-    why: str = ""
-    decides: bool = True
-    """False for a part of a score and for a share, because neither is a verdict."""
-
-
-def _given(sample: Sample) -> Iterator[_ScoreValue]:
-    """Yield the values of a sample's scores; each part of a composite score has a separate name."""
+    Each part of a composite score has a separate name.
+    """
     held = sample.get("scores")
     for name, score in as_mapping(held).items():
         value = score.get("value") if isinstance(score, Mapping) else score
         why = as_text(as_mapping(score).get("explanation"))
         if isinstance(value, Mapping | list):
             parts = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
-            yield from (_ScoreValue(f"{name}.{key}", one, why, decides=False) for key, one in parts)
+            for key, part in parts:
+                yield _score(f"{name}.{key}", part, why), False
         else:
-            yield _ScoreValue(str(name), value, why, decides=not (isinstance(value, float) and 0 < value < 1))
+            yield _score(str(name), value, why), not (isinstance(value, float) and 0 < value < 1)
 
 
-def _score(given: _ScoreValue) -> ForeignScore:
-    told = f"{given.scorer}: {shorten(repr(given.value), 100)}" + (f", {given.why}" if given.why else "")
-    return ForeignScore(given.scorer, _credit(given.value), shorten(told, MAX_ERROR_CHARS))
+def _score(scorer: str, value: Any, why: str) -> ForeignScore:
+    told = f"{scorer}: {shorten(repr(value), 100)}" + (f", {why}" if why else "")
+    return ForeignScore(scorer, _credit(value), shorten(told, MAX_ERROR_CHARS))
 
 
 def _credit(value: Any) -> float | None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.formats.python_text import ComputedError, Constants, MadeCall, parsed
@@ -120,11 +119,9 @@ def _goldens(constants: Constants, losses: list[Loss]) -> list[tuple[int, dict[s
         name = str(row.get("name") or made.within or "case")
         seen[name] = seen.get(name, 0) + 1
         row["name"] = name if seen[name] == 1 else f"{name}-{seen[name]}"
-        losses += [
-            Loss(row["name"], f"{key}, which is computed", check="expected" in key)
-            for key in made.computed
-            if key not in ANSWERED
-        ]
+        for key in made.computed:
+            if key not in ANSWERED:
+                losses.append(Loss(row["name"], f"{key}, which is computed", check="expected" in key))
         rows.append((made.line, row))
     return rows
 
@@ -171,11 +168,8 @@ def _read_rows(document: Document, rows: Sequence[tuple[int, dict[str, Any]]], l
 # --- Pydantic Evals -------------------------------------------------------------------------------
 
 
-class _Dataset(Struct):
-    """A dataset in the form of its files, and the lines of its cases."""
-
-    data: dict[str, Any]
-    lines: list[int]
+_Dataset = tuple[dict[str, Any], list[int]]
+"""A dataset in the form of its files, and the lines of its cases."""
 
 
 def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
@@ -196,28 +190,29 @@ def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
         found.append(_dataset(shared[0] if len(shared) == 1 else None, alone, losses))
         if len(shared) > 1:
             losses.append(Loss("", "evaluators of several datasets whose cases the program puts together"))
-    return [one for one in found if one.lines]
+    return [(data, lines) for data, lines in found if lines]
 
 
 def _dataset(made: MadeCall | None, cases: Sequence[MadeCall], losses: list[Loss]) -> _Dataset:
-    dataset = _Dataset({"cases": []}, [])
+    rows, lines = list[dict[str, Any]](), list[int]()
+    shared = {}
     if made is not None:
-        dataset.data |= {key: _evaluators(made, key, losses) for key in ("evaluators", "report_evaluators")}
+        shared = {key: _evaluators(made, key, losses) for key in ("evaluators", "report_evaluators")}
     for one in cases:
         if "inputs" not in one.fields:
             losses.append(Loss("", f"line {one.line}: a case whose inputs are computed"))
             continue
-        row = {key: _plain(one.fields[key]) for key in ("name", "inputs", "metadata", "expected_output")
-               if key in one.fields}  # fmt: skip
+        row = {}
+        for key in ("name", "inputs", "metadata", "expected_output"):
+            if key in one.fields:
+                row[key] = _plain(one.fields[key])
         name = str(row.get("name") or f"line {one.line}")
-        losses += [
-            Loss(name, f"{key}, which is computed", check=key in ("expected_output", "evaluators"))
-            for key in one.computed
-        ]
+        for key in one.computed:
+            losses.append(Loss(name, f"{key}, which is computed", check=key in ("expected_output", "evaluators")))
         row["evaluators"] = _evaluators(one, "evaluators", losses)
-        dataset.data["cases"].append(row)
-        dataset.lines.append(one.line)
-    return dataset
+        rows.append(row)
+        lines.append(one.line)
+    return {"cases": rows, **shared}, lines
 
 
 def _evaluators(made: MadeCall, key: str, losses: list[Loss]) -> list[Any]:
@@ -244,11 +239,13 @@ def _evaluators(made: MadeCall, key: str, losses: list[Loss]) -> list[Any]:
 
 
 def _read_dataset(document: Document, dataset: _Dataset, losses: list[Loss]) -> Contents:
-    found, lost = pydantic_evals.carry(Document(dataset.data, document.where, document.name))
+    data, lines = dataset
+    found, lost = pydantic_evals.carry(Document(data, document.where, document.name))
     losses += lost
-    placed = zip(found.cases, dataset.lines, strict=True)
-    cases: tuple[Case, ...] = tuple(replace(case, location=document.location(line - 1)) for case, line in placed)
-    return replace(found, cases=cases)
+    cases: list[Case] = []
+    for case, line in zip(found.cases, lines, strict=True):
+        cases.append(replace(case, location=document.location(line - 1)))
+    return replace(found, cases=tuple(cases))
 
 
 # --- files that are named -------------------------------------------------------------------------

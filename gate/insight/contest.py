@@ -38,13 +38,6 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 """A name that is also a valid file name."""
 
 
-class Contestant(Struct, frozen=True):
-    """A configuration to run, with its name."""
-
-    name: str
-    config: Config
-
-
 class _Running(Struct):
     """A contestant that is being measured."""
 
@@ -63,14 +56,14 @@ class _Running(Struct):
 
 
 async def run_contest(
-    contestants: Sequence[Contestant],
+    contestants: Mapping[str, Config],
     epochs: int,
     folder: Path,
     environment: Mapping[str, str],
     progress: Progress,
     command: str,
 ) -> list[tuple[str, Path]]:
-    """Run every case ``epochs`` times with each configuration; recorded trials are each replayed once.
+    """Run every case ``epochs`` times with each configuration, by name; recorded trials are each replayed once.
 
     Returns:
         Name and record of each, in order.
@@ -79,17 +72,17 @@ async def run_contest(
         ConfigError: a configuration cannot be read, has several suites, or its record exists.
         MeasureError: an agent is down.
     """
-    plans = [_plan(one, environment) for one in contestants]
+    plans = {name: _plan(name, config, environment) for name, config in contestants.items()}
     started = time.monotonic()
     async with AsyncExitStack() as runners:
         with ExitStack() as stack:
             stack.callback(progress.close)
             running = []
-            for one, plan in zip(contestants, plans, strict=True):
-                opened = await _open(one, plan, folder, environment, progress, stack, command)
-                runner = TrialRunner(one.config, plan, environment, opened[0].run_budget, version=opened[0].version)
-                jobs = _jobs(one.config, plan, epochs)
-                running.append(_Running(one.name, opened[0], plan, opened[1], runner, jobs))
+            for name, plan in plans.items():
+                config = contestants[name]
+                session, journal = await _open(name, config, plan, folder, environment, progress, stack, command)
+                runner = TrialRunner(config, plan, environment, session.run_budget, version=session.version)
+                running.append(_Running(name, session, plan, journal, runner, _jobs(config, plan, epochs)))
                 await runners.enter_async_context(runner)
             await _run_in_turn(running, progress)
             for found in running:
@@ -98,16 +91,17 @@ async def run_contest(
     return [(one.name, one.journal.path) for one in running]
 
 
-def _plan(one: Contestant, environment: Mapping[str, str]) -> Plan:
-    plans = make_plans(one.config, environment)
+def _plan(name: str, config: Config, environment: Mapping[str, str]) -> Plan:
+    plans = make_plans(config, environment)
     if len(plans) != 1:
-        what = f"{one.name}: its configuration has {len(plans)} suites, and one is compared at a time"
-        raise ConfigError(what, where=str(one.config.path), hint="name one folder or file under `suite`")
+        what = f"{name}: its configuration has {len(plans)} suites, and one is compared at a time"
+        raise ConfigError(what, where=str(config.path), hint="name one folder or file under `suite`")
     return plans[0]
 
 
 async def _open(
-    one: Contestant,
+    name: str,
+    config: Config,
     plan: Plan,
     folder: Path,
     environment: Mapping[str, str],
@@ -115,11 +109,10 @@ async def _open(
     stack: ExitStack,
     command: str,
 ) -> tuple[Session, RecordWriter]:
-    stem = one.name if _PLAIN_NAME.fullmatch(one.name) else suite_key(one.name)
+    stem = name if _PLAIN_NAME.fullmatch(name) else suite_key(name)
     path = folder / f"{stem}.jsonl"
     if path.exists():
         raise ConfigError("the record exists", where=str(path), hint="name another folder: --records")
-    config = one.config
     version = await version_of(config.agent_kind, config.agent, root=config.root, environment=environment)
     options = RunOptions(command=command, fills_baseline=False)
     session = open_session(config, options, environment, progress, stack, [path], version)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec import Struct
-
 from gate.baselines.union import trials_of
 from gate.config.load import load_config
 from gate.errors import MeasureError
 from gate.model import Side, Trial
 from gate.records import Record
+from gate.reports.replayed import asked_text
 from gate.stored.judging import read_whole
 from gate.world.attempt import Coupling
 from gate.world.cassette import Library
@@ -22,23 +21,8 @@ from gate.world.volatile import Volatile
 HINT = "runs record it where the configuration has `world:`, and leave the recordings in the folder world.store"
 
 
-class RequestDifferences(Struct, frozen=True):
-    """Differences between the requests of two records."""
-
-    cases: int
-    """Number of cases that could be compared."""
-    differing: Mapping[str, str]
-    """Case → its first difference."""
-    partly: int
-    """Number of other cases compared only up to the point where the model answered differently."""
-    unknown: int
-    """Number of shared cases whose recordings are missing."""
-
-
-def compare_requests(
-    before: Path, now: Path, config_path: Path | None, environment: Mapping[str, str]
-) -> RequestDifferences:
-    """Compare the n-th trial of each case with the other record's n-th.
+def compare_requests(before: Path, now: Path, config_path: Path | None, environment: Mapping[str, str]) -> str:
+    """Return the comparison of each case's n-th trial with the other record's n-th, for a terminal.
 
     If a trial was answered from the other record's trial, its own report of differences is used; otherwise the
     recordings are read. Raises MeasureError if no case can be compared.
@@ -71,7 +55,7 @@ def compare_requests(
             partly += 1
     if not known:
         raise MeasureError("no case has recorded requests in both records", where=str(folder), hint=HINT)
-    return RequestDifferences(known, differing, partly, len(shared) - known)
+    return asked_text(known, differing, partly, len(shared) - known)
 
 
 def _by_case(record: Record) -> dict[str, list[Trial]]:

@@ -12,11 +12,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.histories.runs import reduced, same_cases
-from gate.histories.trends import PastRun, SuiteHistory, suite_history
+from gate.histories.trends import Histories, PastRun, Unread, suite_history
 from gate.hosts.artifact import record_members
 from gate.model import Case, Criterion, MeasuredTrial
 from gate.records import Header, cases_of
@@ -36,25 +34,6 @@ if TYPE_CHECKING:
 MOST_FILES = 20_000
 """Maximum number of files to read in a folder."""
 PATTERN = "*.jsonl"
-
-
-class Unread(Struct, frozen=True):
-    """A record that was left out."""
-
-    where: str
-    why: str
-
-
-class Histories(Struct, frozen=True):
-    """The histories found in all sources."""
-
-    suites: tuple[SuiteHistory, ...]
-    """The suites, sorted by name."""
-    records: int
-    """Number of records that were read."""
-    unread: tuple[Unread, ...] = ()
-    source: str = ""
-    """Description of the source."""
 
 
 def history_of(
@@ -112,7 +91,6 @@ class _Reading:
         self._judges: dict[str, _Judge] = {}
         self._ledgers: dict[str, Ledger | None] = {}
         self._others: set[str] = set()
-        self.records = 0
         self.unread: list[Unread] = []
 
     def leave_out(self, where: str, why: str) -> None:
@@ -138,7 +116,6 @@ class _Reading:
         except OSError as problem:
             self.leave_out(stored.where, f"it cannot be read: {problem.strerror or type(problem).__name__}")
         else:
-            self.records += 1
             self._judges.setdefault(header.suite_id, judge)
             self._runs.setdefault(header.suite_id, []).extend(runs)
 
@@ -161,7 +138,7 @@ class _Reading:
             what = f"no finished record{f' ({len(self.unread)} cannot be read{why})' if self.unread else ''}"
             raise MeasureError(what, where=source, hint="`gate run` makes one, `gate baseline save` stores it")
         suites = tuple(suite_history(name, runs) for name, runs in sorted(self._runs.items()))
-        return Histories(suites, self.records, tuple(self.unread), source)
+        return Histories(suites, tuple(self.unread), source)
 
 
 # --- sources ----------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
-from gate.histories.trends import Series, SuiteHistory, VersionValue
-from gate.insight.history import Histories
+from gate.histories.trends import Histories, Series, SuiteHistory, VersionValue
 from gate.model import Estimate, Scale
 from gate.reports.formatting import count, figure, interval
 from gate.reports.history import (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.config.load import Config
 from gate.errors import MeasureError
@@ -43,13 +43,8 @@ class Preferred(Answer):
     preferred: Literal["first", "second", "neither"]
 
 
-class _Match(Struct, frozen=True):
-    """One question: a case, and the agents whose answers come first and second."""
-
-    case_id: str
-    first: int
-    second: int
-    shown: tuple[str, str]
+_Match = tuple[OrderedVote, str, str]
+"""A vote that is still to be given, and the conversations shown first and second."""
 
 
 async def ask_preferences(
@@ -70,7 +65,7 @@ async def ask_preferences(
     redactor, votes = redactor_of(environment), list[OrderedVote]()
     async with judge_of(config, environment) as judge:
         for start in range(0, len(matches), AT_ONCE):
-            asked = (_vote(judge, match, redactor) for match in matches[start : start + AT_ONCE])
+            asked = [_vote(judge, *match, redactor) for match in matches[start : start + AT_ONCE]]
             votes += await asyncio.gather(*asked)
         return votes, judge.spending.cost_usd
 
@@ -91,8 +86,8 @@ def _matches(common: SharedCases) -> list[_Match]:
         for one, other in pairs:
             mine, theirs = shown[one], shown[other]
             if mine is not None and theirs is not None:
-                found.append(_Match(case.id, one, other, (mine, theirs)))
-                found.append(_Match(case.id, other, one, (theirs, mine)))
+                found.append((OrderedVote(case.id, one, other, None), mine, theirs))
+                found.append((OrderedVote(case.id, other, one, None), theirs, mine))
     return found
 
 
@@ -108,9 +103,8 @@ def _is_settled(answers: Sequence[Preferred], to_come: int) -> bool:
     return bool(counts) and counts[0] > to_come + (counts[1] if counts[1:] else 0)
 
 
-async def _vote(judge: Judge, match: _Match, redactor: Redactor) -> OrderedVote:
-    """Return the majority of the judge's votes on one question; none if they are split."""
-    first, second = match.shown
+async def _vote(judge: Judge, vote: OrderedVote, first: str, second: str, redactor: Redactor) -> OrderedVote:
+    """Return the vote as given by the majority of the judge's answers; for neither if they are split."""
     question = Question(
         "preferred",
         INSTRUCTIONS,
@@ -121,10 +115,10 @@ async def _vote(judge: Judge, match: _Match, redactor: Redactor) -> OrderedVote:
     answers: Answers[Preferred] = await judge.ask(question)
     if answers.failure is not None:
         error = redactor.redact(shorten(answers.failure, MAX_ERROR_CHARS))
-        return OrderedVote(match.case_id, match.first, match.second, None, error=error)
+        return replace(vote, error=error)
     (most, votes), *rest = Counter(one.preferred for one in answers.readable).most_common()
     split = bool(rest) and rest[0][1] == votes
     chosen = "neither" if split else most
     reason = next((one.reasoning for one in answers.readable if one.preferred == most), "")
-    preferred = {"first": match.first, "second": match.second}.get(chosen)
-    return OrderedVote(match.case_id, match.first, match.second, preferred, redactor.redact(rationale(reason)))
+    preferred = {"first": vote.first, "second": vote.second}.get(chosen)
+    return replace(vote, preferred=preferred, reason=redactor.redact(rationale(reason)))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gate import __version__
 from gate.errors import ConfigError, MeasureError
-from gate.insight.history import Histories
-from gate.records.keys import suite_key
-from gate.reports.html.site import Shown, site
+from gate.histories.trends import Histories
+from gate.reports.html.site import site
 from gate.security import files
 from gate.system.clock import now
 
@@ -34,18 +32,16 @@ def write_site(found: Histories, folder: Path, *, link: str = "", commits: str =
     Args:
         found: the histories to show.
         folder: created if missing.
-        link: see `Shown.link`; an ``https:`` address, or a path relative to the pages.
-        commits: see `Shown.commits`.
+        link: see `site`; an ``https:`` address, or a path relative to the pages.
+        commits: see `site`.
 
     Raises:
         ConfigError: the link has another scheme, or the folder's path contains a symbolic link.
         MeasureError: a file cannot be written.
     """
     checked_link(link)
-    names = {suite.suite_id: suite_key(suite.suite_id) for suite in found.suites}
-    shown = Shown(found.suites, names, found.unread, found.source, link, commits, now().timestamp(), __version__)
     written = []
-    for name, content in site(shown).items():
+    for name, content in site(found, link=link, commits=commits, made=now().timestamp()).items():
         path = folder / name
         try:
             files.write_text(path, content)

@@ -52,3 +52,26 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     calibration: JudgeCalibration | None = None
     """The agreement of the judge with people's labels; None if no calibration matches the current judge, question and
     options."""
+
+    @property
+    def margin_or_default(self) -> float:
+        """Return the loss still called unchanged: its own margin, or its scale's."""
+        if self.margin is None:
+            return self.scale.default_margin
+        return self.margin
+
+    @property
+    def worst(self) -> float | None:
+        """Return the worst value of its scale; None if it is unbounded (seconds, dollars)."""
+        least, most = self.scale.range
+        if self.direction is Direction.HIGHER:
+            return least
+        return most if self.scale.is_bounded else None
+
+    @property
+    def best(self) -> float | None:
+        """Return the best value of its scale; None if it is unbounded."""
+        least, most = self.scale.range
+        if self.direction is Direction.LOWER:
+            return least
+        return most if self.scale.is_bounded else None

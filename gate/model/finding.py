@@ -19,16 +19,16 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "nothing_held", "no_value", "hard_rule", "cases_not_scored", "scores_lost", "mean", "own_thresholds",
-    "trial_limit", "quantile", "change", "never_pass", "not_tested", "agent_fails", "not_compared", "checks_fell_away",
-    "no_cases", "outage", "failures_not_confirmed", "unexplained_failures", "lost_decide", "collapsed",
-    "too_many_errors", "cases_not_measured", "case_lost", "stated", "cases_not_compared", "shard", "thresholds_hold",
+    "nothing_held", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds",
+    "trial_limit", "quantile", "change", "cases_fail", "not_tested", "agent_fails", "not_compared", "checks_fell_away",
+    "no_cases", "outage", "failures_not_confirmed", "lost_decide", "collapsed",
+    "stated", "cases_not_compared", "shard", "thresholds_hold",
     "no_worse", "nothing_decides", "not_enough_evidence", "cases_broke", "suite_got_worse", "traded_off",
     "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete",
-    "cases_fail", "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed", "cases_changed",
+    "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed", "cases_changed",
     "new_criteria", "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
-    "quiet_rise", "scores_unmeasured", "trials_lost", "failures_excused", "base_gone", "provider_moved", "unproven",
-    "measured_before", "attempts_repeated", "repeats_alike", "repeats_once", "calls_not_reported", "one_answer",
+    "quiet_rise", "trials_lost", "failures_excused", "base_gone", "provider_moved", "unproven",
+    "measured_before", "repeats_alike", "calls_not_reported", "one_answer",
     "cases_unchecked", "not_accepted",
 ]  # fmt: skip
 
@@ -243,9 +243,13 @@ it is compared without some criteria."""
 WhyOpen = Literal["", "suggests_drop", "drifted", "moved_before", "unbounded", "beyond_margin"]
 """One test suggests a drop; it does not show against the base's agent run now, or against its newest stored runs; too
 few trials bound it; the interval reaches beyond the margin."""
-WhyNotConfirmed = Literal["nothing_rerun", "lost", "gone", "perhaps_provider", "slowed_down"]
+WhyNotConfirmed = Literal["nothing_rerun", "lost", "gone", "perhaps_provider", "slowed_down", "new"]
 """Nothing could be run again; too many of those trials were lost; the cases answered; a provider may be at fault;
-answers slowed beyond the latency margin."""
+answers slowed beyond the latency margin; the cases never failed at the baseline, and too few answers clear them."""
+WhyCasesFail = Literal["thin_baseline", "copies", "base_fails_too"]
+"""The baseline has too few trials; repeats are copies of one answer; the base commit's agent fails them too."""
+WhyAlike = Literal["steady", "faster", "other_runs_differ"]
+"""No more is known; the repeats are also five times faster; other runs give other answers."""
 
 OF_CRITERION: Mapping[KindName, FindingKind] = {
     # ``same``: the trials are the stored ones themselves, so nothing can be lost
@@ -263,15 +267,18 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     "hard_rule": kind(
         "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
     ),
-    "cases_not_scored": kind(
-        "Cases were answered, and none of their trials has a score.",
+    # ``criterion``: for a warning, which is not the criterion's own; the rest as of ``trials_lost``
+    "scores_lost": kind(
+        "Answers could not be scored: too many for a verdict, or a few.",
         UNMEASURED,
-        case_id=str,
-        cases=int,
+        PASS,
+        lost=int,
         of=int,
-        error=str,
+        cases=NO_NAMES,
+        most=MAYBE_FIGURE,
+        error=TEXT,
+        criterion=TEXT,
     ),
-    "scores_lost": kind("Too many scores ended in an error.", UNMEASURED, lost=int, of=int, most=float, error=str),
     # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over the
     # threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were hits
     "mean": kind(
@@ -329,8 +336,8 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         margin=FIGURE,
         broken=NO_NAMES,
     ),
-    "never_pass": kind(
-        "Cases always passed and never do now; the baseline is too thin to prove it.", OPEN, cases=TALLIES
+    "cases_fail": kind(
+        "Cases that always passed always fail now, and nothing proves a loss.", OPEN, cases=TALLIES, why=WhyCasesFail
     ),
     "not_tested": kind("The engine ended undecided, and nothing could be compared.", OPEN, stage=Stage),
     "agent_fails": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
@@ -354,14 +361,16 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
     "no_cases": kind("There is nothing to judge, or every case is in quarantine.", ERROR, quarantined=FLAG),
     # ``compared``: false if there is no baseline; then every case fails
     "outage": kind("Most of what answered before fails alike.", ERROR, cases=int, of=int, compared=bool, error=str),
-    # ``failed``: trials before the confirmation; ``trials``: confirming trials of these cases, with ``failed_again``
-    # and ``lost`` among them; ``other_failed``, ``other_trials``: of the base commit's agent (``at_base``) or of cases
-    # that had answered, 0 if nothing else was run; ``now``, ``before``: seconds to answer
+    # ``failed``: trials before the confirmation, for "new" of ``cases`` cases; ``trials``: confirming trials of these
+    # cases, with ``failed_again`` and ``lost`` among them; ``other_failed``, ``other_trials``: of the base commit's
+    # agent (``at_base``) or of cases that had answered, 0 if nothing else was run; ``now``, ``before``: seconds to
+    # answer
     "failures_not_confirmed": kind(
-        "A block would rest on failures of the agent that were not confirmed.",
+        "Failures of the agent were neither confirmed nor cleared.",
         ERROR,
         failed=int,
         why=WhyNotConfirmed,
+        cases=NUMBER,
         trials=NUMBER,
         lost=NUMBER,
         failed_again=NUMBER,
@@ -371,7 +380,6 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         now=FIGURE,
         before=FIGURE,
     ),
-    "unexplained_failures": kind("The agent fails in cases in which it never did at the baseline.", ERROR, cases=int),
     # ``unscored``: answers whose blocking score could not be computed
     "lost_decide": kind("Counted as failed, lost trials turn the verdict.", ERROR, trials=int, unscored=NUMBER),
     # ``copies``: repeats are copies of one answer, as with a cache; else the suite is too small
@@ -383,17 +391,18 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         trials=int,
         copies=bool,
     ),
-    "too_many_errors": kind(
-        "Too many trials ended in infrastructure errors.", ERROR, share=float, most=float, error=str
-    ),
-    # ``not_run``: the shard did not reach them
-    "cases_not_measured": kind(
-        "These cases have no measured trial.", ERROR, cases=NAMES, of=int, error=TEXT, not_run=FLAG
-    ),
-    # ``not_recorded``: it requested something that its recording lacks, so the lost trials are no random sample of its
-    # trials
-    "case_lost": kind(
-        "Too many trials of a case were lost.", ERROR, case_id=str, lost=int, trials=int, error=str, not_recorded=FLAG
+    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``of``: 0 if none
+    # was run; ``repeated``: attempts that infrastructure errors ended
+    "trials_lost": kind(
+        "Trials could not be measured: too many for a verdict, or a few.",
+        ERROR,
+        PASS,
+        lost=int,
+        of=int,
+        cases=NO_NAMES,
+        most=MAYBE_FIGURE,
+        error=TEXT,
+        repeated=NUMBER,
     ),
 }
 """Reasons why a suite could not be measured."""
@@ -438,7 +447,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
     ),
     "nothing_decides": kind("Nothing but a baseline could fail the suite, and there is none.", OPEN),
     "not_enough_evidence": kind("These criteria are open.", OPEN, criteria=NAMES, suspects=NAMES),
-    "never_pass": OF_CRITERION["never_pass"],
+    "cases_fail": OF_CRITERION["cases_fail"],
     "agent_fails": OF_CRITERION["agent_fails"],
     # ``moved``: the same cases with their proof; ``of``: number of compared cases
     "cases_broke": kind("These cases broke.", REGRESSED, cases=NAMES, moved=NO_TALLIES, of=NUMBER),
@@ -477,10 +486,6 @@ CAUSES: Mapping[KindName, FindingKind] = {
     "same_agent": kind("The trials are those that are stored of this agent.", commit=str, fell_short=FLAG),
     "incomplete": kind(
         "Something that the base holds was not compared.", NOT_COMPARED, gaps=Nested(tuple(GAPS), many=True)
-    ),
-    # ``copies``: repeats are copies of one answer; else the cases fail with the base commit's agent too
-    "cases_fail": kind(
-        "What always passed now always fails, and nothing proves a loss.", OPEN, cases=NAMES, copies=FLAG
     ),
     "cut_short": kind("The run was stopped before it could be judged.", ERROR, why=str, epochs=int, wanted=int),
 }
@@ -538,8 +543,8 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     "quiet_rise": kind(
         "What only warns got worse beyond its margin.", criterion=str, change=float, wording=Field(Wording | None, None)
     ),
-    "scores_unmeasured": kind("Some scores could not be measured.", criterion=str, lost=int, of=int),
-    "trials_lost": kind("Trials ended in infrastructure errors and left no score.", lost=int, of=int),
+    "scores_lost": OF_CRITERION["scores_lost"],
+    "trials_lost": PROBLEMS["trials_lost"],
     "failures_excused": kind("Failures of an agent that was down.", failed=int, of=int, error=str, at_base=FLAG),
     "base_gone": kind("The base's agent did not answer, and was asked no more.", trials=int, error=str),
     # ``since``: Unix time of the first run after the move; ``change``: in the metric's unit, for the pass rate 0 to 1
@@ -560,11 +565,8 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     "measured_before": kind(
         "The change was measured before.", verdicts=tuple[Verdict, ...], total=int, fingerprinted=bool
     ),
-    "attempts_repeated": kind("Attempts were repeated after an infrastructure error.", attempts=int),
-    # ``cached``: they are also five times faster
-    "repeats_alike": kind("Repeated trials give identical answers.", cached=bool),
-    # ``of``: cases asked more than once in a run; ``lost``: cases that always passed and now always fail
-    "repeats_once": kind("Only repeats within a run are identical.", cases=int, of=int, lost=NO_NAMES),
+    # ``of``: cases that ran more than once
+    "repeats_alike": kind("Repeated trials give identical answers.", cases=int, of=int, why=WhyAlike),
     "calls_not_reported": kind("Only the baseline shows that tool calls are reported.", criteria=NAMES),
     "one_answer": kind("All answers are the same.", answers=int, cases=int, criteria=NAMES),
     # ``were_checked``: a blocking criterion applied to their answers at the baseline

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from enum import Enum
-from typing import Literal
-
-from msgspec import Struct
+from typing import Literal, Self
 
 MetricKind = Literal["binary", "bounded", "positive"]
 """The properties of a scale that the decision engine needs."""
@@ -16,29 +13,50 @@ MetricKind = Literal["binary", "bounded", "positive"]
 class Scale(str, Enum):
     """The values of a metric, which decide how it is shown, compared and bounded."""
 
-    BINARY = "binary"
-    """0 or 1."""
-    UNIT = "unit"
-    """0 to 1."""
-    SHARE = "share"
-    """0 to 1, shown as a percentage."""
-    LIKERT = "likert"
-    """1 to 5."""
-    PERCENT = "percent"
-    """0 to 100."""
-    SECONDS = "seconds"
-    USD = "usd"
-    COUNT = "count"
+    range: tuple[float, float]
+    """The lowest and highest possible score; the latter is infinite if unbounded."""
+    kind: MetricKind
+    default_margin: float
+    """The loss still called unchanged if a criterion sets no margin.
 
-    @property
-    def range(self) -> tuple[float, float]:
-        """Return the lowest and highest possible score; the latter is infinite if unbounded."""
-        return _TRAITS[self].ends
+    For a bounded scale it is a tenth: scores of recorded agents move by .18 to .26 of the scale from trial to trial,
+    which thirty cases bound within .10 but not within .05 (`benchmarks/margins.py`,
+    docs/dev/decisions/0004-decision-rule.md).
+    """
+    step: float | None
+    """The unit of a proposed threshold; None if none is proposed."""
+
+    def __new__(
+        cls,
+        value: str,
+        ends: tuple[float, float] = (0.0, 1.0),
+        kind: MetricKind = "bounded",
+        margin: float = 0.10,
+        step: float | None = None,
+    ) -> Self:
+        made = str.__new__(cls, value)
+        made._value_ = value
+        made.range, made.kind, made.default_margin, made.step = ends, kind, margin, step
+        return made
+
+    BINARY = "binary", (0.0, 1.0), "binary", 0.10, 0.01
+    """0 or 1."""
+    UNIT = "unit", (0.0, 1.0), "bounded", 0.10, 0.01
+    """0 to 1."""
+    SHARE = "share", (0.0, 1.0), "bounded", 0.10, 0.01
+    """0 to 1, shown as a percentage."""
+    LIKERT = "likert", (1.0, 5.0), "bounded", 0.4, 0.05
+    """1 to 5."""
+    PERCENT = "percent", (0.0, 100.0), "bounded", 10.0, 1.0
+    """0 to 100."""
+    SECONDS = "seconds", (0.0, math.inf), "positive", 0.30
+    USD = "usd", (0.0, math.inf), "positive", 0.20
+    COUNT = "count", (0.0, math.inf), "positive", 0.20
 
     @property
     def is_bounded(self) -> bool:
         """True if there is a highest possible score."""
-        return math.isfinite(_TRAITS[self].ends[1])
+        return math.isfinite(self.range[1])
 
     @property
     def is_zero_to_one(self) -> bool:
@@ -51,49 +69,22 @@ class Scale(str, Enum):
         return self in (Scale.BINARY, Scale.SHARE)
 
     @property
-    def kind(self) -> MetricKind:
-        return _TRAITS[self].kind
-
-    @property
     def is_relative(self) -> bool:
         """True if changes and margins are shares: of money, time and counts."""
         return self.kind == "positive"
 
-    @property
-    def default_margin(self) -> float:
-        """Return the loss still called unchanged if a criterion sets no margin.
-
-        For a bounded scale it is a tenth: scores of recorded agents move by .18 to .26 of the scale from trial to
-        trial, which thirty cases bound within .10 but not within .05 (`benchmarks/margins.py`,
-        docs/dev/decisions/0004-decision-rule.md).
-        """
-        return _TRAITS[self].margin
-
-    @property
-    def step(self) -> float | None:
-        """Return the unit of a proposed threshold; None if none is proposed."""
-        return _TRAITS[self].step
-
-
-class _Traits(Struct, frozen=True):
-    ends: tuple[float, float]
-    kind: MetricKind
-    margin: float
-    step: float | None = None
-
-
-_TRAITS: Mapping[Scale, _Traits] = {
-    Scale.BINARY: _Traits((0.0, 1.0), "binary", margin=0.10, step=0.01),
-    Scale.UNIT: _Traits((0.0, 1.0), "bounded", margin=0.10, step=0.01),
-    Scale.SHARE: _Traits((0.0, 1.0), "bounded", margin=0.10, step=0.01),
-    Scale.LIKERT: _Traits((1.0, 5.0), "bounded", margin=0.4, step=0.05),
-    Scale.PERCENT: _Traits((0.0, 100.0), "bounded", margin=10.0, step=1.0),
-    Scale.SECONDS: _Traits((0.0, math.inf), "positive", margin=0.30),
-    Scale.USD: _Traits((0.0, math.inf), "positive", margin=0.20),
-    Scale.COUNT: _Traits((0.0, math.inf), "positive", margin=0.20),
-}
-
 
 class Direction(str, Enum):
+    """The direction in which a metric is better."""
+
     HIGHER = "higher"
     LOWER = "lower"
+
+    @property
+    def sign(self) -> float:
+        """Return the factor that turns a change into a gain: 1 if more is better, else -1."""
+        return 1.0 if self is Direction.HIGHER else -1.0
+
+    def is_worse(self, value: float, other: float) -> bool:
+        """True if a value is worse than another."""
+        return value < other if self is Direction.HIGHER else value > other

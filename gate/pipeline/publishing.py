@@ -56,7 +56,8 @@ def _publish_on(name: str, options: Mapping[str, Any], result: Result, environme
 
 def _effects(result: Result, host: Host) -> list[Effect]:
     place = Place(head=host.head, url=host.url)
-    comments = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
+    bodies = {suite.suite_id: render_suite(suite, result, place=place) for suite in result.suites}
+    comments = [PostComment(suite_id, body, bool(result.exit_code)) for suite_id, body in bodies.items()]
     return [WriteSummary(render(result, place=place)), *comments]
 
 

@@ -227,7 +227,7 @@ class SuiteRun:
             await self._replay_trials(self.own_cases)
         else:
             request = Request(Side.CANDIDATE, FULL, self.own_cases, shard_epochs(self.session.config))
-            await self._round(More((request,), 1, f"shard {index} of {total}"))
+            await self._round(More((request,), f"shard {index} of {total}", 1))
             if self.base.beside:
                 await self._run_base()
             step = self._confirmation()
@@ -258,13 +258,13 @@ class SuiteRun:
         Return True if all of them were measured.
         """
         number = max(trial.round for trial in self.trials) + 1
-        await self._round(More((Request(Side.CANDIDATE, STORED, cases, 1),), number, why))
+        await self._round(More((Request(Side.CANDIDATE, STORED, cases, 1),), why, number))
         for _ in range(MOST_RETRIES):
             lost = self._lost_in(number, cases)
             if not lost or self.session.run_budget.stopped:
                 break
             request = Request(Side.CANDIDATE, STORED, lost, 1)
-            await self._round(More((request,), number, "asking again what could not be measured", again=True))
+            await self._round(More((request,), "asking again what could not be measured", number, again=True))
         if self._lost_in(number, cases) or number in rounds_of_outages(self.trials):
             return False
         if self.session.options.shard[1] == 1:
@@ -486,7 +486,7 @@ def shard_result(
 def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
     """Return the reason why the shard cannot be used for the whole run; None if it can."""
     if trials and errors / len(trials) > most:
-        return Finding.of("too_many_errors", share=errors / len(trials), most=most, error="")
+        return Finding.of("trials_lost", lost=errors, of=len(trials), most=most)
     if trials and not any(trial.answered for trial in trials):
         told = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
         return Finding.of(
@@ -498,7 +498,7 @@ def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, mos
         )
     silent = set(own) - {trial.case_id for trial in trials}
     if silent:
-        return Finding.of("cases_not_measured", cases=tuple(sorted(silent)), of=len(own), not_run=True)
+        return Finding.of("trials_lost", lost=0, of=0, cases=tuple(sorted(silent)))
     return None
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 
 from markupsafe import Markup
-from msgspec import Struct
 
 from gate.model import Verdict
+from gate.reports.labels import TONES, VERDICTS
 from gate.security.escape import one_line
 
 LABEL = "agent gate"
@@ -20,36 +20,26 @@ _CHARACTER = 6.7
 """Average width of a character of the badge's text in pixels; the text is fitted to it."""
 
 
-class _Look(Struct, frozen=True):
-    said: str
-    color: str
-    """The background; white text on it has a contrast of at least 4.5."""
-    is_error: bool = False
+COLORS = {"good": "#11734a", "warn": "#8a5a00", "mute": "#5b6370", "bad": "#bb2430", "error": "#bb2430"}
+"""The background of each tone; white text on it has a contrast of at least 4.5."""
+UNKNOWN = ("unknown", "mute")
+_NO_ERRORS = (VERDICTS[Verdict.PASS], VERDICTS[Verdict.INCONCLUSIVE], "unknown")
 
 
-UNKNOWN = _Look("unknown", "#5b6370")
-_LOOKS = {
-    Verdict.PASS: _Look("pass", "#11734a"),
-    Verdict.INCONCLUSIVE: _Look("inconclusive", "#8a5a00"),
-    Verdict.NOT_MEASURED: _Look("not measured", "#8a5a00", is_error=True),
-    Verdict.NOT_APPLIED: _Look("not applied", "#8a5a00", is_error=True),
-    Verdict.NOT_COMPARED: _Look("not compared", "#bb2430", is_error=True),
-    Verdict.BELOW_THRESHOLD: _Look("below threshold", "#bb2430", is_error=True),
-    Verdict.REGRESSED: _Look("regressed", "#bb2430", is_error=True),
-    Verdict.ERROR: _Look("error", "#bb2430", is_error=True),
-}
-
-
-def look_of(verdict: str) -> _Look:
-    """Return the look of a verdict; an empty one, or one from another version, is unknown."""
-    return next((look for known, look in _LOOKS.items() if known.value == verdict), UNKNOWN)
+def look_of(verdict: str) -> tuple[str, str]:
+    """Return the words and the tone of a verdict; an empty one, or one from another version, is unknown."""
+    for known in Verdict:
+        if known.value == verdict:
+            return VERDICTS[known], TONES[known]
+    return UNKNOWN
 
 
 def badge(suite_id: str, verdict: str, day: str) -> str:
     """Return an SVG file; its title has the ``day`` of the run, so that an old verdict is recognisable."""
-    look, label = look_of(verdict), one_line(f"{LABEL}: {suite_id}", MOST)
-    left, right = (round(_CHARACTER * len(text) + 12) for text in (label, look.said))
-    title = f"{label}: {look.said} ({one_line(day, MOST)})"
+    said, tone = look_of(verdict)
+    label = one_line(f"{LABEL}: {suite_id}", MOST)
+    left, right = (round(_CHARACTER * len(text) + 12) for text in (label, said))
+    title = f"{label}: {said} ({one_line(day, MOST)})"
     text = Markup('<text x="{}" y="14" textLength="{}" lengthAdjust="spacingAndGlyphs">{}</text>')
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{title}">'
@@ -62,21 +52,21 @@ def badge(suite_id: str, verdict: str, day: str) -> str:
         title=title,
         left=left,
         right=right,
-        color=look.color,
+        color=COLORS[tone],
         one=text.format(6, left - 12, label),
-        other=text.format(left + 6, right - 12, look.said),
+        other=text.format(left + 6, right - 12, said),
     )
 
 
 def endpoint(suite_id: str, verdict: str) -> str:
     """Return the JSON for ``https://img.shields.io/endpoint?url=…``."""
-    look = look_of(verdict)
-    said = {
+    said, tone = look_of(verdict)
+    plain = {
         "schemaVersion": 1,
         "label": one_line(f"{LABEL}: {suite_id}", MOST),
-        "message": look.said,
-        "color": look.color.removeprefix("#"),
-        "isError": look.is_error,
+        "message": said,
+        "color": COLORS[tone].removeprefix("#"),
+        "isError": said not in _NO_ERRORS,
         "cacheSeconds": 300,
     }
-    return json.dumps(said, indent=1) + "\n"
+    return json.dumps(plain, indent=1) + "\n"

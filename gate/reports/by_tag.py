@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from gate.model import Concentration, GroupKind, GroupResult, Scale, SuiteResult, Verdict
 from gate.reports.formatting import count, figures, same_cases
 from gate.security.limits import cut
@@ -33,13 +31,13 @@ def where(suite: SuiteResult) -> str:
         return ""
     first, *others = suite.concentrated
     scale = _scale(first, suite)
-    moved = " → ".join(figures((first.before, first.now), scale))
+    change = " → ".join(figures((first.before, first.now), scale))
     elsewhere = " → ".join(figures((first.rest_before, first.rest_now), scale))
     cases = f"{first.cases:,} of {count(first.of, 'case')}"
-    said = [f"{_named(first.kind, first.name)}, {cases}: {first.criterion} {moved}, elsewhere {elsewhere}"]
+    said = [f"{_named(first.kind, first.name)}, {cases}: {first.criterion} {change}, elsewhere {elsewhere}"]
     for one in others:
-        moved = " → ".join(figures((one.before, one.now), _scale(one, suite)))
-        said.append(f"also {_named(one.kind, one.name)}: {moved}")
+        change = " → ".join(figures((one.before, one.now), _scale(one, suite)))
+        said.append(f"also {_named(one.kind, one.name)}: {change}")
     return "; ".join(said)
 
 
@@ -68,32 +66,21 @@ def in_named(suite: SuiteResult, tags: Sequence[str], complexity: str) -> bool:
 # --- a table --------------------------------------------------------------------------------------
 
 
-class Row(Struct, frozen=True):
-    """A group as a row of the table; its name is the user's."""
-
-    group: GroupResult
-    name: str
-    cases: str
-    candidate: str
-    baseline: str
-    rates: str
-    """``100 % → 66 %``; only the candidate's if the baseline has other cases."""
-    moved: str
-    """``35 worse (33 broken), 2 better``; counts paired cases, however small their change."""
-    is_named: bool
-    """True if the loss is concentrated in the group."""
-
-
-def rows(suite: SuiteResult, most: int = SHOWN) -> tuple[list[Row], int]:
+def groups(suite: SuiteResult, most: int = SHOWN) -> tuple[list[GroupResult], int]:
     """Return the groups to show, named ones first, then those that lost most, and the number of further groups.
 
     A tag with a single case adds nothing to the case, and is only counted if there are larger ones.
     """
     named = {(one.kind, one.name): place for place, one in enumerate(suite.concentrated)}
-    groups = [one for one in suite.groups if one.cases > 1] or list(suite.groups)
-    groups.sort(key=lambda one: named.get((one.kind, one.name), len(named)))
-    left = len(suite.groups) - len(groups[:most]) + suite.further_groups
-    return [_row(one, is_named=(one.kind, one.name) in named) for one in groups[:most]], left
+    found = [one for one in suite.groups if one.cases > 1] or list(suite.groups)
+    found.sort(key=lambda one: named.get((one.kind, one.name), len(named)))
+    shown = found[:most]
+    return shown, len(suite.groups) - len(shown) + suite.further_groups
+
+
+def is_named(one: GroupResult, suite: SuiteResult) -> bool:
+    """True if the loss is concentrated in the group."""
+    return any((one.kind, one.name) == (found.kind, found.name) for found in suite.concentrated)
 
 
 def is_paired(one: GroupResult) -> bool:
@@ -101,28 +88,23 @@ def is_paired(one: GroupResult) -> bool:
     return one.change is not None and same_cases(one)
 
 
-def _row(one: GroupResult, *, is_named: bool) -> Row:
-    now = None if one.candidate is None else one.candidate.value
-    before = None if one.baseline is None else one.baseline.value
-    candidate, baseline = figures((now, before), Scale.BINARY)
-    if now is None:
-        candidate = NO_FIGURE
-    if before is None:
-        baseline = NO_FIGURE
-    return Row(
-        group=one,
-        name=_named(one.kind, one.name) if one.kind is GroupKind.COMPLEXITY else _shortened(one.name),
-        cases=f"{one.cases:,}",
-        candidate=candidate,
-        baseline=baseline,
-        rates=f"{baseline} → {candidate}" if is_paired(one) else candidate,
-        moved=_moved(one),
-        is_named=is_named,
-    )
+def name_of(one: GroupResult) -> str:
+    """Return the name in a row of the table; it is the user's."""
+    return _named(one.kind, one.name) if one.kind is GroupKind.COMPLEXITY else _shortened(one.name)
 
 
-def _moved(one: GroupResult) -> str:
-    """Return the counts of changed cases; those that got worse include proven broken ones."""
+def rates(one: GroupResult) -> tuple[str, str]:
+    """Return the pass rates of the baseline and of the candidate."""
+    sides = [None if side is None else side.value for side in (one.baseline, one.candidate)]
+    before, now = figures(sides, Scale.BINARY)
+    return NO_FIGURE if sides[0] is None else before, NO_FIGURE if sides[1] is None else now
+
+
+def moved(one: GroupResult) -> str:
+    """Return ``35 worse (33 broken), 2 better``: the counts of changed paired cases, however small their change.
+
+    Those that got worse include proven broken ones.
+    """
     said = []
     if worse := max(one.lost, one.broken):
         said.append(f"{worse:,} worse ({one.broken:,} broken)" if one.broken else f"{worse:,} worse")

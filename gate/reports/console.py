@@ -119,18 +119,21 @@ def _cases(console: Console, view: View) -> None:
     cases = view.table
     if cases.lines:
         rows = [["case", "before", "this change"] if cases.has_base else ["case", "passed"]]
-        for line in cases.lines:
-            rows.append([line.case.id or "(no id)", *([line.before or "–"] if cases.has_base else []), line.now])
+        for case, before, now in cases.lines:
+            row = [case.id or "(no id)", before or "–", now]
+            if not cases.has_base:
+                del row[1]
+            rows.append(row)
         _printed(console, table(rows, console.width - 2), 2)
         if cases.more:
             named = listing(case.id for case in cases.rest)
             _line(console, 2, (escape.console(f"… {cases.more}: {named}"), "dim"), hang=2)
         console.print()
-    case, turns = view.evidence
-    if case is not None and (turns or case.reasons):
-        _named(console, case)
+    first, turns = view.evidence
+    if first is not None and (turns or first.reasons):
+        _named(console, first)
         if not turns:
-            _line(console, 4, (escape.console(case.reasons[0]), ""))
+            _line(console, 4, (escape.console(first.reasons[0]), ""))
         _turns(console, turns)
         console.print()
 
@@ -160,15 +163,18 @@ def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
     """Print a row for each tag with a loss unless the verdict is a pass; with ``-v``, for all tags."""
     if not suite.groups or (suite.verdict is Verdict.PASS and not verbose):
         return
-    shown, left = by_tag.rows(suite)
+    shown, left = by_tag.groups(suite)
     if not verbose:
-        moved = [row for row in shown if row.is_named or row.group.lost or row.group.baseline is None][:_TAGS]
+        moved = [one for one in shown if one.lost or one.baseline is None or by_tag.is_named(one, suite)][:_TAGS]
         shown, left = moved, left + len(shown) - len(moved)
     if not shown:
         return
     rows = [["tag", "cases", "pass rate", ""]]
-    for row in shown:
-        rows.append([f"{'✗ ' if row.is_named else ''}{row.name}", row.cases, row.rates, row.moved])
+    for group in shown:
+        mark = "✗ " if by_tag.is_named(group, suite) else ""
+        before, now = by_tag.rates(group)
+        rate = f"{before} → {now}" if by_tag.is_paired(group) else now
+        rows.append([f"{mark}{by_tag.name_of(group)}", f"{group.cases:,}", rate, by_tag.moved(group)])
     _printed(console, table(rows, console.width - 2), 2)
     _more(console, left)
     console.print()

@@ -85,7 +85,6 @@ OF_COMPARISON: tuple[KindName, ...] = (
     "thresholds_hold",
     "no_worse",
     "not_enough_evidence",
-    "never_pass",
     "cases_broke",
     "suite_got_worse",
     "traded_off",
@@ -128,11 +127,16 @@ def how_sure(suite: SuiteResult) -> str:
         case Verdict.BELOW_THRESHOLD:
             row = row_of(by, by.cause["criterion"]) if by.cause.kind == "criterion_decides" else None
             return narrow_miss_of(row) if row is not None else ""
-        case Verdict.INCONCLUSIVE if by.cause.kind not in ("baseline_moved", "cases_fail"):
+        case Verdict.INCONCLUSIVE if not _is_apart_from_looks(by.cause):
             look = by.outcome.evidence.last_look if by.outcome is not None else None
             return "" if look is None else seen_by_chance(look.p)
         case _:
             return ""
+
+
+def _is_apart_from_looks(cause: Finding) -> bool:
+    """True if the cause of an open answer is another than too little evidence in the looks."""
+    return cause.kind == "baseline_moved" or (cause.kind == "cases_fail" and cause["why"] != "thin_baseline")
 
 
 def seen_by_chance(p: float) -> str:
@@ -248,12 +252,13 @@ def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
 
 def _after_noise(suite: SuiteResult) -> str:
     """Return the step that would distinguish an unchanged agent from a worse one."""
-    match suite.deciding.cause.kind:
+    cause = suite.deciding.cause
+    match cause.kind:
         case "nothing_decides":
             return "set a threshold, or store a baseline (`gate baseline save`, on the default branch)"
-        case "cases_fail" if suite.deciding.cause["copies"]:
+        case "cases_fail" if cause["why"] == "copies":
             return "clear the cache, or store a second run of the baseline, then run the job again"
-        case "cases_fail":
+        case "cases_fail" if cause["why"] == "base_fails_too":
             return "check that the base commit's agent is the one that was stored, then measure the baseline anew"
         case "baseline_moved":
             return "run the job again"
@@ -265,7 +270,7 @@ def _after_error(suite: SuiteResult) -> str:
     """Return the next step for a suite that could not be measured."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
-    if suite.cause.kind in ("outage", "failures_not_confirmed", "unexplained_failures"):
+    if suite.cause.kind in ("outage", "failures_not_confirmed"):
         return LOOK_AT_ERRORS
     if suite.cause.kind == "collapsed":
         if suite.cause["copies"]:

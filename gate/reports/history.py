@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from msgspec import Struct
-
 from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
 from gate.histories.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory
@@ -232,37 +230,28 @@ def case_trend(case: CaseHistory) -> list[float | None]:
     return [passed / trials if trials else None for passed, trials in case.by_record]
 
 
-class HistoryFinding(Struct, frozen=True):
-    """One finding in a history."""
-
-    what: str
-    tone: str
-    """``good``, ``bad``, ``warn`` or ``mute``."""
-    said: str
-
-
-def found_in(suite: SuiteHistory) -> list[HistoryFinding]:
-    """Return all findings, the most urgent first."""
+def found_in(suite: SuiteHistory) -> list[tuple[str, str, str]]:
+    """Return all findings, the most urgent first: the kind, the tone (`TONES` in `labels`), and the sentence."""
     found = []
     for series in suite.series:
         if series.ahead is not None:
-            found.append(HistoryFinding("early warning", "warn", warning_line(series)))
+            found.append(("early warning", "warn", warning_line(series)))
     for together in moved_together(suite):
-        found.append(HistoryFinding("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
+        found.append(("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
     for series in suite.series:
         if series.going is not None and series.going.found:
             better = (series.going.by_run.value > 0) is (series.criterion.direction is Direction.HIGHER)
-            found.append(HistoryFinding("trend", "good" if better else "bad", trend_line(series)))
+            found.append(("trend", "good" if better else "bad", trend_line(series)))
     for line in break_lines(suite.whole, suite):
-        found.append(HistoryFinding("not compared", "mute", line))
+        found.append(("not compared", "mute", line))
     return found
 
 
 def findings(suite: SuiteHistory) -> list[str]:
     """Return all findings in words, or the statement that nothing moved."""
     lines = []
-    for one in found_in(suite):
-        lines.append(f"{one.what}: {one.said}" if one.what == "early warning" else one.said)
+    for what, _, said in found_in(suite):
+        lines.append(f"{what}: {said}" if what == "early warning" else said)
     return lines or [_nothing(suite)]
 
 

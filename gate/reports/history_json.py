@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from gate.histories.cases import CaseHistory
-from gate.histories.trends import Going, PastRun, Point, Series, SeriesMove, SuiteHistory, Version
+from gate.histories.trends import Going, Histories, PastRun, Point, Series, SeriesMove, SuiteHistory, Version
 from gate.model import Estimate
 from gate.reports.history import break_lines, findings, warning_line
 from gate.security.escape import unicode_only
@@ -21,22 +20,13 @@ from gate.security.escape import unicode_only
 VERSION = 1
 
 
-class LeftOut(Protocol):
-    """A record that could not be read."""
-
-    @property
-    def where(self) -> str: ...
-    @property
-    def why(self) -> str: ...
-
-
-def render(suites: Sequence[SuiteHistory], unread: Iterable[LeftOut], source: str) -> str:
+def render(found: Histories) -> str:
     """Return indented JSON in ASCII; never writes NaN or an infinity."""
     document = {
         "history": VERSION,
-        "source": source,
-        "suites": [suite_json(suite) for suite in suites],
-        "left_out": [{"where": one.where, "why": one.why} for one in unread],
+        "source": found.source,
+        "suites": [suite_json(suite) for suite in found.suites],
+        "left_out": msgspec.to_builtins(found.unread),
     }
     text = json.dumps(_finite(document), allow_nan=False)  # indenting here is ten times slower, as it is not compiled
     return msgspec.json.format(text, indent=1) + "\n"

@@ -136,9 +136,11 @@ def _cases(view: View, place: Place) -> str:
     base = escape.markdown(reference_name(view.suite.deciding.reference) or place.base or "before", 40)
     heads = ["case", base, "this change"] if table.has_base else ["case", "passed"]
     rows = []
-    for line in table.lines:
-        before = [line.before or "–"] if table.has_base else []
-        rows.append([_name(line.case.id), *before, f"**{line.now}**"])
+    for case, before, now in table.lines:
+        row = [_name(case.id), before or "–", f"**{now}**"]
+        if not table.has_base:
+            del row[1]
+        rows.append(row)
     if table.more:
         rows.append([f"… {table.more}", *[""] * (len(heads) - 1)])
     return _table(heads, rows)
@@ -260,7 +262,7 @@ def _rests_on(figure: Figure) -> str:
 
 def _more_cases(view: View) -> str:
     """Return the other cases that got worse: those with further causes in detail, the rest by name."""
-    shown = [line.case for line in view.table.lines]
+    shown = [case for case, _, _ in view.table.lines]
     parts = []
     for number, case in enumerate(shown[:_KINDS]):
         turns = differences(case)
@@ -289,7 +291,7 @@ def _at(case: CaseResult) -> str:
 
 def _failing(view: View) -> Sequence[CaseResult]:
     """Return the cases with failed trials that are not in the table."""
-    shown = {line.case.id for line in view.table.lines} | {case.id for case in view.table.rest}
+    shown = {case.id for case, _, _ in view.table.lines} | {case.id for case in view.table.rest}
     return [case for case in view.failing if case.id not in shown]
 
 
@@ -324,17 +326,13 @@ def _better(view: View) -> str:
 
 
 def _by_tag(suite: SuiteResult) -> str:
-    shown, left = by_tag.rows(suite)
+    shown, left = by_tag.groups(suite)
     rows = []
-    for row in shown:
-        mark = f"{_SIGNS['bad']} " if row.is_named else ""
-        rows.append(
-            [
-                f"{mark}{_name(row.name)}<br><sub>{count(row.group.cases, 'case')}</sub>",
-                row.baseline,
-                f"{row.candidate}<br><sub>{row.moved}</sub>",
-            ]
-        )
+    for group in shown:
+        mark = f"{_SIGNS['bad']} " if by_tag.is_named(group, suite) else ""
+        name = f"{mark}{_name(by_tag.name_of(group))}<br><sub>{count(group.cases, 'case')}</sub>"
+        before, now = by_tag.rates(group)
+        rows.append([name, before, f"{now}<br><sub>{by_tag.moved(group)}</sub>"])
     if left:
         rows.append([f"… {count(left, 'more tag')}", "", ""])
     return _table(["tag", "before", "this change"], rows) if rows else ""

@@ -137,11 +137,6 @@ def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
     return f"{excused} of {cases} miss their own threshold, as at the baseline"
 
 
-def _not_scored(one: Finding, _: Criterion) -> str:
-    where = f"{one['cases']} of {one['of']} cases" if one["cases"] > 1 else one["case_id"]
-    return f"could not be measured for {where}: {one['error']}"
-
-
 # --- thresholds and limits ------------------------------------------------------------------------
 
 
@@ -318,6 +313,8 @@ def why_not_confirmed(found: Finding) -> str:
             return f"{found['lost']} of {trials} that {were} to confirm the failures {were} lost to infrastructure"
         case "gone":
             return f"the failures did not recur: {trials} of the same cases answered later"
+        case "new":
+            return fill("at the baseline, it never failed in {cases:this case|these # cases}", found.data)
         case "slowed_down":
             before, now = figures((found["before"], found["now"]), Scale.SECONDS)
             return f"the failures came while answers slowed from {before} to {now}: the provider may be at fault"
@@ -338,8 +335,15 @@ def _failed_again(found: Finding) -> str:
 OF_COMPARISON: tuple[KindName, ...] = ("not_compared", "checks_fell_away")
 """The findings that a criterion is not compared."""
 TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
-NEVER = "{cases:case} that always passed never {cases:does|do} now"
-TOO_FEW = "the baseline has too few trials to prove it"
+CASES_FAIL = "{cases:case} that always passed {cases:fails|fail} every time now"
+WHY_CASES_FAIL = {
+    "thin_baseline": "the baseline has too few trials to prove a loss",
+    "copies": ("repeats are copies of one answer: a cache would look like this, and so would an agent that broke"),
+    "base_fails_too": (
+        "it is the same with the base commit's agent: the provider changed, or that agent is not the one that was "
+        "stored"
+    ),
+}
 WHY_OPEN = {
     "suggests_drop": "within its margin, but one test suggests a drop",
     "drifted": "it does not show against the base commit's agent run now",
@@ -361,12 +365,13 @@ def _quantile_kept(one: Finding, criterion: Criterion) -> list[str]:
     return [said, TOO] if one.is_excused else [said]
 
 
-def _never_pass(one: Finding, about: object) -> list[str]:
-    """Return the cases that always passed and never do now; without names for a suite, which lists them elsewhere."""
-    never = fill(NEVER, one.data)
+def _cases_fail(one: Finding, about: object) -> list[str]:
+    """Return the cases that always passed and always fail now; without names for a suite, which lists them
+    elsewhere."""
+    fail, why = fill(CASES_FAIL, one.data), WHY_CASES_FAIL[one["why"]]
     if not isinstance(about, Criterion):
-        return [never, TOO_FEW]
-    return [f"{never}: {fill('{cases:tallies}', one.data)}; {TOO_FEW}"]
+        return [fail, why]
+    return [f"{fail}: {fill('{cases:tallies}', one.data)}; {why}"]
 
 
 def _agent_fails(one: Finding, about: object) -> list[str]:
@@ -401,8 +406,10 @@ WORDS: Table = {
         Verdict.PASS: "never failed",
         Verdict.BELOW_THRESHOLD: "{case_id}{more:+ and # more}: {reason:+#|failed}",
     },
-    "cases_not_scored": _not_scored,
-    "scores_lost": "{lost} of {of:score} could not be measured, at most {most:%} may: {error}",
+    "scores_lost": {
+        Verdict.NOT_MEASURED: "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, at most # may}: {error}",
+        Verdict.PASS: "{criterion}: {lost} of {of:answer} could not be scored",
+    },
     "mean": {
         Verdict.PASS: _of_mean,
         Verdict.BELOW_THRESHOLD: _mean_misses,
@@ -424,7 +431,7 @@ WORDS: Table = {
         Verdict.INCONCLUSIVE: _open_change,
         Verdict.REGRESSED: _broken,
     },
-    "never_pass": _never_pass,
+    "cases_fail": _cases_fail,
     "not_tested": lambda one, _: stage_text(one["stage"]),
     "agent_fails": _agent_fails,
     "not_compared": lambda one, _: f"not compared: {one['criterion']}: {why_apart(one)}",

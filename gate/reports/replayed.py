@@ -49,7 +49,14 @@ def differences(suite: SuiteResult, most: int = MOST_DIFFERENCES) -> tuple[str, 
 
 
 def asked_text(cases: int, differing: Mapping[str, str], partly: int, unknown: int) -> str:
-    """Return the comparison of two records' requests to the outside world, for a terminal."""
+    """Return the comparison of two records' requests to the outside world, for a terminal.
+
+    Args:
+        cases: number of cases that could be compared.
+        differing: case → its first difference.
+        partly: number of other cases compared only up to the point where the model answered differently.
+        unknown: number of shared cases whose recordings are missing.
+    """
     same = cases - len(differing)
     lines = [f"{same:,} of {count(cases, 'case')}: nothing the model sees changed. {len(differing):,} differ."]
     lines += [f"  {console(told, 600)}" for told in _by_difference(differing, MOST_LISTED)]

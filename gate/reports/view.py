@@ -27,13 +27,8 @@ PROVEN = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 ALL_TOOLS = "time of the agent per tool call"
 
 
-class CaseLine(Struct, frozen=True):
-    """A row of the table of cases: before and now."""
-
-    case: CaseResult
-    before: str
-    """The passes in the baseline; empty if unknown."""
-    now: str
+CaseLine = tuple[CaseResult, str, str]
+"""A case, its passes in the baseline, empty if unknown, and its passes now."""
 
 
 class CaseTable(Struct, frozen=True):
@@ -48,7 +43,7 @@ class CaseTable(Struct, frozen=True):
     @property
     def has_base(self) -> bool:
         """True if the baseline of any of these cases is known."""
-        return any(line.before for line in self.lines)
+        return any(before for _, before, _ in self.lines)
 
     @property
     def more(self) -> str:
@@ -190,7 +185,7 @@ class View:
         lines = []
         for one in cause["fell"][:MOST_KINDS]:
             before, now = figures((one.before, one.now), scale)
-            lines.append(CaseLine(by_id[one.case_id], before, now))
+            lines.append((by_id[one.case_id], before, now))
         return CaseTable(tuple(lines), tuple(by_id[one.case_id] for one in cause["fell"][MOST_KINDS:]))
 
     @cached_property
@@ -198,11 +193,11 @@ class View:
         """The first case of the table with a visible difference, with its calls, or else its answers."""
         if worded := _wording(self.suite):
             return worded
-        for line in self.table.lines:
-            if turns := differences(line.case):
+        for case, _, _ in self.table.lines:
+            if turns := differences(case):
                 calls = tuple(turn for turn in turns if not turn.noun)
-                return line.case, (calls or turns)[:MOST_TURNS]
-        return (self.table.lines[0].case if self.table.lines else None), ()
+                return case, (calls or turns)[:MOST_TURNS]
+        return (self.table.lines[0][0] if self.table.lines else None), ()
 
     def scores(self, case: CaseResult) -> tuple[str, ...]:
         """Return the scores of a case with the thresholds: ``evalview_score 92.5 (at least 70)``."""
@@ -347,7 +342,7 @@ def _line(case: CaseResult) -> CaseLine:
     now = f"{case.passed:,}/{case.trials:,}" if case.trials else "not measured"
     if case.status is CaseStatus.FLAKY:
         now += f", {cases.status(case)}"
-    return CaseLine(case, before, now)
+    return case, before, now
 
 
 def _wording(suite: SuiteResult) -> tuple[CaseResult, tuple[TurnDiff, ...]] | None:

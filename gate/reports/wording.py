@@ -5,7 +5,8 @@ A field is a field of the finding; its format follows the colon:
 - ``{text}``: unchanged; a verdict or another finding in words
 - ``{of:trial}``: a number with a noun, as in ``3 trials``; ``{of:n}``: the number of names; ``{of:,}``: with separators
 - ``{cases:fails|fail}``: the first word for one, the second for more; for a flag, the first if it is set
-- ``{error:+; most often: #}``: this text if there is a value, which replaces ``#``; after a ``|``, the text otherwise
+- ``{error:+; most often: #}``: this text if there is a value, which replaces ``#``; after a ``|``, the text otherwise.
+  A share is shown in percent
 - ``{cases:list}``: the first names, and the number of others; ``{cases:first}``: only the first names;
   ``{cases:all}``: all names; ``{cases:tallies}``: the first names with their passes
 - ``{value:figure}``: on the criterion's scale, ``share``: a percentage, ``seconds``: a time, each with digits that show
@@ -106,7 +107,8 @@ def _shown(value: Any, form: str) -> str:
         if_any, _, otherwise = form[1:].partition("|")
         if not value:
             return otherwise
-        return if_any.replace("#", _shown(value, "list" if isinstance(value, tuple) else ""))
+        kind = {tuple: "list", float: "%"}.get(type(value), "")
+        return if_any.replace("#", _shown(value, kind))
     if "|" in form:
         one, _, many = form.partition("|")
         said = one if _number(value) == 1 else many

@@ -71,7 +71,7 @@ def tell_cases(suite: SuiteResult) -> str:
     return listing([one.case_id for one in tallies] or cause["cases"])
 
 
-COUNTED_CASES = ("cases_broke", "never_pass", "cases_fail")
+COUNTED_CASES = ("cases_broke", "cases_fail")
 
 
 def tell_short(found: Finding) -> str:
@@ -177,16 +177,14 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return that the suite could not be measured, and why."""
     said = [f"could not {'decide' if cause.kind in MEASURED else 'measure'}", tell(cause)]
-    if cause.kind in OF_FAILURES and suite.crashes is not None:
+    if cause.kind == "failures_not_confirmed" and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
         said.append(f"stopped: {suite.course.stopped}")
     return said
 
 
-OF_FAILURES = ("failures_not_confirmed", "unexplained_failures")
-"""Problems that are shown with the agent's error."""
-MEASURED = (*OF_FAILURES, "collapsed", "lost_decide")
+MEASURED = ("failures_not_confirmed", "collapsed", "lost_decide")
 """Problems of a suite that was measured but could not be decided."""
 
 
@@ -327,10 +325,8 @@ def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
-    row, plain = row_of(suite, cause["criterion"]), "could not be measured"
-    why = reason(row) if row is not None else ""
-    named = criterion(cause["criterion"])
-    return [f"{named} {plain}", why.partition(": ")[2] if why.startswith(plain) else why]
+    row = row_of(suite, cause["criterion"])
+    return [f"{criterion(cause['criterion'])} could not be measured", reason(row) if row is not None else ""]
 
 
 def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -355,32 +351,6 @@ def _collapsed(found: Finding, _: object) -> str:
 
 def _failures_not_confirmed(found: Finding, _: object) -> str:
     return f"the agent failed in {count(found['failed'], 'trial')}; {why_not_confirmed(found)}"
-
-
-OFTEN = "{error:+; most often: #}"
-
-
-def _cases_not_measured(found: Finding, _: object) -> str:
-    if found["not_run"]:
-        return fill("{cases:n} of its {of:case} {cases:was|were} not run: {cases:first}", found.data)
-    return fill("no trial of {cases:n} of {of:case} could be measured: {cases:first}" + OFTEN, found.data)
-
-
-def _case_lost(found: Finding, _: object) -> str:
-    if found["not_recorded"]:
-        said = "the recordings lack answers for {lost} of {trials:trial} of {case_id}"
-    else:
-        said = "{lost} of {trials:trial} of {case_id} ended in infrastructure errors"
-    return fill(said + OFTEN, found.data)
-
-
-def _too_many_errors(found: Finding, _: object) -> str:
-    often = f": {found['error']}" if found["error"] else ""
-    if found["share"] >= 1:
-        return f"no trial could be run{often}"
-    return (
-        f"{percents(found['share'])} % of the trials could not be run; the limit is {percents(found['most'])} %{often}"
-    )
 
 
 def _outage(found: Finding, _: object) -> str:
@@ -546,6 +516,10 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
+TRIALS_LOST = (
+    "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
+)
+NOT_RUN = "no trial of {cases:list} was run"
 CASES_NOT_COMPARED = {
     "gone": (
         "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
@@ -553,6 +527,13 @@ CASES_NOT_COMPARED = {
     ),
     "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
     "none": "none of the base's {of:case} is compared{edited:+ (# edited)}",
+}
+WHY_ALIKE = {
+    "steady": ": a fixed seed, a cache, or a deterministic agent",
+    "faster": ", and five times faster: a cache, or a server that was still starting",
+    "other_runs_differ": (
+        " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial (is there a cache?)"
+    ),
 }
 CASES_CHANGED = {
     "new": "new, judged only by thresholds: {cases:list}",
@@ -568,12 +549,14 @@ WORDS: Table = {
     "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
     "outage": _outage,
     "failures_not_confirmed": _failures_not_confirmed,
-    "unexplained_failures": "the agent fails in {cases:case} in which it did not at the baseline",
     "lost_decide": _lost_decide,
     "collapsed": _collapsed,
-    "too_many_errors": _too_many_errors,
-    "cases_not_measured": _cases_not_measured,
-    "case_lost": _case_lost,
+    "trials_lost": {
+        Verdict.ERROR: lambda found, _: fill(TRIALS_LOST if found["of"] else NOT_RUN, found.data),
+        Verdict.PASS: (
+            "infrastructure errors left {lost} of {of:trial} without a score{repeated:+; attempts repeated: #}"
+        ),
+    },
     # parts of the base that were not compared
     "cases_not_compared": lambda found, _: fill(CASES_NOT_COMPARED[found["how"]], found.data),
     # causes of a verdict
@@ -592,12 +575,6 @@ WORDS: Table = {
     "suite_got_worse": _suite_got_worse,
     "traded_off": _traded_off,
     "baseline_moved": _baseline_moved,
-    "cases_fail": (
-        "{cases:case} that always passed {cases:fails|fail} every time now, "
-        "{copies:but repeats are copies of one answer|with the base commit's agent too}",
-        "{copies:a cache would look like this, and so would an agent that broke|"
-        "the provider changed, or that agent is not the one that was stored}",
-    ),
     "criterion_decides": {
         Verdict.BELOW_THRESHOLD: _criterion_fails,
         Verdict.ERROR: _criterion_not_measured,
@@ -632,8 +609,6 @@ WORDS: Table = {
     ),
     "thin_baseline": _thin_baseline,
     "quiet_rise": _quiet_rise,
-    "scores_unmeasured": "{criterion}: {lost} of {of:score} could not be measured",
-    "trials_lost": "{lost} of {of:trial} ended in infrastructure errors and left no score",
     "failures_excused": ("{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial} ({error})"),
     "base_gone": (
         "the base commit's agent gave no answer in {trials:trial} and was not called again: the comparison uses the "
@@ -642,15 +617,8 @@ WORDS: Table = {
     "provider_moved": _provider_moved,
     "unproven": _unproven,
     "measured_before": _measured_before,
-    "attempts_repeated": "{attempts:attempt} repeated after an infrastructure error",
-    "repeats_alike": (
-        "repeated trials give identical answers"
-        "{cached:, and five times faster: a cache, or a server that was still starting|"
-        ": a fixed seed, a cache, or a deterministic agent}"
-    ),
-    "repeats_once": (
-        "repeated trials of one run give the same answer in {cases} of {of:repeated case}, and other runs give other "
-        "answers: repeats count as one trial (is there a cache?)"
+    "repeats_alike": lambda found, _: fill(
+        f"repeated trials give identical answers{WHY_ALIKE[found['why']]}", found.data
     ),
     "calls_not_reported": (
         "no answer reports a tool call, although answers of the baseline did: the scores of {criteria:all} are right "

@@ -8,7 +8,7 @@ follow a line.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 from msgspec import Struct
@@ -55,7 +55,8 @@ def largest_move(cases: Sequence[Sums], runs: int, *, seed: str, level: float = 
         return None
     slots = [[run for run, _ in case] for case in centred]
     spread = _spread(centred, points)
-    observed, run = max((abs(z), s) for s, z in zip(points, _scan(slots, centred, points, spread), strict=True))
+    moves = list(map(abs, _scan(slots, centred, points, spread)))
+    observed, run = max(zip(moves, points, strict=True))
     if observed <= 0:
         return None
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
@@ -68,28 +69,36 @@ def largest_move(cases: Sequence[Sums], runs: int, *, seed: str, level: float = 
         if (as_large + 1) / (drawn + 1) > FAR:
             return None
     p = (as_large + 1) / (drawn + 1)
-    return Move(run, _change(cases, run), p) if p <= level else None
+    if p > level:
+        return None
+    return Move(run, _change(cases, run), p)
 
 
 def _centred(sums: Sums) -> list[tuple[int, float]]:
     """Return each run's distance from the mean of its case, summed over its trials; empty if the case never varies."""
-    trials = sum(n for _, n in sums.values())
-    mean = sum(total for total, _ in sums.values()) / trials if trials else 0.0
-    found = [(run, total - n * mean) for run, (total, n) in sorted(sums.items()) if n]
-    varies = any(abs(above) > 1e-12 for _, above in found)
+    mean = _mean_of(sums.values())
+    if mean is None:
+        return []
+    found = []
+    varies = False
+    for run, (total, n) in sorted(sums.items()):
+        if n:
+            above = total - n * mean
+            varies = varies or abs(above) > 1e-12
+            found.append((run, above))
     return found if varies and len(found) > 1 else []
 
 
 def _spread(centred: Sequence[Sequence[tuple[int, float]]], points: range) -> list[float]:
     """Return the standard deviation of the sum after each point over all relabellings."""
-    variances = []
+    found = []
     for point in points:
-        total = 0.0
+        variance = 0.0
         for case in centred:
-            n, after = len(case), sum(run >= point for run, _ in case)
-            total += after * (n - after) / (n * (n - 1)) * sum(above**2 for _, above in case)
-        variances.append(total)
-    return [math.sqrt(variance) for variance in variances]
+            n, after = len(case), sum([run >= point for run, _ in case])
+            variance += after * (n - after) / (n * (n - 1)) * sum([above**2 for _, above in case])
+        found.append(math.sqrt(variance))
+    return found
 
 
 def _scan(
@@ -103,7 +112,7 @@ def _scan(
     for places, case in zip(slots, centred, strict=True):
         for place, (_, above) in zip(places, case, strict=True):
             by_run[place] = by_run.get(place, 0.0) + above
-    found, left = [], sum(above for run, above in by_run.items() if run >= points.start)
+    found, left = [], sum([above for run, above in by_run.items() if run >= points.start])
     for point, deviation in zip(points, spread, strict=True):
         found.append(left / deviation if deviation else 0.0)
         left -= by_run.get(point, 0.0)
@@ -118,13 +127,20 @@ def _change(cases: Sequence[Sums], point: int) -> float:
         now = _mean_of([one for run, one in sums.items() if run >= point])
         if before is not None and now is not None:
             changes.append(now - before)
-    return math.fsum(changes) / len(changes) if changes else 0.0
+    if not changes:
+        return 0.0
+    return math.fsum(changes) / len(changes)
 
 
-def _mean_of(sums: Sequence[tuple[float, int]]) -> float | None:
+def _mean_of(sums: Iterable[tuple[float, int]]) -> float | None:
     """Return the mean of values given as sums per run, or None if there are none."""
-    n = sum([n for _, n in sums])
-    return sum([total for total, n in sums if n]) / n if n else None
+    whole, trials = 0.0, 0
+    for total, n in sums:
+        whole += total
+        trials += n
+    if not trials:
+        return None
+    return whole / trials
 
 
 # --- long histories -------------------------------------------------------------------------------
@@ -153,8 +169,8 @@ class Piece(Struct, frozen=True):
     start: int
     end: int
     """Position after its last level."""
-    line: FittedLine | None
-    """The line that the levels follow; None if they are constant."""
+    is_line: bool
+    """True if the levels follow a line; False if they are constant."""
     residual: float
 
 
@@ -174,12 +190,14 @@ def course(found: Sequence[Level], *, level: float) -> Partition:
     staircase.
     """
     values = [one.value for one in found]
-    floor = math.fsum(one.variance for one in found) / len(found) if found else 0.0
+    floor = 0.0
+    if found:
+        floor = math.fsum([one.variance for one in found]) / len(found)
     return _parted(values, 0, len(values), floor, level)
 
 
 def _parted(values: Sequence[float], start: int, end: int, floor: float, level: float) -> Partition:
-    whole = Piece(start, end, None, squares(values[start:end]))
+    whole = Piece(start, end, False, squares(values[start:end]))
     step = _largest_step(values, start, end, floor)
     if step is None or step.p > level:
         return Partition((whole,), ())
@@ -187,25 +205,15 @@ def _parted(values: Sequence[float], start: int, end: int, floor: float, level: 
     after = _parted(values, step.at, end, floor, level)
     parted = Partition((*before.pieces, *after.pieces), (*before.steps, step, *after.steps))
     line = fitted([(float(at), values[at]) for at in range(start, end)], floor)
-    if line is not None and _goes(line, level) and _is_simpler(line, parted, end - start, floor):
-        return Partition((Piece(start, end, line, line.residual),), ())
+    if line is not None and line.goes(level) and _is_simpler(line, parted, end - start, floor):
+        return Partition((Piece(start, end, True, line.residual),), ())
     return parted
 
 
-def _goes(line: FittedLine, level: float) -> bool:
-    """True if the slope is more than chance; otherwise the line explains nothing."""
-    low, high = line.interval(1 - level)
-    return low > 0 or high < 0
-
-
 def _is_simpler(line: FittedLine, parted: Partition, n: int, floor: float) -> bool:
-    steps = math.fsum(piece.residual for piece in parted.pieces)
-    return _criterion(line.residual, 2, n, floor) <= _criterion(steps, _parameters(parted), n, floor)
-
-
-def _parameters(found: Partition) -> int:
-    lines = sum(piece.line is not None for piece in found.pieces)
-    return len(found.steps) + len(found.pieces) + lines
+    residual = math.fsum([piece.residual for piece in parted.pieces])
+    parameters = len(parted.steps) + len(parted.pieces) + sum([piece.is_line for piece in parted.pieces])
+    return _criterion(line.residual, 2, n, floor) <= _criterion(residual, parameters, n, floor)
 
 
 def _criterion(residual: float, parameters: int, n: int, floor: float) -> float:
@@ -230,7 +238,10 @@ def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -
         return None
     at = points[explained.index(best)]
     variance = max((square - best) / (n - 2), floor, 1e-300)
-    near = [point for point, one in zip(points, explained, strict=True) if (best - one) / variance <= LIKELIHOOD_95]
+    near = []
+    for point, one in zip(points, explained, strict=True):
+        if (best - one) / variance <= LIKELIHOOD_95:
+            near.append(point)
     p = min(1.0, len(points) * 2 * t_tail(math.sqrt(best / variance), n - 2))
     change = math.fsum(values[at:end]) / (end - at) - math.fsum(values[start:at]) / (at - start)
     return Jump(at, near[0], near[-1], change, p)

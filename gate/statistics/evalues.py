@@ -10,11 +10,12 @@ from gate.statistics.intervals import log_beta, log_likelihood
 
 # --- e-values -------------------------------------------------------------------------------------
 
-BROKEN_FRACTIONS = ((0.4, 1, 0.0), (0.2, 2, 0.0), (0.2, 0, 0.05), (0.2, 0, 0.15))
+Fractions = tuple[tuple[float, int, float], ...]
+BROKEN_FRACTIONS: Fractions = ((0.4, 1, 0.0), (0.2, 2, 0.0), (0.2, 0, 0.05), (0.2, 0, 0.15))
 """The mixture over the share of broken cases: (weight, cases, share), for a broken share of cases / N + share."""
 ONE_ALONE = 0.6
 """Weight of "exactly one case broke, any of them" if cases may share the same environment."""
-MORE_THAN_ONE = ((0.1, 2, 0.0), (0.15, 0, 0.05), (0.15, 0, 0.15))
+MORE_THAN_ONE: Fractions = ((0.1, 2, 0.0), (0.15, 0, 0.05), (0.15, 0, 0.15))
 """The rest of that mixture."""
 
 
@@ -35,19 +36,15 @@ def case_log_e(passed_before: int, before: int, passed_now: int, now: int) -> fl
     """
     likely = log_marginal_of(passed_before, before, passed_now, now)
     if passed_now * before >= passed_before * now:
-        return (
-            likely
-            - log_likelihood(passed_before, before - passed_before)
-            - log_likelihood(passed_now, now - passed_now)
-        )
+        likely -= log_likelihood(passed_before, before - passed_before)
+        return likely - log_likelihood(passed_now, now - passed_now)
     passed = passed_before + passed_now
     return likely - log_likelihood(passed, before + now - passed)
 
 
 def log_marginal_of(passed_before: int, before: int, passed_now: int, now: int) -> float:
     """Return the log probability of the outcomes of a case that broke: the numerator of its e-value."""
-    gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
-    return _log_marginal(passed_before, before, 5, 0.5) + math.log(0.8 * math.exp(gone) + 0.2 * math.exp(half))
+    return _log_broke(passed_before, before, passed_now, now, gone=0.8, half=0.2)
 
 
 def log_break_ratio(passed_before: int, before: int, passed_now: int, now: int) -> float:
@@ -56,9 +53,16 @@ def log_break_ratio(passed_before: int, before: int, passed_now: int, now: int) 
     A broken case has a rate near zero or around one half, with weights 0.3 and 0.7. The ratio orders outcomes in exact
     tests and is no evidence by itself.
     """
-    gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
-    broke = _log_marginal(passed_before, before, 5, 0.5) + math.log(0.3 * math.exp(gone) + 0.7 * math.exp(half))
+    broke = _log_broke(passed_before, before, passed_now, now, gone=0.3, half=0.7)
     return broke - _log_marginal(passed_before + passed_now, before + now, 1, 0.25)
+
+
+def _log_broke(passed_before: int, before: int, passed_now: int, now: int, *, gone: float, half: float) -> float:
+    """Return the log probability of the outcomes; ``gone`` and ``half``: weights of a rate near zero and near one
+    half."""
+    now_gone, now_half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
+    mixed = math.log(gone * math.exp(now_gone) + half * math.exp(now_half))
+    return _log_marginal(passed_before, before, 5, 0.5) + mixed
 
 
 def _log_marginal(successes: int, n: int, a: float, b: float) -> float:
@@ -80,10 +84,15 @@ def suite_e(log_es: Sequence[float], *, recorded: bool = False) -> float:
     if not n:
         return 1.0
     es = [math.exp(min(value, 500.0)) for value in log_es]
-    total = ONE_ALONE * sum(es) / n if recorded else 0.0
-    for weight, cases, share in MORE_THAN_ONE if recorded else BROKEN_FRACTIONS:
-        pi = min(1.0, cases / n + share)
-        log_product = sum(math.log1p(pi * (e - 1)) if pi < 1 else math.log(e) for e in es)
+    total, fractions = 0.0, BROKEN_FRACTIONS
+    if recorded:
+        total, fractions = ONE_ALONE * sum(es) / n, MORE_THAN_ONE
+    for weight, cases, share in fractions:
+        pi = cases / n + share
+        if pi < 1:
+            log_product = sum([math.log1p(pi * (e - 1)) for e in es])
+        else:
+            log_product = sum(map(math.log, es))
         total += weight * math.exp(min(log_product, 600.0))
     return total
 

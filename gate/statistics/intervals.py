@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import product
 from statistics import NormalDist, stdev
 
 # --- distributions --------------------------------------------------------------------------------
@@ -29,6 +28,11 @@ def mean(values: Sequence[float]) -> float:
     if abs(left) == abs(beyond):
         return float(statistics.mean(values))
     return found if abs(left) < abs(beyond) else other
+
+
+def mean_of_means(groups: Iterable[Sequence[float]]) -> float:
+    """Return the mean over cases, each represented by the mean of its values."""
+    return mean([mean(group) for group in groups])
 
 
 def deviation(values: Sequence[float], middle: float | None = None) -> float | None:
@@ -134,7 +138,9 @@ def binomial_at_least(k: int, n: int, p: float) -> float:
     """Return P(X ≥ k) for X ~ Bin(n, p)."""
     if k <= 0:
         return 1.0
-    return 0.0 if k > n else beta_cdf(p, k, n - k + 1)
+    if k > n:
+        return 0.0
+    return beta_cdf(p, k, n - k + 1)
 
 
 def fisher_less(passed_now: int, now: int, passed_before: int, before: int) -> float:
@@ -153,12 +159,13 @@ def stratified_fisher_less(strata: Iterable[tuple[int, int, int, int]]) -> float
     chances, seen = [1.0], 0
     for passed_now, now, passed_before, before in strata:
         passes, total = passed_now + passed_before, now + before
-        ways = [
-            math.comb(passes, k) * math.comb(total - passes, now - k) / math.comb(total, now) for k in range(now + 1)
-        ]
+        ways = []
+        for k in range(now + 1):
+            ways.append(math.comb(passes, k) * math.comb(total - passes, now - k) / math.comb(total, now))
         summed = [0.0] * (len(chances) + now)
-        for (i, chance), (j, way) in product(enumerate(chances), enumerate(ways)):
-            summed[i + j] += chance * way
+        for i, chance in enumerate(chances):
+            for k, way in enumerate(ways):
+                summed[i + k] += chance * way
         chances, seen = summed, seen + passed_now
     return sum(chances[: seen + 1])
 
@@ -188,7 +195,9 @@ def share_upper_bound(successes: int, n: int, error: float) -> float:
 
     Also valid as a bound of the mean rate if the n trials have different rates (Hoeffding 1956, Theorem 4).
     """
-    return 1.0 if successes >= n else beta_quantile(1 - error, successes + 1, n - successes)
+    if successes >= n:
+        return 1.0
+    return beta_quantile(1 - error, successes + 1, n - successes)
 
 
 def bounded_upper_bound(mean: float, n: int, error: float) -> float:
@@ -213,8 +222,11 @@ def _divergence(p: float, q: float) -> float:
     """Return the Kullback–Leibler divergence of two shares."""
     found = 0.0
     for own, other in ((p, q), (1 - p, 1 - q)):
-        if own > 0:
-            found += own * math.log(own / other) if other > 0 else math.inf
+        if own <= 0:
+            continue
+        if other <= 0:
+            return math.inf
+        found += own * math.log(own / other)
     return found
 
 
@@ -275,19 +287,18 @@ EARLY = 1 - 0.05 / 1.5
 """Level of a single look that leaves 95 % if a good look may end a schedule of at most three early; simulated."""
 
 
-def excluded_change(differences: Sequence[float], *, trials: float, worst: float, extra_variance: float = 0.0) -> float:
+def excluded_change(differences: Sequence[float], *, trials: float, extra_variance: float) -> float:
     """Return the change that a mean exceeds with 95 % confidence: Student's bound with one more case that fell.
 
     Steady cases hide their failures: without any failure, the spread of the differences does not show what could be
-    missed. So one more case is counted, in which one trial fell as far as possible.
+    missed. So one more case is counted, in which one trial fell from 1 to 0.
 
     Args:
-        differences: candidate minus baseline, one mean per case.
+        differences: candidate minus baseline, one mean per case, of values from 0 to 1.
         trials: the candidate's trials per case.
-        worst: the largest possible fall of a single trial, at most 0.
         extra_variance: as for `paired_change`.
     """
-    more = [*differences, worst / trials]
+    more = [*differences, -1.0 / trials]
     if len(more) < 3:
         return -math.inf
     spread = math.sqrt(stdev(more) ** 2 / len(more) + extra_variance)

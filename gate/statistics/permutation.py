@@ -100,34 +100,25 @@ def joint_permutation(
         The p-value of the smallest p among all statistics, and those of each metric.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
-    binary: list[bool] = []
-    priors: list[Prior | None] = []
-    for m in range(metrics):
-        values = {row[m] for case in cases for row in case.rows}
-        binary.append(values <= {0, 1, None})
-        priors.append(_prior(cases, m) if binary[m] else None)
+    priors = [_prior(cases, m) for m in range(metrics)]
+    statistics = [2 if prior is None else 3 for prior in priors]
     tables = list(_tables(cases, priors, rng))
     if not tables or not metrics:
         return JointTest(1.0, (MetricTest(1.0, 1.0, 1.0),) * metrics, 0)
     observed = sum(table[0] for table in tables)
     totals: list[int] = []
     second = max(FIRST_RELABELINGS, RELABELINGS * fineness // FINE)
-    for relabelings in (FIRST_RELABELINGS, second, max(second, _enough(level, binary, len(tables), fineness))):
+    wanted = math.ceil(fineness * sum(statistics) / level)
+    enough = min(wanted, MOST_RELABELINGS, MOST_DRAWS // len(tables))
+    for relabelings in (FIRST_RELABELINGS, second, max(second, enough)):
         drawn = [0] * (relabelings - len(totals))
         for table in tables:
             drawn = list(map(add, drawn, _draws(rng, table, len(drawn))))
         totals += drawn
-        result = _min_p(observed, totals, binary)
+        result = _min_p(observed, totals, statistics)
         if _is_clear(result, level, second):
             break
     return result
-
-
-def _enough(level: float, binary: Sequence[bool], cases: int, fineness: int) -> int:
-    """Return the number of relabellings that resolve the level, divided among the statistics, within the time limit."""
-    statistics = 2 * len(binary) + sum(binary)  # a metric of zeros and ones has a third statistic
-    wanted = math.ceil(fineness * statistics / level)
-    return min(wanted, MOST_RELABELINGS, MOST_DRAWS // cases)
 
 
 def _is_clear(result: JointTest, level: float, second: int) -> bool:
@@ -136,7 +127,9 @@ def _is_clear(result: JointTest, level: float, second: int) -> bool:
     Relabelling only goes on below a bound, which falls from step to step: so P(p ≤ x) ≤ x holds for every x, not only
     for the level.
     """
-    return result.p > (3 * level if result.relabelings >= second else max(0.1, 5 * level))
+    if result.relabelings >= second:
+        return result.p > 3 * level
+    return result.p > max(0.1, 5 * level)
 
 
 def _tables(cases: Sequence[ComparedTrials], priors: Sequence[Prior | None], rng: Random) -> Iterator[list[int]]:
@@ -151,13 +144,16 @@ def _tables(cases: Sequence[ComparedTrials], priors: Sequence[Prior | None], rng
             yield table
 
 
-def _prior(cases: Sequence[ComparedTrials], m: int) -> Prior:
-    """Return the distribution of the cases' pass rates in metric ``m``, fitted to totals that no relabelling
-    changes."""
+def _prior(cases: Sequence[ComparedTrials], m: int) -> Prior | None:
+    """Return the distribution of the cases' pass rates in metric ``m``, fitted to totals that no relabelling changes;
+    None unless the metric consists of zeros and ones."""
     totals: Counter[tuple[int, int]] = Counter()
     for case in cases:
         values = [row[m] for row in case.rows if row[m] is not None]
-        totals[values.count(1), len(values)] += 1
+        passed = values.count(1)
+        if passed + values.count(0) < len(values):
+            return None
+        totals[passed, len(values)] += 1
     return fit_prior(totals)
 
 
@@ -203,11 +199,12 @@ def _ways(rows: Sequence[Row], k: int, links: Links, rng: Random) -> Sequence[Se
         pair_of[here] = pair_of[k + there] = pair
     alike: dict[tuple[tuple[bool, ...], int], list[int]] = {}
     for i, row in enumerate(rows):
-        alike.setdefault((tuple([value is None for value in row]), pair_of.get(i, 0)), []).append(i)
+        lacking = tuple([value is None for value in row])
+        alike.setdefault((lacking, pair_of.get(i, 0)), []).append(i)
     groups: list[tuple[list[int], int]] = []
     ways = 1
     for members in alike.values():
-        chosen = sum([i < k for i in members])
+        chosen = bisect_left(members, k)  # the first ``k`` trials are the candidate's
         groups.append((members, chosen))
         ways *= math.comb(len(members), chosen)
     if ways > _EXACT:
@@ -249,7 +246,7 @@ def _lanes(column: Row, sizes: tuple[int, int], ways: Sequence[Sequence[int]], p
     values = tuple(0 if value is None else round(value * _UNIT) for value in column)
     whole, square = sum(values), _UNIT**2
     if prior is not None:
-        parts = _part_sums(values, ways) if len(ways) != math.comb(free, k) else _all_sums(values[:free], k)
+        parts = _all_sums(values[:free], k) if len(ways) == math.comb(free, k) else _part_sums(values, ways)
         passes = whole // _UNIT
         lanes = {p: _binary_lane(passes - p // _UNIT, there, p // _UNIT, here, prior) for p in set(parts)}
         return [lanes[p] for p in parts]
@@ -280,14 +277,17 @@ def _few_broken(passed_before: int, before: int, passed_now: int, now: int) -> f
     return math.log(0.9 + 0.1 * math.exp(log_break_ratio(passed_before, before, passed_now, now)))
 
 
-def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> JointTest:
-    """Return the p-value of each statistic and of the smallest one (Westfall & Young 1993, step one)."""
+def _min_p(observed: int, totals: Sequence[int], statistics: Sequence[int]) -> JointTest:
+    """Return the p-value of each statistic and of the smallest one (Westfall & Young 1993, step one).
+
+    ``statistics``: their number, by metric.
+    """
     size = len(totals) + 1
     smallest = [size] * len(totals)
     ranks: list[list[int]] = []
-    for m, zeros_and_ones in enumerate(binary):
+    for m, lanes in enumerate(statistics):
         ranks.append([])
-        for lane in range(3 if zeros_and_ones else 2):
+        for lane in range(lanes):
             shift = (_WIDTH * m + lane) * _LANE
             values = [(total >> shift) & _MASK for total in totals]
             own = (observed >> shift) & _MASK

@@ -24,12 +24,21 @@ def combined_p(stages: Sequence[tuple[float, float]]) -> float:
     """
     if len(stages) == 1:
         return stages[0][0]
-    total = sum(weight * _z(p) for p, weight in stages)
-    return _tail(total / math.sqrt(sum(weight**2 for _, weight in stages)))
+    total = 0.0
+    for p, weight in stages:
+        total += weight * _z(p)
+    return _tail(total / _length([weight for _, weight in stages]))
 
 
 def _z(p: float) -> float:
-    return max(-_LOWEST, -_NORMAL.inv_cdf(max(p, sys.float_info.min))) if p < 1 else -_LOWEST
+    if p >= 1:
+        return -_LOWEST
+    return max(-_LOWEST, -_NORMAL.inv_cdf(max(p, sys.float_info.min)))
+
+
+def _length(weights: Sequence[float]) -> float:
+    """Return √Σw², the standard deviation of a weighted sum of independent standard normal values."""
+    return math.sqrt(sum([weight**2 for weight in weights]))
 
 
 def _tail(z: float) -> float:
@@ -48,7 +57,7 @@ def nominal_level(spent: tuple[float, ...], weights: tuple[float, ...]) -> float
     """
     if len(spent) == 1:
         return spent[0]
-    return _tail(_bound(spent, weights) / math.sqrt(sum(weight**2 for weight in weights)))
+    return _tail(_bound(spent, weights) / _length(weights))
 
 
 @lru_cache(maxsize=256)
@@ -58,8 +67,13 @@ def _bound(spent: tuple[float, ...], weights: tuple[float, ...]) -> float:
     low, high = -_RANGE * sum(weights), _RANGE * 2 * sum(weights)
     for _ in range(60):
         middle = (low + high) / 2
-        beyond = sum(m * _tail((middle - s) / weights[-1]) for s, m in zip(points, masses, strict=True))
-        low, high = (middle, high) if beyond > spent[-1] else (low, middle)
+        beyond = 0.0
+        for point, mass in zip(points, masses, strict=True):
+            beyond += mass * _tail((middle - point) / weights[-1])
+        if beyond > spent[-1]:
+            low = middle
+        else:
+            high = middle
     return high
 
 
@@ -70,11 +84,13 @@ def _continuing(spent: tuple[float, ...], weights: tuple[float, ...]) -> tuple[l
         return [0.0], [1.0]
     points, masses = _continuing(spent[:-1], weights[:-1])
     top = _bound(spent, weights)
-    low = -_RANGE * math.sqrt(sum(weight**2 for weight in weights))
+    low = -_RANGE * _length(weights)
     width = (top - low) / _CELLS
-    below = [
-        sum(m * _tail((s - low - i * width) / weights[-1]) for s, m in zip(points, masses, strict=True))
-        for i in range(_CELLS + 1)
-    ]
-    middles = [low + (i + 0.5) * width for i in range(_CELLS)]
-    return middles, [b - a for a, b in pairwise(below)]
+    below = []
+    for edge in range(_CELLS + 1):
+        mass_below = 0.0
+        for point, mass in zip(points, masses, strict=True):
+            mass_below += mass * _tail((point - low - edge * width) / weights[-1])
+        below.append(mass_below)
+    middles = [low + (cell + 0.5) * width for cell in range(_CELLS)]
+    return middles, [after - before for before, after in pairwise(below)]

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import mul
 
 from gate.statistics.intervals import log_power
 
@@ -33,17 +34,18 @@ def fit_prior(totals: Mapping[tuple[int, int], int]) -> Prior:
     Args:
         totals: (passed, trials) of both sides together → number of such cases.
     """
-    first = [weight / sum(_FIRST) for weight in _FIRST]
-    prior = first
+    whole = sum(_FIRST)
+    prior = first = [weight / whole for weight in _FIRST]
     seen = [(count, _likelihoods(passed, trials)) for (passed, trials), count in totals.items() if trials]
     for _ in range(_STEPS):
         found = [_FIRST_CASES * weight for weight in first]
         for count, likelihoods in seen:
-            joint = [w * likely for w, likely in zip(prior, likelihoods, strict=True)]
+            joint = list(map(mul, prior, likelihoods))
             share = count / sum(joint)
-            found = [f + share * j for f, j in zip(found, joint, strict=True)]
+            for place, weight in enumerate(joint):
+                found[place] += share * weight
         whole = sum(found)
-        prior = [f / whole for f in found]
+        prior = [weight / whole for weight in found]
     return tuple(prior)
 
 
@@ -80,12 +82,15 @@ def change_sd(counts: Sequence[tuple[int, int, int, int]]) -> float:
     Args:
         counts: per case, passed trials now, trials now, passed trials before, and trials before.
     """
-    totals = Counter((now + before, of_now + of_before) for now, of_now, before, of_before in counts)
+    totals: Counter[tuple[int, int]] = Counter()
+    for passed_now, now, passed_before, before in counts:
+        totals[passed_now + passed_before, now + before] += 1
     prior = fit_prior(totals)
     variance = 0.0
     for passed_now, now, passed_before, before in counts:
-        likelihoods = _likelihoods(passed_now + passed_before, now + before)
-        joint = [weight * likely for weight, likely in zip(prior, likelihoods, strict=True)]
-        spread = sum(j * rate * (1 - rate) for j, rate in zip(joint, GRID, strict=True)) / sum(joint)
-        variance += spread * (1 / now + 1 / before)
+        joint = list(map(mul, prior, _likelihoods(passed_now + passed_before, now + before)))
+        spread = 0.0
+        for weight, rate in zip(joint, GRID, strict=True):
+            spread += weight * rate * (1 - rate)
+        variance += spread / sum(joint) * (1 / now + 1 / before)
     return math.sqrt(variance) / len(counts)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -33,6 +33,14 @@ class Sums(Struct, frozen=True, gc=False):
     most: float
 
 
+def together(sums: Sequence[Sums]) -> Sums:
+    """Return the values of one case in several runs, at least one, merged into one."""
+    if len(sums) == 1:
+        return sums[0]
+    n, total, squares, least, most = zip(*map(astuple, sums), strict=True)
+    return Sums(sum(n), math.fsum(total), math.fsum(squares), min(least), max(most))
+
+
 class Level(Struct, frozen=True):
     """The score that a run would have had on all cases of all runs together."""
 
@@ -53,20 +61,21 @@ def levels(runs: Sequence[Mapping[int, Sums]], reach: float = 0.0) -> list[Level
         reach: the maximum distance of two values, if bounded. One more value at half of it from its case's mean is
         counted, since a lack of failures does not show how much varies by chance.
     """
-    held = [(number, cells) for number, cells in enumerate(runs) if cells]
-    if not held:
+    numbers = [number for number, cells in enumerate(runs) if cells]
+    if not numbers:
         return []
-    place_of = {case: place for place, case in enumerate(dict.fromkeys(chain.from_iterable(runs)))}
-    places, means, trials = [], [], []
-    for _, cells in held:
-        places.append([place_of[case] for case in cells])
+    place_of: dict[int, int] = {}
+    places, means = [], []
+    for number in numbers:
+        cells = runs[number]
+        places.append([place_of.setdefault(case, len(place_of)) for case in cells])
         means.append([sums.total / sums.n for sums in cells.values()])
-        trials.append(sum([sums.n for sums in cells.values()]))
     effects, middle = _fitted(places, means, len(place_of))
-    single = _single_variance([cells for _, cells in held], reach)
+    single = _single_variance(runs, reach)
     found = []
-    for (number, _), effect, n in zip(held, effects, trials, strict=True):
-        found.append(Level(number, middle + effect, single / n))
+    for number, effect in zip(numbers, effects, strict=True):
+        trials = sum([sums.n for sums in runs[number].values()])
+        found.append(Level(number, middle + effect, single / trials))
     return found
 
 
@@ -75,25 +84,16 @@ def _single_variance(runs: Sequence[Mapping[int, Sums]], reach: float) -> float:
 
     If most cases ran once per run, around the case's mean over all runs, which a move does increase.
     """
-    every = list(chain.from_iterable([cells.values() for cells in runs]))
-    within, most = [sums for sums in every if sums.n > 1], sum([sums.n for sums in every])
-    spare = sum([sums.n - 1 for sums in within])
-    if 3 * spare < most:
-        within = _over_runs(runs)
-        spare = sum([sums.n - 1 for sums in within])
-    squares = [sums.squares - sums.total * sums.total / sums.n for sums in within]
-    square = math.fsum([one for one in squares if one > 0])
-    return (square + (reach / 2) ** 2) / (spare + 1)
-
-
-def _over_runs(runs: Sequence[Mapping[int, Sums]]) -> list[Sums]:
-    """Return the values of each case over all runs, without their minimum and maximum."""
-    by_case: dict[int, list[Sums]] = defaultdict(list)
-    for cells in runs:
-        for case, sums in cells.items():
-            by_case[case].append(sums)
-    columns = [tuple(zip(*map(astuple, own), strict=True)) for own in by_case.values()]
-    return [Sums(sum(n), math.fsum(total), math.fsum(squares), 0.0, 0.0) for n, total, squares, *_ in columns]
+    groups = [sums for cells in runs for sums in cells.values()]
+    trials = sum([sums.n for sums in groups])
+    if 3 * (trials - len(groups)) < trials:
+        by_case: dict[int, list[Sums]] = defaultdict(list)
+        for cells in runs:
+            for case, sums in cells.items():
+                by_case[case].append(sums)
+        groups = list(map(together, by_case.values()))
+    squares = [max(0.0, sums.squares - sums.total * sums.total / sums.n) for sums in groups]
+    return (math.fsum(squares) + (reach / 2) ** 2) / (trials - len(groups) + 1)
 
 
 def _fitted(cases: Sequence[Sequence[int]], values: Sequence[Sequence[float]], width: int) -> tuple[list[float], float]:
@@ -112,8 +112,10 @@ def _fitted(cases: Sequence[Sequence[int]], values: Sequence[Sequence[float]], w
             by_case[place].append(value)
     of_run, of_case = list(map(math.fsum, values)), list(map(math.fsum, by_case))
     effects = [0.0] * len(cases)
-    is_whole = all(len(of_one) == len(cases) for of_one in runs)
-    for _ in range(1 if is_whole else ROUNDS):
+    rounds = ROUNDS
+    if all(len(of_one) == len(cases) for of_one in runs):  # every run has every case
+        rounds = 1
+    for _ in range(rounds):
         effects = _beside(of_run, cases, _beside(of_case, runs, effects))
     centre = math.fsum(effects) / len(effects)
     effects = [effect - centre for effect in effects]
@@ -146,6 +148,11 @@ class FittedLine(Struct, frozen=True):
         """Return the two-sided interval of the slope."""
         half = t_quantile((1 + level) / 2, self.df) * self.error
         return self.slope - half, self.slope + half
+
+    def goes(self, level: float) -> bool:
+        """True if the slope is more than chance, at this level; otherwise the line explains nothing."""
+        low, high = self.interval(1 - level)
+        return low > 0 or high < 0
 
     def value(self, x: float) -> float:
         return self.at + self.slope * (x - self.middle)
@@ -195,34 +202,32 @@ def _likeness(rest: Sequence[float], residual: float) -> float:
     return min(0.9, max(0.0, raw + (1 + 4 * raw) / n))
 
 
-class Crossing(Struct, frozen=True):
-    """The range of x in which a line crosses a limit."""
-
-    first: float
-    """The earliest x according to the interval of the line."""
-    last: float
-    level: float
-
-
-def crossing(line: FittedLine, limit: float, start: float, *, level: float, furthest: float) -> Crossing | None:
-    """Return the range after ``start`` in which the line's interval includes the limit (Fieller 1954).
+def crossing(
+    line: FittedLine, limit: float, start: float, *, level: float, furthest: float
+) -> tuple[float, float] | None:
+    """Return the range of x after ``start`` in which the line's interval includes the limit (Fieller 1954).
 
     None if the line's interval at ``start`` includes the limit or lies beyond it, or if an end has not reached the
     limit by ``furthest``: a line must not be extended further than the evidence supports.
     """
-    side = 1.0 if line.value(start) > limit else -1.0
+    falls = line.value(start) > limit
 
-    def distance(x: float, near: bool) -> float:
-        """Return the distance from an end of the line's interval to the limit."""
+    def distances(x: float) -> tuple[float, float]:
+        """Return the distances to the limit from the end of the line's interval that meets it first, and the other."""
         low, high = line.bounds(x, level)
-        is_low = near if side > 0 else not near
-        return side * ((low if is_low else high) - limit)
+        if falls:
+            return low - limit, high - limit
+        return limit - high, limit - low
 
-    if distance(start, True) <= 0 or distance(furthest, False) > 0:
+    def of_first_end(x: float) -> float:
+        return distances(x)[0]
+
+    def of_last_end(x: float) -> float:
+        return distances(x)[1]
+
+    if of_first_end(start) <= 0 or of_last_end(furthest) > 0:
         return None
-    return Crossing(
-        _zero(lambda x: distance(x, True), start, furthest), _zero(lambda x: distance(x, False), start, furthest), level
-    )
+    return _zero(of_first_end, start, furthest), _zero(of_last_end, start, furthest)
 
 
 def _zero(falling: Callable[[float], float], low: float, high: float) -> float:

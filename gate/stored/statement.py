@@ -34,19 +34,12 @@ _CHUNK = 1 << 20
 Outcome = Literal["PASSED", "WARNED", "FAILED"]
 
 
-class Subject(Struct, frozen=True, forbid_unknown_fields=True):
-    """A file or commit that a statement is about."""
-
-    name: str
-    digest: Mapping[str, str]
-
-
 class Descriptor(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A file or commit on which a result depends."""
+    """A file or commit that a statement is about, or on which a result depends."""
 
     name: str
-    uri: str = ""
     digest: Mapping[str, str] = {}
+    uri: str = ""
     annotations: Mapping[str, Any] = {}
 
 
@@ -64,7 +57,7 @@ class TestResult(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
 class Statement(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A statement about a commit, records and reports."""
 
-    subject: tuple[Subject, ...]
+    subject: tuple[Descriptor, ...]
     predicate: TestResult
     predicate_type: str = PREDICATE_TYPE
     type: str = field(default=STATEMENT_TYPE, name="_type")
@@ -98,12 +91,12 @@ def statement_of(result: Result, reports: Iterable[Path], *, rules: str | None) 
     if any(header.dirty for header in headers):
         hint = "commit, and run again"
         raise MeasureError("the work tree differed from its commit: no statement is possible", hint=hint)
-    subjects = [Subject(COMMIT, {"gitCommit": str(headers[0].commit)})]
+    subjects = [Descriptor(COMMIT, {"gitCommit": str(headers[0].commit)})]
     for header, path in zip(headers, paths, strict=True):
-        subjects.append(Subject(RECORD + header.suite_id, digest_of_file(path)))
+        subjects.append(Descriptor(RECORD + header.suite_id, digest_of_file(path)))
     for path in reports:
         if path.is_file():
-            subjects.append(Subject(REPORT + path.name, digest_of_file(path)))
+            subjects.append(Descriptor(REPORT + path.name, digest_of_file(path)))
     return Statement(tuple(subjects), _predicate(result, headers, rules or str(headers[0].commit)))
 
 
@@ -124,8 +117,8 @@ def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestRes
             if one.criterion.blocking and one.verdict is not Verdict.NOT_APPLIED:
                 by_outcome[outcome_of(one.verdict)].append(f"{suite.suite_id}: {one.criterion.name}")
     by_outcome["WARNED"] += [f"{h.suite_id}: only {len(h.plan)} of {h.whole} cases" for h in headers if h.selected]
-    rests_on = [Descriptor("agent-gate", f"pkg:pypi/agent-gate@{result.version}")]
-    rests_on.append(Descriptor("rules", "", {"gitCommit": rules}))
+    rests_on = [Descriptor("agent-gate", uri=f"pkg:pypi/agent-gate@{result.version}")]
+    rests_on.append(Descriptor("rules", {"gitCommit": rules}))
     for header in headers:
         rests_on += _measured_by(header)
     for suite in result.suites:
@@ -145,11 +138,11 @@ def _measured_by(header: Header) -> list[Descriptor]:
     held = {
         c.name: {"metric": c.metric, "threshold": c.threshold, "fingerprint": c.fingerprint} for c in header.criteria
     }
-    found = [Descriptor("criteria", "", {"sha256": rules}, {"suite": header.suite_id, "criteria": held})]
+    found = [Descriptor("criteria", {"sha256": rules}, annotations={"suite": header.suite_id, "criteria": held})]
     if header.base_commit:
-        found.append(Descriptor("base", "", {"gitCommit": header.base_commit}, {"suite": header.suite_id}))
+        found.append(Descriptor("base", {"gitCommit": header.base_commit}, annotations={"suite": header.suite_id}))
     known = {"suite": header.suite_id, "fingerprint": header.agent, "definition": header.definition}
-    return [*found, Descriptor("agent", f"agent-gate:agent/{header.agent or 'unknown'}", {}, known)]
+    return [*found, Descriptor("agent", uri=f"agent-gate:agent/{header.agent or 'unknown'}", annotations=known)]
 
 
 def _recordings(suite: SuiteResult) -> list[Descriptor]:
@@ -158,7 +151,7 @@ def _recordings(suite: SuiteResult) -> list[Descriptor]:
     if share is None:
         return []
     told = {"suite": suite.suite_id, "cases": share.cases, "sameRequests": share.same, "liveRuns": share.runs}
-    return [Descriptor("recordings", "", {}, told)]
+    return [Descriptor("recordings", annotations=told)]
 
 
 def _baselines(suite: SuiteResult) -> list[Descriptor]:
@@ -167,10 +160,10 @@ def _baselines(suite: SuiteResult) -> list[Descriptor]:
     for one in (suite, *suite.further):
         baseline, said = one.baseline, {"suite": suite.suite_id, "reference": one.reference or "base"}
         if baseline is None or baseline.missing or baseline.commit is None:
-            found.append(Descriptor("baseline", NO_BASELINE, {}, said))
+            found.append(Descriptor("baseline", uri=NO_BASELINE, annotations=said))
         else:
             known = {**said, "records": baseline.records, "provenance": baseline.provenance or NOT_ASKED}
-            found.append(Descriptor("baseline", "", {"gitCommit": baseline.commit}, known))
+            found.append(Descriptor("baseline", {"gitCommit": baseline.commit}, annotations=known))
     return found
 
 
@@ -229,12 +222,16 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
     named = set()
     for path in given:
         check_regular(path)
-        found = _read_file(path, statement)
-        name = by_digest.get(found.digest)
+        digest, header, record, problem = _read_file(path, statement)
+        name = by_digest.get(digest)
         if name is None:
             raise UntrustedError("the statement is not about this file, or it was changed", where=str(path))
         if name.startswith(RECORD):
-            _check_record(statement, path, name, found)
+            if header is None:
+                raise problem or UntrustedError("no record", where=str(path))
+            _check_record(statement, path, name, header)
+            if _is_judged(statement, header):
+                _judge_again(path, record, problem)
         named.add(name)
     missing = [one.name for one in statement.subject if one.name.startswith(RECORD) and one.name not in named]
     if missing:
@@ -248,21 +245,10 @@ def check_regular(path: Path) -> None:
         raise UntrustedError("not a regular file", where=str(path))
 
 
-class _ReadFile(Struct, frozen=True):
-    """One file and its content."""
+def _read_file(path: Path, statement: Statement) -> tuple[str, Header | None, Record | None, UntrustedError | None]:
+    """Return a file's digest, the header if it is a record, the record if it is to be judged again, and any problem.
 
-    digest: str
-    header: Header | None
-    """The header of a record; None if the file is not a record."""
-    record: Record | None
-    """The record, if it is to be judged again."""
-    problem: UntrustedError | None
-
-
-def _read_file(path: Path, statement: Statement) -> _ReadFile:
-    """Return the digest of a file and its content from a single read, so that the judged bytes are those of the digest.
-
-    Raises `OSError`.
+    They are from a single read, so that the judged bytes are those of the digest. Raises `OSError`.
     """
     digest = hashlib.sha256()
     header = record = problem = None
@@ -277,7 +263,7 @@ def _read_file(path: Path, statement: Statement) -> _ReadFile:
             problem = error
         for _ in lines:
             pass
-    return _ReadFile(digest.hexdigest(), header, record, problem)
+    return digest.hexdigest(), header, record, problem
 
 
 def _hashed(file: BinaryIO, digest: Hash) -> Iterator[bytes]:
@@ -291,11 +277,8 @@ def _is_judged(statement: Statement, header: Header) -> bool:
     return statement.predicate.result == "PASSED" and not compared_with(statement, header.suite_id)
 
 
-def _check_record(statement: Statement, path: Path, name: str, found: _ReadFile) -> None:
-    """Check that a statement describes the record correctly, and does not call it a pass if it fails by itself."""
-    header = found.header
-    if header is None:
-        raise found.problem or UntrustedError("no record", where=str(path))
+def _check_record(statement: Statement, path: Path, name: str, header: Header) -> None:
+    """Check that a statement describes the record correctly."""
     if header.commit != statement.commit or RECORD + header.suite_id != name:
         raise UntrustedError("the record is from another commit or suite than the statement's", where=str(path))
     told = [_compared_part(one) for one in statement.predicate.configuration]
@@ -308,16 +291,19 @@ def _check_record(statement: Statement, path: Path, name: str, found: _ReadFile)
     if header.selected or header.dirty:
         part = "a part of the cases" if header.selected else "a work tree that differed from its commit"
         raise UntrustedError(f"the statement says PASSED of {part}", where=str(path))
-    if _is_judged(statement, header):
-        try:
-            if found.record is None:
-                raise found.problem or MeasureError("it was not read")
-            verdict = judge_record(found.record, (NO_REFERENCE,), own_terms(found.record)).verdict
-        except (MeasureError, UntrustedError) as error:
-            raise UntrustedError(f"the record cannot be judged again: {error.what}", where=str(path)) from None
-        if outcome_of(verdict) == "FAILED":
-            what = f"the statement says PASSED, and its record judged again: {verdict.value.replace('_', ' ')}"
-            raise UntrustedError(what, where=str(path))
+
+
+def _judge_again(path: Path, record: Record | None, problem: UntrustedError | None) -> None:
+    """Check that a record which the statement calls a pass does not fail by itself."""
+    try:
+        if record is None:
+            raise problem or MeasureError("it was not read")
+        verdict = judge_record(record, (NO_REFERENCE,), own_terms(record)).verdict
+    except (MeasureError, UntrustedError) as error:
+        raise UntrustedError(f"the record cannot be judged again: {error.what}", where=str(path)) from None
+    if outcome_of(verdict) == "FAILED":
+        what = f"the statement says PASSED, and its record judged again: {verdict.value.replace('_', ' ')}"
+        raise UntrustedError(what, where=str(path))
 
 
 def _compared_part(one: Descriptor) -> tuple[str, bytes]:

@@ -24,9 +24,9 @@ from gate.security.limits import shorten
 from gate.suites import messages, native, traces
 from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates, with_note
 from gate.suites.messages import FieldPaths
-from gate.suites.selection import Distribution, Selection, distribution, select, select_all
+from gate.suites.selection import Selection, select, select_all
 
-__all__ = ["FORMATS", "Distribution", "FieldPaths", "Selection", "distribution", "load", "select", "select_all"]
+__all__ = ["FORMATS", "FieldPaths", "Selection", "load", "select", "select_all"]
 
 _BUILT_IN = {
     "messages": "gate.suites.messages:format_of",

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 from msgspec.json import Encoder
 from msgspec.structs import replace
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from gate.errors import ConfigError
 from gate.formats import messages, paths
@@ -31,6 +31,7 @@ from gate.suites.base import (
     Document,
     Format,
     Loss,
+    StrictModel,
     is_answered,
     losses_of,
     nothing_unread,
@@ -42,11 +43,7 @@ Path = Annotated[str, Field(min_length=1), AfterValidator(paths.checked)]
 """``info.task.actions``, ``choices[0].message``: see gate/formats/paths.py."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class ToolPaths(_Model):
+class ToolPaths(StrictModel):
     """Paths to the expected calls, and to their names and arguments within each."""
 
     path: Path
@@ -57,7 +54,7 @@ class ToolPaths(_Model):
     """The arguments, within a call."""
 
 
-class FieldPaths(_Model):
+class FieldPaths(StrictModel):
     """Paths in a row. Every given path must lead somewhere in every row; null there says nothing."""
 
     rows: Path | None = None
@@ -78,9 +75,9 @@ class FieldPaths(_Model):
     """A string or a list of strings."""
     complexity: Path | None = None
     """``simple``, ``medium`` or ``complex``."""
-    metadata: dict[str, Path] = {}
+    metadata: dict[str, Path] = Field(default={})
     """Name → path; part of the case, so its rows must agree."""
-    content: list[Path] = []
+    content: list[Path] = Field(default=[])
     """Other fields that define a case: if one changes, the case is no longer compared."""
     error: Path | None = None
     """The trial's error; it then counts as failed."""
@@ -92,20 +89,6 @@ class FieldPaths(_Model):
     """Seconds."""
     trials: list[int | str] | None = None
     """Only these trials, by their numbers in the rows. Default: all."""
-
-
-class _Row(Struct, frozen=True):
-    """One row after parsing."""
-
-    case: Case
-    stated: bytes
-    """Equal for two rows only if they define the same case."""
-    line: str
-    trial: str | int | None
-    """The trial's number in the row."""
-    invocation: Invocation | None
-    """None if the trial failed."""
-    error: str | None = None
 
 
 def recognises(data: Any, fields: FieldPaths) -> bool:
@@ -208,24 +191,26 @@ def _gather(
     known: set[str] = set()
     groups: dict[str, _Group] = {}
     for index, raw in enumerate(data):
-        row = _row(_Located(document, raw, () if keys is None else (*keys, index)), fields, groups)
+        place = _Located(document, raw, () if keys is None else (*keys, index))
+        trial, case, stated, said, error = _row(place, fields, groups)
         if wanted is not None:
-            if row.trial is None:
+            if trial is None:
                 raise document.error("`trials` needs `trial`, the path of each row's number")
-            known.add(str(row.trial))
-            if str(row.trial) not in wanted:
+            known.add(str(trial))
+            if str(trial) not in wanted:
                 continue
-        group = groups.get(row.case.id)
-        if group is None:
-            group = groups[row.case.id] = _Group(row.case, row.stated)
-        group.add(row, spill)
+        group = groups.setdefault(case.id, _Group(case, stated))
+        kept: Sequence[Invocation] = ()
+        if error is None:
+            kept = (said,) if spill is None else spill.keep(said)
+        group.add(trial, case, RecordedTrial(case.id, 0, kept, error, str(document.location(*place.keys))))
     for number in sorted((wanted or set()) - known):
         raise document.error(f"no row has trial {number!r}", hint=f"known: {', '.join(sorted(known))}")
     recorded: list[RecordedTrial] = []
     unanswered: list[RecordedTrial] = []
     for group in groups.values():
-        for trial in group.trials():
-            (unanswered if trial.error == NO_ANSWER else recorded).append(trial)
+        for recording in group.trials():
+            (unanswered if recording.error == NO_ANSWER else recorded).append(recording)
     cases = tuple([group.case for group in groups.values()])
     return Contents(cases, tuple(recorded), unanswered=tuple(unanswered))
 
@@ -274,7 +259,10 @@ class _Located(Struct, frozen=True):
 # --- one row --------------------------------------------------------------------------------------
 
 
-def _row(place: _Located, fields: FieldPaths, groups: Mapping[str, _Group]) -> _Row:
+def _row(
+    place: _Located, fields: FieldPaths, groups: Mapping[str, _Group]
+) -> tuple[str | int | None, Case, bytes, Invocation, str | None]:
+    """Return the trial's number in a row, its case with a digest of what defines it, its invocation and its error."""
     if not isinstance(place.value, Mapping):
         raise place.error("a row must be an object")
     try:
@@ -284,13 +272,11 @@ def _row(place: _Located, fields: FieldPaths, groups: Mapping[str, _Group]) -> _
         case, stated = _case_of(place, fields, invocation.user, groups)
     except FormatError as problem:
         raise place.error(str(problem)) from problem
-    line = str(place.document.location(*place.keys))
     if error is not None:
-        said = shorten(error if isinstance(error, str) else str(error), 1000)
-        return _Row(case, stated, line, trial, None, said)
-    if not is_answered([invocation]):
-        return _Row(case, stated, line, trial, None, NO_ANSWER)
-    return _Row(case, stated, line, trial, invocation)
+        error = shorten(str(error), 1000)
+    elif not is_answered([invocation]):
+        error = NO_ANSWER
+    return trial, case, stated, invocation, error
 
 
 def _invocation(place: _Located, fields: FieldPaths, *, failed: bool) -> Invocation:
@@ -386,45 +372,34 @@ def _complexity(raw: Any) -> Complexity:
 # --- rows of one case -----------------------------------------------------------------------------
 
 
-class _Recording(Struct, frozen=True):
-    """The part of a row that is stored once its case is known."""
-
-    trial: str | int | None
-    invocations: Sequence[Invocation]
-    error: str | None
-    line: str
-
-
 class _Group:
     """The rows that share an id."""
 
     def __init__(self, case: Case, stated: bytes) -> None:
         self.case, self.stated = case, stated
-        self._recordings: list[_Recording] = []
+        self._numbers: list[str | int | None] = []
+        """The trials' numbers in the rows."""
+        self._recorded: list[RecordedTrial] = []
         self._seen: set[str] = set()
 
-    def add(self, row: _Row, spill: InvocationFile | None) -> None:
+    def add(self, number: str | int | None, case: Case, recorded: RecordedTrial) -> None:
         """Add a row. Raises `ConfigError` if it contradicts an earlier row of the case, or its trial exists already."""
-        if row.case is not self.case:
-            _check_agreed(self.case, row.case)
-        if row.trial is not None:
-            if str(row.trial) in self._seen:
-                raise ConfigError(f"case {row.case.id!r} has trial {row.trial!r} twice", where=row.line)
-            self._seen.add(str(row.trial))
-        found: Sequence[Invocation] = ()
-        if row.invocation is not None:
-            found = (row.invocation,) if spill is None else spill.keep(row.invocation)
-        self._recordings.append(_Recording(row.trial, found, row.error, row.line))
+        if case is not self.case:
+            _check_agreed(self.case, case)
+        if number is not None:
+            if str(number) in self._seen:
+                raise ConfigError(f"case {case.id!r} has trial {number!r} twice", where=recorded.origin)
+            self._seen.add(str(number))
+            recorded = replace(recorded, origin=f"{recorded.origin}, trial {number}")
+        self._numbers.append(number)
+        self._recorded.append(recorded)
 
     def trials(self) -> list[RecordedTrial]:
         """Return the recorded trials of the case, numbered from 1 in the order of the rows' trial numbers."""
-        found = self._recordings
-        if all(isinstance(recording.trial, int) for recording in found):
-            found = sorted(found, key=lambda recording: int(recording.trial or 0))
-        return [
-            RecordedTrial(self.case.id, number, kept.invocations, kept.error, _origin(kept))
-            for number, kept in enumerate(found, 1)
-        ]
+        found = list(zip(self._numbers, self._recorded, strict=True))
+        if all(isinstance(number, int) for number, _ in found):
+            found.sort(key=lambda one: int(one[0] or 0))
+        return [replace(recorded, number=number) for number, (_, recorded) in enumerate(found, 1)]
 
 
 def _check_agreed(first: Case, case: Case) -> None:
@@ -436,7 +411,3 @@ def _check_agreed(first: Case, case: Case) -> None:
         where=str(case.location),
         hint="rows that share an id are trials of one case; give other cases other ids",
     )
-
-
-def _origin(kept: _Recording) -> str:
-    return kept.line if kept.trial is None else f"{kept.line}, trial {kept.trial}"

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from msgspec import convert
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from gate.formats.positions import Key
 from gate.model import Case, Complexity, Part, Rubric, Scenario, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, validation_error
+from gate.suites.base import Contents, Document, Format, StrictModel, validation_error
 
 
 def _text(value: Any) -> Any:
@@ -35,11 +35,7 @@ def _no_items() -> list[Any]:
     return []
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class ToolModel(_Model):
+class ToolModel(StrictModel):
     """An expected call: a name, ``{name, args}`` or ``{category}``."""
 
     name: Text | None = None
@@ -55,7 +51,7 @@ class ToolModel(_Model):
         return self
 
 
-class RubricModel(_Model):
+class RubricModel(StrictModel):
     """A property for a judge to check: a text, or ``{id, text, type, description}``."""
 
     id: Text
@@ -71,7 +67,7 @@ RubricItem = Annotated[
 ]
 
 
-class NativeTurn(_Model):
+class NativeTurn(StrictModel):
     """The user's text, and the expectations."""
 
     input: Text
@@ -80,7 +76,7 @@ class NativeTurn(_Model):
     rubrics: list[RubricItem] = Field(default_factory=_no_items)
 
 
-class BehaviorModel(_Model):
+class BehaviorModel(StrictModel):
     """One way in which a persona behaves."""
 
     name: Text
@@ -89,7 +85,7 @@ class BehaviorModel(_Model):
     violations: Texts = Field(default_factory=_no_items)
 
 
-class PersonaModel(_Model):
+class PersonaModel(StrictModel):
     """The simulated user's character: a text, or ``{id, description, behaviors}``."""
 
     id: Text
@@ -97,7 +93,7 @@ class PersonaModel(_Model):
     behaviors: list[BehaviorModel] = Field(default_factory=_no_items)
 
 
-class ScenarioModel(_Model):
+class ScenarioModel(StrictModel):
     """A conversation that a simulated user holds."""
 
     start: Text
@@ -106,7 +102,7 @@ class ScenarioModel(_Model):
     max_turns: int | None = Field(default=None, ge=1, le=100)
 
 
-class CaseModel(_Model):
+class CaseModel(StrictModel):
     """A conversation: ``input`` for one turn, ``turns`` for several, ``scenario`` for a simulated user."""
 
     id: Text
@@ -148,16 +144,16 @@ class CaseModel(_Model):
         return self
 
 
-class DefaultsModel(_Model):
+class DefaultsModel(StrictModel):
     """The properties shared by all cases of a file; a case adds to them or overrides them."""
 
     tags: Texts = Field(default_factory=_no_items)
     complexity: Complexity = Complexity.MEDIUM
-    metadata: dict[str, Any] = {}
-    state: dict[str, Any] = {}
+    metadata: dict[str, Any] = Field(default={})
+    state: dict[str, Any] = Field(default={})
 
 
-class NativeFile(_Model):
+class NativeFile(StrictModel):
     """A suite file; a bare list of cases will do as well."""
 
     cases: list[CaseModel]

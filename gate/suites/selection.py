@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -201,54 +200,3 @@ def _counts_by_kind(cases: Iterable[Case]) -> str:
     found = Counter(f"{case.complexity.value}: {', '.join(sorted(case.tags)) or 'no tags'}" for case in cases)
     listed = "; ".join(f"{count} × {kind}" for kind, count in found.most_common(10))
     return f"there are {listed}" if listed else "there are no cases"
-
-
-class Distribution(Struct, frozen=True):
-    """The composition of a suite, in numbers of cases."""
-
-    cases: int
-    turns: int
-    """Turns of all cases together."""
-    recorded: int
-    """Recorded trials."""
-    by_complexity: Mapping[str, int]
-    by_tag: Mapping[str, int]
-    """A case with several tags counts once for each; ``""`` is for cases without tags."""
-    by_turns: Mapping[int, int]
-    expects_calls: int
-    """Cases that expect at least one tool call."""
-    expects_no_call: int
-    """Cases with expectations on tool calls that expect no call in any turn."""
-    states_no_calls: int
-    """Cases without expectations on tool calls."""
-    expects_response: int
-
-
-def distribution(suite: Suite) -> Distribution:
-    """Return the composition of a suite."""
-    counts: Counter[str] = Counter()
-    tags: Counter[str] = Counter()
-    lengths: Counter[int] = Counter()
-    levels = {level.value: 0 for level in Complexity}
-    for case in suite.cases:
-        levels[case.complexity.value] += 1
-        tags.update(case.tags or ("",))
-        lengths[len(case.turns)] += 1
-        stated = [turn.tools for turn in case.turns if turn.tools is not None]
-        if not stated:
-            counts["nothing"] += 1
-        else:
-            counts["calls" if any(stated) else "no call"] += 1
-        counts["response"] += any(turn.response is not None for turn in case.turns)
-    return Distribution(
-        cases=len(suite.cases),
-        turns=sum(len(case.turns) for case in suite.cases),
-        recorded=len(suite.recorded),
-        by_complexity=levels,
-        by_tag=dict(sorted(tags.items())),
-        by_turns=dict(sorted(lengths.items())),
-        expects_calls=counts["calls"],
-        expects_no_call=counts["no call"],
-        states_no_calls=counts["nothing"],
-        expects_response=counts["response"],
-    )

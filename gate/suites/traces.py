@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.errors import ConfigError, MeasureError
@@ -172,7 +171,8 @@ def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[
             if isinstance(place, str):
                 lost.append((conversation.session, place))
                 continue
-            trials, case = found[place.suite, place.case.id], place.case
+            number, case = place
+            trials = found[number, case.id]
             trials.append(_trial(conversation, case, len(trials) + 1, where))
     if not found:
         raise _nothing(names, lost)
@@ -204,23 +204,20 @@ def _unmatched(lost: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{len(lost):,} conversations belong to no case and were not scored: {', '.join(named)}{more}"]
 
 
-class _CaseOfSuite(Struct, frozen=True):
-    """A case and the index of its suite."""
-
-    suite: int
-    case: Case
+_Place = tuple[int, Case]
+"""The index of a suite, and one of its cases."""
 
 
 class _Index:
     """The cases of all suites, indexed by the properties that match a conversation."""
 
     def __init__(self, suites: Sequence[Suite]) -> None:
-        self._by_session: dict[str, list[_CaseOfSuite]] = defaultdict(list)
-        self._by_tag: dict[str, list[_CaseOfSuite]] = defaultdict(list)
-        self._by_words: dict[str, list[_CaseOfSuite]] = defaultdict(list)
+        self._by_session: dict[str, list[_Place]] = defaultdict(list)
+        self._by_tag: dict[str, list[_Place]] = defaultdict(list)
+        self._by_words: dict[str, list[_Place]] = defaultdict(list)
         for number, suite in enumerate(suites):
             for case in suite.cases:
-                place = _CaseOfSuite(number, case)
+                place = (number, case)
                 for session in {case.id, *_sessions(case)}:
                     self._by_session[session].append(place)
                 for tag in {case.id, *case.tags}:
@@ -228,24 +225,25 @@ class _Index:
                 if case.turns and (words := _folded(case.turns[0].user)):
                     self._by_words[words].append(place)
 
-    def place_of(self, conversation: Conversation) -> _CaseOfSuite | str:
+    def place_of(self, conversation: Conversation) -> _Place | str:
         """Return the case of a conversation, or the reason why it has none."""
         words = _folded(conversation.turns[0].invocation.user)
         for candidates, by in self._candidates(conversation, words):
             if not candidates:
                 continue
             turns = len(conversation.turns)
-            fitting = [place for place in candidates if len(place.case.turns) == turns]
+            fitting = [place for place in candidates if len(place[1].turns) == turns]
             if len(fitting) == 1:
                 return fitting[0]
             if conversation.error is not None and len(candidates) == 1:
                 return candidates[0]  # the agent failed, so the number of turns may differ
             if fitting:
                 return f"{len(fitting)} cases have {by}"
-            return f"{turns} turns, case {shorten(candidates[0].case.id, 80)} has {len(candidates[0].case.turns)}"
+            _, case = candidates[0]
+            return f"{turns} turns, case {shorten(case.id, 80)} has {len(case.turns)}"
         return "no case has its session, a tag of it, or its first words"
 
-    def _candidates(self, conversation: Conversation, words: str) -> Iterator[tuple[Sequence[_CaseOfSuite], str]]:
+    def _candidates(self, conversation: Conversation, words: str) -> Iterator[tuple[Sequence[_Place], str]]:
         yield self._by_session.get(conversation.session, ()), "its session"
         tagged = chain.from_iterable([self._by_tag.get(tag, ()) for tag in sorted(conversation.tags)])
         yield _unique(tagged), "a tag of it"
@@ -258,8 +256,8 @@ def _sessions(case: Case) -> list[str]:
     return [one for one in named if isinstance(one, str)]
 
 
-def _unique(places: Iterable[_CaseOfSuite]) -> list[_CaseOfSuite]:
-    return list({(place.suite, place.case.id): place for place in places}.values())
+def _unique(places: Iterable[_Place]) -> list[_Place]:
+    return list({(number, case.id): (number, case) for number, case in places}.values())
 
 
 def _folded(text: str) -> str:

@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from gate.histories.trends import suite_history
-from gate.insight.history import Unread
-from gate.reports.html.site import Shown, site
+from gate.histories.trends import Unread, suite_history
 from tests.unit.histories.drawn import drawn_runs
 from tests.unit.reports.hostile import CORPUS
-from tests.unit.reports.html.histories import busy, shown
+from tests.unit.reports.html.histories import busy, page_name, shown
 
 from .conftest import SCHEMES, WIDTHS, broken_figures, clipped, overflow, overlaps, show, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PAGES = ("index.html", "suite-0.html")
+BUSY = page_name("support/evals.yaml")
+PAGES = ("index.html", BUSY)
 TORN_DIGESTS = """() => [...document.querySelectorAll('td code, th code')]
   .filter(one => one.getClientRects().length > 1).map(one => one.textContent)"""
 
 
-def written(made: Shown, folder: Path) -> Path:
-    for name, content in site(made).items():
+def written(files: dict[str, str], folder: Path) -> Path:
+    for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
     return folder
 
@@ -34,7 +33,7 @@ def written(made: Shown, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     other = suite_history("billing", drawn_runs(5, lambda _: 0.9))
-    made = replace(shown(busy(), other, link="reports/{commit}.html"), unread=(Unread("a/torn.jsonl", "not closed"),))
+    made = shown(busy(), other, link="reports/{commit}.html", unread=(Unread("a/torn.jsonl", "not closed"),))
     return written(made, tmp_path_factory.mktemp("site"))
 
 
@@ -65,7 +64,7 @@ def test_from_the_overview_to_a_suite_and_back(page: Page, dashboard: Path) -> N
 
 
 def test_cases_are_found_by_name_and_tag_and_by_being_flaky(page: Page, dashboard: Path) -> None:
-    show(page, dashboard / "suite-0.html")
+    show(page, dashboard / BUSY)
     rows = page.locator("#cases tbody tr:visible")
     assert rows.count() == 60
     page.get_by_label("Find").fill("REFUND/case-00")
@@ -78,7 +77,7 @@ def test_cases_are_found_by_name_and_tag_and_by_being_flaky(page: Page, dashboar
 
 @pytest.mark.parametrize("context_options", [{"java_script_enabled": False}])
 def test_without_scripts_everything_is_there(page: Page, dashboard: Path) -> None:
-    show(page, dashboard / "suite-0.html")
+    show(page, dashboard / BUSY)
     assert page.locator("#cases tbody tr:visible").count() == 60
     assert page.locator("#tools").is_hidden()
 
@@ -87,8 +86,9 @@ def test_hostile_names_are_inert(page: Page, tmp_path: Path) -> None:
     tags = {f"case-{n:02d}": frozenset(CORPUS[n::40]) for n in range(40)}
     drawn = enumerate(drawn_runs(9, lambda _: 0.9))
     runs = [replace(run, commit="<b>x", agent=CORPUS[n], tags=tags) for n, run in drawn]
-    made = written(shown(suite_history("<img src=x onerror=alert(1)>" + "w" * 300, runs)), tmp_path)
-    for name in PAGES:
+    hostile = "<img src=x onerror=alert(1)>" + "w" * 300
+    made = written(shown(suite_history(hostile, runs)), tmp_path)
+    for name in ("index.html", page_name(hostile)):
         page.set_viewport_size({"width": 390, "height": 900})
         show(page, made / name)
         assert page.locator("img, b").count() == 0
@@ -98,6 +98,6 @@ def test_hostile_names_are_inert(page: Page, tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_digests_keep_on_one_line(page: Page, dashboard: Path, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
-    show(page, dashboard / "suite-0.html")
+    show(page, dashboard / BUSY)
     assert page.locator("td code, th code").count() > 40
     assert page.evaluate(TORN_DIGESTS) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -80,7 +82,7 @@ def workflow_of(folder: Path, keys: Sequence[str], start: str) -> Workflow:
     said += "Until then, "
     said += "only thresholds decide." if start else "the gate compares with the base commit's agent."
     if (folder / ".github").is_dir() or "github" in remote:
-        text = GITHUB.format(branch=branch, settings=_setup(commands) + _environment(keys))
+        text = GITHUB.format(branch=_in_yaml(branch), settings=_setup(commands) + _environment(keys))
         return Workflow(".github/workflows/gate.yml", text, said)
     if (folder / ".gitlab-ci.yml").is_file() or "gitlab" in remote:
         install = "".join(f"\n    - {command}" for command in commands)
@@ -109,12 +111,24 @@ def _environment(keys: Sequence[str]) -> str:
 
 
 def default_branch(folder: Path) -> str:
-    """Return the branch that changes are merged into, from git's files; main if they do not name it."""
-    told = start_of(folder / ".git" / "refs" / "remotes" / "origin" / "HEAD").strip()
+    """Return the branch that changes are merged into, from git's files: the one that the remote names, else main or
+    master if there is one, else the current one."""
+    git = folder / ".git"
+    told = start_of(git / "refs" / "remotes" / "origin" / "HEAD").strip()
     if told.startswith("ref: refs/remotes/origin/"):
         return told.removeprefix("ref: refs/remotes/origin/")
-    current = start_of(folder / ".git" / "HEAD").strip()
-    return "master" if current == "ref: refs/heads/master" else "main"
+    packed = start_of(git / "packed-refs")
+    for branch in ("main", "master"):
+        for ref in (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"):
+            if (git / ref).is_file() or f" {ref}\n" in packed:
+                return branch
+    current = start_of(git / "HEAD").strip()  # neither: a repository may call its only branch `trunk`
+    return current.removeprefix("ref: refs/heads/") if current.startswith("ref: refs/heads/") else "main"
+
+
+def _in_yaml(branch: str) -> str:
+    """Return the name as an item of a list in YAML: quoted unless it is plain."""
+    return branch if re.fullmatch(r"[A-Za-z][\w./-]*", branch) else json.dumps(branch)
 
 
 def remote_of(folder: Path) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,11 +16,11 @@ from gate.decision.power import cost_per_run
 from gate.errors import GateError
 from gate.judges.options import JudgeOptions, cost_of, members
 from gate.metrics.judged import JudgedMetric
+from gate.model import Case, Complexity
 from gate.pipeline.journal import newest_first, records_folder
 from gate.records import read_record
 from gate.reports.formatting import count, dollars, threshold
 from gate.security.escape import console
-from gate.suites import distribution
 from gate.system.clock import now
 
 MAX_NOTE_CHARS = 2_000
@@ -40,18 +41,38 @@ def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
 
 
 def _describe(plan: Plan) -> str:
-    found = distribution(plan.suite)
-    lines = [f"{console(plan.suite.id)}: {count(found.cases, 'case')}, {count(found.turns, 'turn')}"]
-    if found.recorded:
-        lines[0] += f", {count(found.recorded, 'recorded trial')}"
-    lines.append("  complexity  " + _counts(found.by_complexity))
-    lines.append("  tags        " + _counts({tag or "(none)": n for tag, n in found.by_tag.items()}))
-    lines.append("  turns       " + _counts({f"{turns}-turn": n for turns, n in found.by_turns.items()}))
-    stated = {"calls": found.expects_calls, "no call": found.expects_no_call, "calls not stated": found.states_no_calls}
-    lines.append("  expects     " + _counts({**stated, "a response": found.expects_response}))
+    cases, recorded = plan.suite.cases, plan.suite.recorded
+    turns = sum(len(case.turns) for case in cases)
+    lines = [f"{console(plan.suite.id)}: {count(len(cases), 'case')}, {count(turns, 'turn')}"]
+    if recorded:
+        lines[0] += f", {count(len(recorded), 'recorded trial')}"
+    levels = Counter(case.complexity for case in cases)
+    lines.append("  complexity  " + _counts({level.value: levels[level] for level in Complexity}))
+    tags: Counter[str] = Counter()
+    for case in cases:
+        tags.update(case.tags or ("",))
+    lines.append("  tags        " + _counts({tag or "(none)": n for tag, n in sorted(tags.items())}))
+    lengths = Counter(len(case.turns) for case in cases)
+    lines.append("  turns       " + _counts({f"{length}-turn": n for length, n in sorted(lengths.items())}))
+    lines.append("  expects     " + _counts(_expectations(cases)))
     lines.append("  criteria    " + "\n              ".join(_demands(plan)))
     lines += [f"  note: {console(note, MAX_NOTE_CHARS)}" for note in plan.notes]
     return "\n".join(lines)
+
+
+def _expectations(cases: Iterable[Case]) -> Mapping[str, int]:
+    """Return the numbers of cases by what they expect: a call in any turn, none in all that state any, and so on."""
+    found = {"calls": 0, "no call": 0, "calls not stated": 0, "a response": 0}
+    for case in cases:
+        stated = [turn.tools for turn in case.turns if turn.tools is not None]
+        if not stated:
+            found["calls not stated"] += 1
+        elif any(stated):
+            found["calls"] += 1
+        else:
+            found["no call"] += 1
+        found["a response"] += any(turn.response is not None for turn in case.turns)
+    return found
 
 
 def _counts(counts: Mapping[Any, int]) -> str:

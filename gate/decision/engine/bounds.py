@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from statistics import NormalDist, fmean, variance
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.clusters import grouped
 from gate.decision.engine.coupled import paired_difference, values_in
 from gate.decision.engine.state import TINY, Metric, State, margin_of
-from gate.model import Direction
+from gate.model import Direction, MetricChange
 from gate.statistics.agreement import corrected_change
 from gate.statistics.intervals import (
     detectable_drop,
@@ -39,31 +38,9 @@ Pair = tuple[list[float], list[float]]
 """The values of a case, now and at the baseline."""
 
 
-class Bound(Struct, frozen=True):
-    """The certified bound of one metric. Values are oriented: a loss is negative; positive metrics are logarithms."""
-
-    metric: Metric
-    cases: int
-    trials: int
-    change: float
-    low: float
-    high: float
-    margin: float
-    detectable: float | None
-    excluded: float
-    """The loss that reports rule out: the change lies below it in at most 5 % of runs, early stopping included."""
-    by_chance: bool = False
-    """True if chance alone often shows as much, in a suite with so few cases that the interval says nothing."""
-
-    @property
-    def holds(self) -> bool:
-        """True if the loss is bounded by the margin."""
-        return self.low >= -self.margin or self.by_chance
-
-
-def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool) -> Bound | None:
+def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool) -> MetricChange | None:
     """Return the paired mean change of a metric with its 90 % interval (5 % miss below the low end); None without
-    pairs.
+    pairs. Values are oriented: a loss is negative; positive metrics are logarithms.
 
     While epochs may follow, the interval covers variation between cases. At the end, for zeros and ones, it covers only
     the variation within these cases if that is tighter: otherwise differences between cases would keep an unchanged
@@ -72,24 +49,27 @@ def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool
     """
     ids: list[str] = []
     pairs: list[Pair] = []
-    changes: list[tuple[float, float]] = []
+    changes: list[float] = []
+    inverses: list[float] = []
     for case in cases:
         now, before = values_of(case, m)
         if now and before:
+            change, inverse = paired_difference(case.full, case.links, case.before, m)
             ids.append(case.id)
             pairs.append((now, before))
-            changes.append(paired_difference(case.full, case.links, case.before, m))
+            changes.append(change)
+            inverses.append(inverse)
     if not pairs:
         return None
     metric, units = state.metrics[m], grouped(ids, state.clusters)
     suspect = any(case.seems_worse for case in cases)
-    found = _bound(metric, pairs, changes, units)
-    if not (suspect and m == 0) and _few_by_chance(metric, pairs):
-        found = replace(found, by_chance=True)
+    found = _bound(metric, pairs, changes, fmean(inverses), units)
+    if not found.holds and not (suspect and m == 0):
+        found = replace(found, holds=_few_by_chance(metric, pairs))
     is_coupled = any(link for case in cases for link in case.links)
     stands_alone = len(units) == len(pairs) > TINY and not is_coupled and not suspect
     if ended and stands_alone and metric.kind == "binary" and metric.slope == 1.0:
-        return _of_these_cases(found, pairs)
+        return _of_these_cases(found, pairs, metric)
     return found
 
 
@@ -98,10 +78,14 @@ def values_of(case: CaseEvidence, m: int) -> Pair:
     return values_in(case.full, m), values_in(case.before, m)
 
 
-def _of_these_cases(found: Bound, pairs: Sequence[Pair]) -> Bound:
-    half = _NORMAL.inv_cdf(0.95) * change_sd([_passes(pair, found.metric) for pair in pairs])
+def _of_these_cases(found: MetricChange, pairs: Sequence[Pair], metric: Metric) -> MetricChange:
+    """Return the bound with the interval of these very cases where that is tighter."""
+    assert found.low is not None and found.high is not None  # several cases have a spread
+    half = _NORMAL.inv_cdf(0.95) * change_sd([_passes(pair, metric) for pair in pairs])
     low, high = max(found.low, found.change - half), min(found.high, found.change + half)
-    return replace(found, low=low, high=high) if high >= 0 else found
+    if high < 0:
+        return found
+    return replace(found, low=low, high=high, holds=low >= -found.margin)
 
 
 def _few_by_chance(metric: Metric, pairs: Sequence[Pair]) -> bool:
@@ -114,57 +98,74 @@ def _few_by_chance(metric: Metric, pairs: Sequence[Pair]) -> bool:
 
 def _passes(pair: Pair, metric: Metric) -> tuple[int, int, int, int]:
     """Return passed trials and all trials, of the candidate and then of the baseline."""
-    middle = 0.5 if metric.direction is Direction.HIGHER else -0.5
+    middle = 0.5 * metric.direction.sign
     now, before = pair
-    return sum(value > middle for value in now), len(now), sum(value > middle for value in before), len(before)
+    passed_now, passed_before = sum([value > middle for value in now]), sum([value > middle for value in before])
+    return passed_now, len(now), passed_before, len(before)
 
 
 def _bound(
-    metric: Metric, pairs: Sequence[Pair], changes: Sequence[tuple[float, float]], units: Sequence[Sequence[int]]
-) -> Bound:
-    """Return the bound; ``units``: the positions of the pairs in each unit, between which the interval measures
-    spread."""
+    metric: Metric, pairs: Sequence[Pair], changes: Sequence[float], inverse: float, units: Sequence[Sequence[int]]
+) -> MetricChange:
+    """Return the bound.
+
+    Args:
+        changes: of each pair.
+        inverse: the mean factor from the variance of one trial to that of a pair's change.
+        units: the positions of the pairs in each unit, between which the interval measures spread.
+    """
     n = len(units)
-    of_cases = [change for change, _ in changes]
-    differences = [fmean([of_cases[position] for position in members]) for members in units]
-    inverse = fmean([inverse for _, inverse in changes])
-    extra = inverse / 2 / n**2 if metric.kind == "binary" else 0.0
+    differences = [fmean([changes[position] for position in members]) for members in units]
+    extra = 0.0
+    floor = -math.inf
+    drop_of = detectable_drop
+    if metric.kind == "binary":
+        extra = inverse / 2 / n**2
+        floor = -1.0
+        drop_of = detectable_rate_drop
     change, low, high = paired_change(differences, extra_variance=extra)
-    within = _within_sd(pairs, of_cases, inverse)
+    within = _within_sd(pairs, changes, inverse)
     if len(pairs) == 1 and within is not None:
         low, high = _one_case(*pairs[0])
     if metric.slope != 1.0 and math.isfinite(low):
         by = (metric.slope, metric.slope_error)
         change, low, high = corrected_change(change, low, high, by, t_quantile(0.95, max(1, n - 1)))
-    floor = -1.0 if metric.kind == "binary" else -math.inf
-    trials = sum(len(now) for now, _ in pairs)
-    before_trials = sum(len(before) for _, before in pairs)
-    return Bound(
-        metric,
+    trials = sum([len(now) for now, _ in pairs])
+    trials_before = sum([len(before) for _, before in pairs])
+    detectable = None
+    if within is not None:
+        detectable = drop_of(within, n, trials_before / n, trials / n) / metric.slope
+    excluded = max(min(low, _excluded(pairs, differences, extra) / metric.slope), floor)
+    low, margin = max(low, floor), margin_of(metric, len(pairs))
+    return MetricChange(
         cases=len(pairs),
         trials=trials,
         change=change,
-        low=max(low, floor),
-        high=min(high, -floor),
-        margin=margin_of(metric, len(pairs)),
-        detectable=None if within is None else _detectable(metric, within, n, before_trials / n, trials / n),
-        excluded=max(min(low, _excluded(pairs, differences, extra) / metric.slope), floor),
+        low=finite(low),
+        high=finite(min(high, -floor)),
+        margin=margin,
+        holds=low >= -margin,
+        detectable=detectable,
+        blocks_regression=metric.blocks_regression,
+        excluded=finite(excluded),
     )
 
 
-def _detectable(metric: Metric, within: float, cases: int, before: float, now: float) -> float:
-    drop = detectable_rate_drop if metric.kind == "binary" else detectable_drop
-    return drop(within, cases, before, now) / metric.slope
+def finite(value: float) -> float | None:
+    """Return the value; None if it is infinite."""
+    if not math.isfinite(value):
+        return None
+    return value
 
 
 def _excluded(pairs: Sequence[Pair], differences: Sequence[float], extra: float) -> float:
     """Return the bound for metrics with values between 0 and 1, which are often all the same; infinity for others,
     since these vary enough to show their spread."""
-    values = [*chain.from_iterable(now for now, _ in pairs), *chain.from_iterable(before for _, before in pairs)]
+    values = list(chain.from_iterable(chain.from_iterable(pairs)))
     if min(values) < 0 or max(values) > 1:
         return math.inf
     trials = fmean([len(now) for now, _ in pairs])
-    return excluded_change(differences, trials=trials, worst=-1.0, extra_variance=extra)
+    return excluded_change(differences, trials=trials, extra_variance=extra)
 
 
 def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:
@@ -179,7 +180,7 @@ def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:
 def _within_sd(pairs: Sequence[Pair], differences: Sequence[float], inverse: float) -> float | None:
     """Return the pooled spread of trials within a case; from the differences if no case has two trials on a side."""
     repeated = [side for side in chain.from_iterable(pairs) if len(side) > 1]
-    freedom = sum(len(side) - 1 for side in repeated)
+    freedom = sum(map(len, repeated)) - len(repeated)
     if freedom:
         return math.sqrt(sum(map(squares, repeated)) / freedom)
     if len(differences) > 1:
@@ -193,7 +194,8 @@ def _within_sd(pairs: Sequence[Pair], differences: Sequence[float], inverse: flo
 def collapsed_metrics(cases: Iterable[CaseEvidence], state: State) -> tuple[str, ...]:
     """Return the blocking metrics from 0 to 1 whose values in the candidate's epochs are all the worst, unlike the
     baseline's. No suite passes with one, however few cases it has."""
-    found, cases = [], list(cases)
+    cases = list(cases)
+    found = []
     for m, metric in enumerate(state.metrics):
         if metric.blocks_regression and metric.kind != "positive" and _has_collapsed(cases, metric, m):
             found.append(metric.name)
@@ -201,7 +203,7 @@ def collapsed_metrics(cases: Iterable[CaseEvidence], state: State) -> tuple[str,
 
 
 def _has_collapsed(cases: Iterable[CaseEvidence], metric: Metric, m: int) -> bool:
-    worst = 0.0 if metric.direction is Direction.HIGHER else -1.0
+    worst = 0.0 if metric.direction is Direction.HIGHER else -1.0  # the values are oriented
     all_now: list[float] = []
     all_before: list[float] = []
     counts = []
@@ -210,7 +212,7 @@ def _has_collapsed(cases: Iterable[CaseEvidence], metric: Metric, m: int) -> boo
         all_now += now
         all_before += before
         if now and before:
-            counts.append((0, len(now), sum(value > worst for value in before), len(before)))
+            counts.append((0, len(now), sum([value > worst for value in before]), len(before)))
     if not all_now or not all_before or max(all_now) > worst:
         return False
     return fmean(all_before) - worst >= COLLAPSED_FROM or stratified_fisher_less(counts) <= COLLAPSED_P

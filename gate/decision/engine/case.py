@@ -39,9 +39,8 @@ class CaseEvidence(Struct):
     """Number of trials in ``before`` that were stored before this job."""
     looked_before: int = 0
     """Number of trials in ``before`` that earlier looks have seen."""
-    looked_full: int = 0
-    looked_at: list[int] = field(default_factory=list)
-    """Number of trials in ``full`` that each look so far has seen."""
+    looked_at: list[int] = field(default_factory=lambda: [0])
+    """Number of trials in ``full`` that each look so far has seen, after a 0."""
     links: list[Partner | None] = field(default_factory=list)
     """The trial in ``before`` with which each trial in ``full`` is coupled."""
     coupled: Coupled = Coupled()
@@ -61,7 +60,7 @@ class CaseEvidence(Struct):
     @property
     def reruns(self) -> int:
         """Number of candidate trials with a known outcome that are not of epochs."""
-        return self.trials - sum(row[0] is not None for row in self.full)
+        return self.trials - len(_outcomes(self.full))
 
     @property
     def log_e(self) -> float:
@@ -88,8 +87,8 @@ class CaseEvidence(Struct):
     @property
     def stored_outcomes(self) -> tuple[int, int]:
         """Passes and trials stored before this job."""
-        known = [row[0] >= 0.5 for row in self.before[: self.before_job] if row[0] is not None]
-        return sum(known), len(known)
+        outcomes = _outcomes(self.before[: self.before_job])
+        return sum(outcomes), len(outcomes)
 
     @property
     def never_passes(self) -> bool:
@@ -100,18 +99,18 @@ class CaseEvidence(Struct):
     def log_gain(self) -> float:
         """The evidence that the candidate passes more often than the baseline: the same test with the sides
         exchanged."""
-        sides = (self.passed, self.trials), (self.baseline_passed, self.baseline_trials)
-        return coupled_log_e(self.coupled.exchanged, *sides[0], *sides[1])
+        exchanged = self.coupled.exchanged
+        return coupled_log_e(exchanged, self.passed, self.trials, self.baseline_passed, self.baseline_trials)
 
     def add(self, tag: str, side: Side, rows: Sequence[Row], links: Sequence[Partner | None]) -> None:
         """Add the measured trials of a round; ``links``: the stored trial with which each is coupled."""
-        outcomes = [row[0] >= 0.5 for row in rows if row[0] is not None]
         if side is Side.BASELINE:
-            self._add_baseline(tag, rows, outcomes)
+            self._add_baseline(tag, rows)
         else:
-            self._add_candidate(tag, rows, outcomes, links)
+            self._add_candidate(tag, rows, links)
 
-    def _add_baseline(self, tag: str, rows: Sequence[Row], outcomes: Sequence[bool]) -> None:
+    def _add_baseline(self, tag: str, rows: Sequence[Row]) -> None:
+        outcomes = _outcomes(rows)
         self.baseline_trials += len(outcomes)
         self.baseline_passed += sum(outcomes)
         if tag == FULL:
@@ -120,17 +119,15 @@ class CaseEvidence(Struct):
             self.stored += len(outcomes)
             self.stored_passed += sum(outcomes)
 
-    def _add_candidate(
-        self, tag: str, rows: Sequence[Row], outcomes: Sequence[bool], links: Sequence[Partner | None]
-    ) -> None:
+    def _add_candidate(self, tag: str, rows: Sequence[Row], links: Sequence[Partner | None]) -> None:
+        outcomes = _outcomes(rows)
         self.trials += len(outcomes)
         self.passed += sum(outcomes)
-        whole = sum(link is not None and link.whole for link in links)
+        whole = sum([link is not None and link.whole for link in links])
         self.whole += whole
         self.others += len(links) - whole
-        placed = [self._placed(link) for link in links]
-        partners = [None if link is None else self.before[link.stored] for link in placed]
-        self.coupled = with_pairs(self.coupled, rows, partners)
+        placed = list(map(self._placed, links))
+        self.coupled = with_pairs(self.coupled, rows, placed, self.before)
         if tag == FULL:
             self.full.extend(rows)
             self.links.extend(placed)
@@ -138,14 +135,20 @@ class CaseEvidence(Struct):
 
     def _placed(self, link: Partner | None) -> Partner | None:
         """Return the partner with its position in ``before``; None if it was not measured."""
-        place = None if link is None else self.stored_at.get(link.stored)
-        return None if link is None or place is None else Partner(place, link.whole)
+        if link is None or link.stored not in self.stored_at:
+            return None
+        return Partner(self.stored_at[link.stored], link.whole)
 
     def _failed_alike(self) -> bool:
         """True if the newest trial replays only the recording of a trial that failed, too, so its failure is not
         new."""
-        link = self.links[-1] if self.links else None
+        link = self.links[-1]
         return link is not None and link.whole and self.before[link.stored][0] == 0
+
+
+def _outcomes(rows: Sequence[Row]) -> list[bool]:
+    """Return True for each trial that passed and False for each that failed, without trials of unknown outcome."""
+    return [row[0] >= 0.5 for row in rows if row[0] is not None]
 
 
 def is_measured(row: Row) -> bool:

@@ -19,8 +19,10 @@ def grouped(ids: Iterable[str], clusters: Mapping[str, str]) -> list[list[int]]:
     """Return the positions of the cases in each unit: a cluster, or a case without one."""
     units: dict[tuple[bool, str], list[int]] = {}
     for position, case_id in enumerate(ids):
-        cluster = clusters.get(case_id, "")
-        units.setdefault((True, cluster) if cluster else (False, case_id), []).append(position)
+        unit = (False, case_id)
+        if clusters.get(case_id):
+            unit = (True, clusters[case_id])
+        units.setdefault(unit, []).append(position)
     return list(units.values())
 
 
@@ -32,8 +34,8 @@ def units_of(cases: Sequence[ComparedTrials], units: Sequence[Sequence[int]]) ->
     """
     found = []
     for members in units:
-        present = [cases[position] for position in members if cases[position].now and cases[position].before]
-        present = present or [cases[members[0]]]
+        of_unit = [cases[position] for position in members]
+        present = [case for case in of_unit if case.now and case.before] or of_unit[:1]
         couplings = {tuple(case.links) for case in present if case.links}
         if len(couplings) > 1:
             found.append(ComparedTrials((), ()))
@@ -41,19 +43,21 @@ def units_of(cases: Sequence[ComparedTrials], units: Sequence[Sequence[int]]) ->
         now, before = present[0].now, present[0].before
         if len(present) > 1:
             now, before = _means([case.now for case in present]), _means([case.before for case in present])
-        found.append(ComparedTrials(now, before, couplings.pop() if couplings else ()))
+        found.append(ComparedTrials(now, before, *couplings))
     return found
 
 
 def _means(sides: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the means over cases for each epoch that all cases have."""
-    found: list[Row] = []
-    for rows in zip(*sides, strict=False):
-        means = []
-        for values in zip(*rows, strict=True):
-            known = [value for value in values if value is not None]
-            means.append(fmean(known) if known else None)
-        found.append(means)
+    return list(map(means_of, zip(*sides, strict=False)))
+
+
+def means_of(rows: Iterable[Row]) -> list[float | None]:
+    """Return the mean of each metric over these trials; None for a metric without values."""
+    found: list[float | None] = []
+    for column in zip(*rows, strict=True):
+        known = [value for value in column if value is not None]
+        found.append(fmean(known) if known else None)
     return found
 
 

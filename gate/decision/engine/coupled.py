@@ -42,36 +42,35 @@ def compared(
     """
     old_links = linked(links[:looked])
     was_relabelled_freely = len(old_links) < looked
-    new = list(range(looked, len(full)))
-    if was_relabelled_freely:
-        new = [position for position in new if links[position] is None]
-    if not old_links and all(links[position] is None for position in new):
-        return ComparedTrials([full[position] for position in new], [*before, *full[:looked]])
+    if not old_links and (was_relabelled_freely or not any(links[looked:])):
+        return ComparedTrials(uncoupled(full[looked:], links[looked:]), [*before, *full[:looked]])
     partners = {there for _, there in old_links}
     free = [place for place in range(len(before)) if place not in partners]
     place_of = {place: position for position, place in enumerate(free)}
     rows: list[Row] = []
     pairs: list[tuple[int, int]] = []
-    for position in new:
-        link = links[position]
-        if link is not None and link.stored not in place_of:
-            continue
+    for row, link in zip(full[looked:], links[looked:], strict=True):
         if link is not None:
+            if was_relabelled_freely or link.stored not in place_of:
+                continue
             pairs.append((len(rows), place_of[link.stored]))
-        rows.append(full[position])
+        rows.append(row)
     earlier = [before[place] for place in free] + uncoupled(full[:looked], links[:looked])
     held = [full[here] for here, _ in old_links] + [before[there] for _, there in old_links]
     return ComparedTrials(rows, earlier, pairs, held)
 
 
-def with_pairs(known: Coupled, rows: Sequence[Row], partners: Sequence[Row | None]) -> Coupled:
+def with_pairs(known: Coupled, rows: Sequence[Row], links: Sequence[Partner | None], before: Sequence[Row]) -> Coupled:
     """Return the known outcomes of coupled trials with these added; trials without a partner or an outcome are
     skipped."""
     both, before_only, now_only, neither = known.both, known.before_only, known.now_only, known.neither
-    for row, partner in zip(rows, partners, strict=True):
-        if partner is None or row[0] is None or partner[0] is None:
+    for row, link in zip(rows, links, strict=True):
+        if link is None:
             continue
-        passed_before, passed_now = partner[0] >= 0.5, row[0] >= 0.5
+        outcome_before, outcome = before[link.stored][0], row[0]
+        if outcome_before is None or outcome is None:
+            continue
+        passed_before, passed_now = outcome_before >= 0.5, outcome >= 0.5
         both += passed_before and passed_now
         before_only += passed_before and not passed_now
         now_only += passed_now and not passed_before
@@ -106,11 +105,15 @@ def paired_difference(
         value = row[m]
         if value is None:
             continue
-        partner = None if link is None else before[link.stored][m]
-        alone += partner is None
-        whole += link is not None and link.whole
+        partner = None
+        if link is not None:
+            partner = before[link.stored][m]
+            whole += link.whole
+        if partner is None:
+            alone += 1
+            partner = mean
         values.append(value)
-        differences.append(value - (mean if partner is None else partner))
+        differences.append(value - partner)
     n = len(values)
     if alone == n:
         return fmean(values) - mean, 1 / n + 1 / len(stored)

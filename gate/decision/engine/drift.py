@@ -81,13 +81,18 @@ def next_check(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     step = _next_step(evidence)
     if not config.can_run or config.rerun != "match" or step is None:
         return ()
-    cases = _unasked(evidence) if step not in (AGAIN, BOTH) else live_cases(evidence)
+    cases = live_cases(evidence)
+    if step not in (AGAIN, BOTH):
+        cases = _unasked(evidence)
     if not cases:
         return ()
-    sides = ((Side.BASELINE, step.baseline), (Side.CANDIDATE, step.candidate))
-    requests = tuple(Request(side, CONCURRENT, cases, n) for side, n in sides if n)
-    affordable = config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left
-    return requests if affordable else ()
+    requests = []
+    for side, n in ((Side.BASELINE, step.baseline), (Side.CANDIDATE, step.candidate)):
+        if n:
+            requests.append(Request(side, CONCURRENT, cases, n))
+    if not config.affords(requests):
+        return ()
+    return tuple(requests)
 
 
 def _next_step(evidence: Evidence) -> Check | None:
@@ -113,17 +118,26 @@ def _step_of(evidence: Evidence, number: int) -> Check:
     if found.paired:
         return BOTH
     parts = parts_of(evidence)
-    return parts[number] if number < len(parts) else AGAIN
+    if number < len(parts):
+        return parts[number]
+    return AGAIN
 
 
 def parts_of(evidence: Evidence) -> Sequence[Check]:
     """Return the steps until every case was run; as many as in the record if its steps are larger (earlier
     versions)."""
     cases = len(live_cases(evidence))
-    if evidence.checks[0].cases >= cases if evidence.checks else not _is_divided(evidence):
+    if evidence.checks:
+        is_whole = evidence.checks[0].cases >= cases
+    else:
+        is_whole = not _is_divided(evidence)
+    if is_whole:
         return WHOLE
-    asked_all = (i for i, check in enumerate(evidence.checks[: len(QUARTERS)]) if check.cases >= cases)
-    last = next(asked_all, math.ceil(cases / _part(cases)) - 1)
+    last = math.ceil(cases / _part(cases)) - 1
+    for number, check in enumerate(evidence.checks[: len(QUARTERS)]):
+        if check.cases >= cases:
+            last = number
+            break
     return (*QUARTERS[:last], QUARTERS[-1])
 
 
@@ -144,21 +158,20 @@ def _is_divided(evidence: Evidence) -> bool:
 def _unasked(evidence: Evidence) -> tuple[str, ...]:
     """Return the cases for a step of the baseline's agent alone, chosen by stored trials, never by the change's
     results."""
-    asked = evidence.fresh.get(Side.BASELINE, {})
     order = list(live_cases(evidence))
-    left = [case_id for case_id in order if case_id not in asked]
+    left = [case_id for case_id in order if case_id not in evidence.asked_now]
     if not _is_divided(evidence):
         return tuple(left)
     Random(f"{evidence.state.seed}:check").shuffle(order)  # noqa: S311 - reproducible, not secret
     order.sort(key=lambda case_id: -_stored_rate(evidence, case_id))
-    waiting = [case_id for case_id in order if case_id not in asked]
+    waiting = [case_id for case_id in order if case_id not in evidence.asked_now]
     part = frozenset(waiting[: _part(len(order))])
-    return tuple(case_id for case_id in left if case_id in part)
+    return tuple([case_id for case_id in left if case_id in part])
 
 
 def _stored_rate(evidence: Evidence, case_id: str) -> float:
     known = [row[0] for row in evidence.state.baseline[case_id] if row and row[0] is not None]
-    return sum(known) / len(known) if known else 0.0
+    return sum(known) / len(known)  # a compared case has a known outcome
 
 
 def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
@@ -173,13 +186,14 @@ def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
     if proven and any(agrees(known) for known in evidence.beside):
         return True
     level = LEVEL * evidence.state.config.alpha
+    near = DOUBTED if doubted else 1.0
     for number, found in enumerate(evidence.checks):
         step = _step_of(evidence, number)
         if proven and found.test.p <= level * step.share:
             return True
         if found.rounds and evidence.beside and agrees(evidence.beside[-1], leaning=True):
             continue
-        if found.test.p >= step.futile * (DOUBTED if doubted else 1):
+        if found.test.p >= step.futile * near:
             return False
     return None
 
@@ -193,8 +207,9 @@ def suspected(evidence: Evidence) -> bool:
 def cleared(evidence: Evidence) -> bool:
     """True if a drop that a test suggests but no look proves can be ignored: the change is no worse than the baseline's
     current agent."""
-    known = bool(evidence.checks) and answers_now(evidence) and evidence.checks[-1].test.p >= LEAST_CLEAR
-    return known and confirmed(evidence, doubted=not suspected(evidence)) is False
+    if not evidence.checks or not answers_now(evidence) or evidence.checks[-1].test.p < LEAST_CLEAR:
+        return False
+    return confirmed(evidence, doubted=not suspected(evidence)) is False
 
 
 def agrees(known: Beside, *, leaning: bool = False) -> bool:
@@ -209,8 +224,9 @@ def agrees(known: Beside, *, leaning: bool = False) -> bool:
         least = LEANS
     else:
         least = AGREES
-    parts = (moved.p_concentrated, 1.0 if moved.p_shift is None else moved.p_shift)
-    return moved.p_mean > least and min(parts) > AGREES_IN_PARTS
+    if moved.p_shift is not None and moved.p_shift <= AGREES_IN_PARTS:
+        return False
+    return moved.p_mean > least and moved.p_concentrated > AGREES_IN_PARTS
 
 
 def _record_proves(evidence: Evidence) -> bool:
@@ -235,8 +251,8 @@ def next_named(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     cases = tuple([case_id for case_id in evidence.named if case_id not in asked])
     if not cases or not config.can_run:
         return ()
-    request = Request(Side.BASELINE, CONFIRM, cases, NAMED_NOW)
-    return (request,) if config.runs_left is None or request.runs <= config.runs_left else ()
+    requests = (Request(Side.BASELINE, CONFIRM, cases, NAMED_NOW),)
+    return requests if config.affords(requests) else ()
 
 
 def named_confirmed(evidence: Evidence) -> bool | None:
@@ -248,7 +264,9 @@ def named_confirmed(evidence: Evidence) -> bool | None:
         now = case.baseline_trials - before
         if now:
             counts.append((case.passed, case.trials, case.baseline_passed - passed_before, now))
-    return stratified_fisher_less(counts) <= REPEATED_FUTILE if counts else None
+    if not counts:
+        return None
+    return stratified_fisher_less(counts) <= REPEATED_FUTILE
 
 
 def moved_before(evidence: Evidence, *, clearly: bool = False) -> bool:
@@ -263,17 +281,24 @@ def moved_before(evidence: Evidence, *, clearly: bool = False) -> bool:
     state = evidence.state
     if not state.newest or state.recorded:
         return False
-    cases = [(case, *_by_age(case, state.newest.get(case.id, ()))) for case in evidence.cases.values()]
-    pairs = [ComparedTrials(case.full, new, held=old) for case, new, old in cases]
+    pairs = [_newest_and_old(case, state.newest.get(case.id, ())) for case in evidence.cases.values()]
     level = state.config.alpha * look_part(evidence)
     seed = f"{state.seed}:newest {evidence.epochs}"
     p = test_rows(pairs, blocking_metrics(evidence), seed, level, evidence.units).p
-    return p >= QUARTERS[-1].futile if clearly else p > level
+    if clearly:
+        return p >= QUARTERS[-1].futile
+    return p > level
 
 
-def _by_age(case: CaseEvidence, newest: Sequence[int]) -> tuple[list[Row], list[Row]]:
-    """Return the baseline's trials of its newest runs and of this job, and the older ones."""
-    places = {case.stored_at[place] for place in newest if place in case.stored_at}
-    places.update(range(case.before_job, len(case.before)))
-    new = [row for place, row in enumerate(case.before) if place in places]
-    return new, [row for place, row in enumerate(case.before) if place not in places]
+def _newest_and_old(case: CaseEvidence, newest: Sequence[int]) -> ComparedTrials:
+    """Return the candidate's trials, to compare with the baseline's of its newest runs and of this job; the older ones
+    are held."""
+    places = {case.stored_at.get(place) for place in newest}
+    new: list[Row] = []
+    old: list[Row] = []
+    for place, row in enumerate(case.before):
+        if place in places or place >= case.before_job:
+            new.append(row)
+        else:
+            old.append(row)
+    return ComparedTrials(case.full, new, held=old)

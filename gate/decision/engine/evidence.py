@@ -4,30 +4,23 @@ decides nothing."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 
 from msgspec import Struct, field
 
-from gate.decision.engine.bounds import Bound, bound_of, collapsed_metrics
+from gate.decision.engine.bounds import bound_of, collapsed_metrics
 from gate.decision.engine.case import CaseEvidence, is_measured, measured_rows
 from gate.decision.engine.clusters import grouped, log_es_of
 from gate.decision.engine.coupled import apart_from, compared, linked, uncoupled
-from gate.decision.engine.looks import (
-    LookPart,
-    NewTrials,
-    comparable_metrics,
-    look_of,
-    part_of,
-    test_rows,
-    weight_of,
-)
+from gate.decision.engine.looks import LookPart, NewTrials, comparable_metrics, look_of, test_rows, weight_of
 from gate.decision.engine.orientation import Orientation
 from gate.decision.engine.repeats import LEAST_SUITE, AskedAgain
-from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Partner, Round, Row, State
+from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Round, Row, State
 from gate.model import Side, Stage, StageKind
-from gate.model.evidence import LookTest, MetricTest
+from gate.model.evidence import LookTest, MetricChange, MetricTest
 from gate.statistics.evalues import e_bh, suite_e
 from gate.statistics.permutation import ComparedTrials, JointTest
 from gate.statistics.repeats import Repeated, repeats_p
@@ -114,8 +107,8 @@ class Evidence(Struct, dict=True):
     """The results after each step of a check for drift."""
     beside: list[Beside] = field(default_factory=list)
     """The results after each of those steps and each later look, once the baseline's agent has run every case."""
-    fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
-    """The trials of checks, by side."""
+    asked_now: Counter[str] = field(default_factory=Counter)
+    """Number of trials in which checks ran the baseline's agent, by case."""
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
     ended: bool = False
     """True if no further epoch follows."""
@@ -125,13 +118,16 @@ class Evidence(Struct, dict=True):
     @cached_property
     def named(self) -> tuple[str, ...]:
         """Cases that are worse than at the baseline, as named by `e_bh`."""
-        ids, log_es = list(self.cases), [case.log_e for case in self.cases.values()]
-        return tuple([ids[place] for place in e_bh(log_es)])
+        return self._clearest([case.log_e for case in self.cases.values()])
 
     @cached_property
     def gained(self) -> tuple[str, ...]:
         """Cases proven better than at the baseline, by the same test with the sides exchanged."""
-        ids, log_es = list(self.cases), [case.log_gain for case in self.cases.values()]
+        return self._clearest([case.log_gain for case in self.cases.values()])
+
+    def _clearest(self, log_es: Sequence[float]) -> tuple[str, ...]:
+        """Return the cases that `e_bh` names by this evidence, one value per case."""
+        ids = list(self.cases)
         return tuple([ids[place] for place in e_bh(log_es)])
 
     @cached_property
@@ -154,11 +150,10 @@ class Evidence(Struct, dict=True):
         self.__dict__.pop("bounds", None)
 
     @cached_property
-    def bounds(self) -> tuple[Bound, ...]:
-        """The bound of each comparable metric."""
+    def bounds(self) -> tuple[MetricChange | None, ...]:
+        """The bound of each metric; None for one that cannot be compared."""
         cases = list(self.cases.values())
-        found = [bound_of(cases, self.state, m, ended=self.ended) for m in range(len(self.state.metrics))]
-        return tuple([bound for bound in found if bound is not None])
+        return tuple([bound_of(cases, self.state, m, ended=self.ended) for m in range(len(self.state.metrics))])
 
     @property
     def collapsed(self) -> tuple[str, ...]:
@@ -168,7 +163,9 @@ class Evidence(Struct, dict=True):
     @property
     def last_look(self) -> LookTest | None:
         """The newest look."""
-        return self.looks[-1] if self.looks else None
+        if not self.looks:
+            return None
+        return self.looks[-1]
 
     @property
     def e_threshold(self) -> float:
@@ -178,8 +175,8 @@ class Evidence(Struct, dict=True):
     @cached_property
     def unproven(self) -> tuple[str, ...]:
         """Cases that always passed and now never do, but are not proven broken: a pass would hide them."""
-        found = [case for case in self.cases.values() if case.never_passes and case.trials >= ZERO_TRIALS]
-        return tuple([case.id for case in found])
+        cases = self.cases.values()
+        return tuple([case.id for case in cases if case.never_passes and case.trials >= ZERO_TRIALS])
 
 
 def gather(state: State, known: KnownTests | None = None) -> Evidence:
@@ -194,7 +191,7 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
         trials = {case_id: [orient(row) for row in rows] for case_id, rows in round_.trials.items()}
         _add(evidence, round_, trials)
         if evidence.epochs > before and not looks_once:
-            share = sum(shares.get(epoch, 0.0) for epoch in range(before + 1, evidence.epochs + 1))
+            share = sum([shares.get(epoch, 0.0) for epoch in range(before + 1, evidence.epochs + 1)])
             if share:
                 _look(evidence, share)
                 _look_beside(evidence)
@@ -213,7 +210,7 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
 def _confirm(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]]) -> None:
     """Add the reruns of failing cases, of either side."""
     if round_.side is Side.CANDIDATE:
-        _repeat(evidence, trials, round_.links)
+        _repeat(evidence, round_, trials)
     elif evidence.repeats_now is None and evidence.proof and evidence.proof.kind is StageKind.REPEATS:
         evidence.repeats_now = _repeated_now(evidence)
 
@@ -228,7 +225,7 @@ def _one_look(state: State) -> bool:
     """True if the only look is at the end: trials of one round, or a fixed design that was cut short."""
     if state.config.can_run:
         return state.config.exact_epochs is not None and state.config.runs_left == 0
-    return sum(r.side is Side.CANDIDATE for r in state.rounds) <= 1
+    return sum([round_.side is Side.CANDIDATE for round_ in state.rounds]) <= 1
 
 
 def _repeats_failing(evidence: Evidence) -> bool:
@@ -241,19 +238,23 @@ def look_shares(config: Config, *, repeated: bool = True) -> dict[int, float]:
     """Return the share of alpha for the look after each epoch; with the reruns the sum is the same in every design."""
     if config.exact_epochs is not None:
         return {config.exact_epochs: ONE_LOOK_SHARE}
-    last, whole = config.max_epochs, LOOK_SHARES if repeated else ALONE_SHARES
-    shares = list(whole[: min(2, last - 1)])
+    whole = ALONE_SHARES
+    if repeated:
+        whole = LOOK_SHARES
+    shares = list(whole[: min(2, config.max_epochs - 1)])
     rest = sum(whole) - sum(shares)
-    spread = max(1, last - len(shares))
+    spread = max(1, config.max_epochs - len(shares))
     return dict(enumerate(shares + [rest / spread] * spread, start=1))
 
 
 def look_part(evidence: Evidence) -> float:
     """Return the newest look's part of the budget of all looks in this design; the parts add up to 1."""
-    config = evidence.state.config
-    shares = look_shares(config, repeated=_repeats_failing(evidence)).values()
-    whole = ONE_LOOK_SHARE if _one_look(evidence.state) else sum(shares)
-    return evidence.last_look.spent / (config.alpha * whole) if evidence.last_look else 0.0
+    if evidence.last_look is None:
+        return 0.0
+    config, whole = evidence.state.config, ONE_LOOK_SHARE
+    if not _one_look(evidence.state):
+        whole = sum(look_shares(config, repeated=_repeats_failing(evidence)).values())
+    return evidence.last_look.spent / (config.alpha * whole)
 
 
 def _paired(state: State, orient: Orientation) -> Evidence:
@@ -275,12 +276,14 @@ def _paired(state: State, orient: Orientation) -> Evidence:
 
 def _stored_case(case_id: str, rows: Sequence[Row]) -> CaseEvidence:
     """Return a case with only its stored trials."""
-    places = [place for place, row in enumerate(rows) if is_measured(row)]
-    before = [rows[place] for place in places]
-    outcomes = [row[0] >= 0.5 for row in before if row[0] is not None]
-    case = CaseEvidence(case_id, before, stored=len(outcomes), stored_passed=sum(outcomes), before_job=len(before))
-    case.baseline_trials, case.baseline_passed = case.stored, case.stored_passed
-    case.stored_at = {place: position for position, place in enumerate(places)}
+    case = CaseEvidence(case_id, [])
+    for place, row in enumerate(rows):
+        if is_measured(row):
+            case.stored_at[place] = len(case.before)
+            case.before.append(row)
+    case.before_job = len(case.before)
+    case.stored_passed, case.stored = case.stored_outcomes
+    case.baseline_passed, case.baseline_trials = case.stored_passed, case.stored
     return case
 
 
@@ -291,26 +294,34 @@ def _add(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]])
     if tag == CONCURRENT:
         _add_to_check(evidence, side, trials)
         return
-    if side is Side.CANDIDATE:
-        evidence.epochs += max(map(len, trials.values()), default=0) if tag == FULL else 0
-        evidence.waves = 0 if tag == FULL else evidence.waves + 1
+    if side is Side.CANDIDATE and tag == FULL:
+        evidence.epochs += max(map(len, trials.values()), default=0)
+        evidence.waves = 0
+    elif side is Side.CANDIDATE:
+        evidence.waves += 1
         evidence.naming_waves += tag == CONFIRM and evidence.proof is not None
     for case_id, rows in trials.items():
         if case_id not in evidence.cases:
             continue
-        links = round_.links.get(case_id) or (None,) * len(rows)
-        kept = [(row, link) for row, link in zip(rows, links, strict=True) if is_measured(row)]
-        evidence.cases[case_id].add(tag, side, [row for row, _ in kept], [link for _, link in kept])
+        measured = []
+        links = []
+        for row, link in zip(rows, round_.links_of(case_id), strict=True):
+            if is_measured(row):
+                measured.append(row)
+                links.append(link)
+        evidence.cases[case_id].add(tag, side, measured, links)
 
 
 def _add_to_check(evidence: Evidence, side: Side, trials: Mapping[str, Sequence[Row]]) -> None:
     """Add the trials of a check for drift."""
-    fresh = evidence.fresh.setdefault(side, {})
     for case_id, rows in trials.items():
-        fresh.setdefault(case_id, []).extend(rows)
-        if case_id in evidence.cases:
-            case = evidence.cases[case_id]
-            (case.now if side is Side.BASELINE else case.again).extend(measured_rows(rows))
+        if side is Side.BASELINE:
+            evidence.asked_now[case_id] += len(rows)
+        case = evidence.cases.get(case_id)
+        if case is not None and side is Side.BASELINE:
+            case.now += measured_rows(rows)
+        elif case is not None:
+            case.again += measured_rows(rows)
 
 
 # --- looks ----------------------------------------------------------------------------------------
@@ -329,15 +340,23 @@ def _look(evidence: Evidence, share: float) -> None:
         evidence.weights.append(math.hypot(*[part.weight for part in added]))
         evidence.spent.append(spent)
         level = nominal_level(tuple(evidence.spent), tuple(evidence.weights))
-    for part in added:
-        seed = str(evidence.epochs) + (":baseline" if part.side is Side.BASELINE else "")
-        test = _tested(evidence, part.pairs, part.blocking, seed, level)
-        evidence.parts.append(part_of(part.weight, part.blocking, test, evidence.state.metrics))
+    for new in added:
+        seed = str(evidence.epochs)
+        if new.side is Side.BASELINE:
+            seed += ":baseline"
+        evidence.parts.append(_part_of(evidence, new, seed, level))
     names = tuple([evidence.state.metrics[m].name for m in blocking_metrics(evidence)])
     look = look_of(evidence.parts, names, epochs=evidence.epochs, threshold=level, spent=spent)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.SUITE_LOOK, look.epochs)
+
+
+def _part_of(evidence: Evidence, new: NewTrials, seed: str, level: float) -> LookPart:
+    """Return the test of the new trials of a look, with its metrics by name."""
+    test = _tested(evidence, new.pairs, new.blocking, seed, level)
+    names = [evidence.state.metrics[m].name for m in new.blocking]
+    return LookPart(new.weight, dict(zip(names, test.metrics, strict=True)), test)
 
 
 def _tested(
@@ -366,16 +385,17 @@ def _pick(evidence: Evidence) -> None:
     evidence.repeats.pick(failing, look.p, evidence.epochs)
 
 
-def _repeat(
-    evidence: Evidence, trials: Mapping[str, Sequence[Row]], links: Mapping[str, Sequence[Partner | None]]
-) -> None:
+def _repeat(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]]) -> None:
     """Add a round of reruns. A rerun answered from a recording shares its luck with a stored trial, so it counts as not
     measured."""
     outcomes = {}
     for case_id, rows in trials.items():
         of_case: list[bool | None] = []
-        for row, link in zip(rows, links.get(case_id) or (None,) * len(rows), strict=True):
-            of_case.append(None if row[0] is None or link is not None else row[0] >= 0.5)
+        for row, link in zip(rows, round_.links_of(case_id), strict=True):
+            outcome = None
+            if row[0] is not None and link is None:
+                outcome = row[0] >= 0.5
+            of_case.append(outcome)
         outcomes[case_id] = of_case
     test = evidence.repeats.add(outcomes, evidence.epochs, evidence.state.config.alpha)
     if test is not None and test.blocks and not evidence.proof:
@@ -394,8 +414,10 @@ def _repeated_now(evidence: Evidence) -> float | None:
         case = evidence.cases[case_id]
         passed, trials = case.baseline_passed - case.stored_passed, case.baseline_trials - case.stored
         cases.append(Repeated(passed, trials, asked.passed, asked.trials, 0))
-    alike = len({(case.before, case.trials) for case in cases}) == 1 and cases[0].before > 0
-    return repeats_p(tuple(cases)) if alike else None
+    sizes = {(case.before, case.trials) for case in cases}
+    if len(sizes) != 1 or not cases[0].before:
+        return None
+    return repeats_p(tuple(cases))
 
 
 # --- checks for drift -----------------------------------------------------------------------------
@@ -414,16 +436,16 @@ def _check(evidence: Evidence, *, paired: bool) -> None:
     found = _tested(evidence, pairs, blocking, f"check {step}", level)
     pairs = [ComparedTrials(case.now, case.before[: case.before_job]) for case in evidence.cases.values()]
     moved = _tested(evidence, pairs, blocking, f"moved {step}", level)
-    asked = evidence.fresh.get(Side.BASELINE, {})
-    rounds = min((len(asked.get(case_id, ())) for case_id in live_cases(evidence)), default=0)
+    asked = evidence.asked_now
+    rounds = min([asked[case_id] for case_id in live_cases(evidence)], default=0)
     evidence.checks.append(Checked(len(asked), rounds, paired, found, moved))
     _look_beside(evidence)
 
 
 def _against_now(case: CaseEvidence) -> ComparedTrials:
     """Return the candidate's trials that ran live, to compare with the baseline's agent in this job."""
-    asked = [row for row, link in zip(case.full, case.links, strict=True) if link is None or not link.whole]
-    return ComparedTrials(asked + case.again, case.now, held=apart_from(case.links, case.before[: case.before_job]))
+    live = [row for row, link in zip(case.full, case.links, strict=True) if link is None or not link.whole]
+    return ComparedTrials(live + case.again, case.now, held=apart_from(case.links, case.before[: case.before_job]))
 
 
 def live_cases(evidence: Evidence) -> tuple[str, ...]:
@@ -434,8 +456,8 @@ def live_cases(evidence: Evidence) -> tuple[str, ...]:
 def answers_now(evidence: Evidence) -> bool:
     """True if the baseline's agent was measured in most of the cases it ran in this job: one that is down says nothing
     about drift."""
-    asked = evidence.fresh.get(Side.BASELINE, {})
-    return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
+    answering = [case for case in evidence.cases.values() if case.now and case.id in evidence.asked_now]
+    return 2 * len(answering) > len(evidence.asked_now)
 
 
 def _look_beside(evidence: Evidence) -> None:
@@ -444,23 +466,24 @@ def _look_beside(evidence: Evidence) -> None:
     If nothing changed and nothing moved, the order of stored trials and those of this job is independent of the
     candidate being worse than both. So these looks are independent of the test for a move of the baseline.
     """
-    rounds = evidence.checks[-1].rounds if evidence.checks else 0
-    if not rounds or not evidence.looks or not answers_now(evidence):
+    if not evidence.checks or not evidence.looks or not answers_now(evidence):
+        return
+    rounds, moved = evidence.checks[-1].rounds, evidence.checks[-1].moved.metrics
+    if not rounds:
         return
     parts: list[LookPart] = []
     spent: list[float] = []
     level = 0.0
-    for j, look in enumerate(evidence.looks):
-        part = _part_beside(evidence, j)
-        if part is None:
+    weights: list[float] = []
+    for number, look in enumerate(evidence.looks):
+        new = _new_beside(evidence, number)
+        if new is None:
             continue
         spent.append(look.spent * BESIDE)
-        weights = [*[earlier.weight for earlier in parts], part.weight]
+        weights.append(new.weight)
         level = nominal_level(tuple(spent), tuple(weights))
-        test = _tested(evidence, part.pairs, part.blocking, f"beside {rounds} {j}", level)
-        parts.append(part_of(part.weight, part.blocking, test, evidence.state.metrics))
+        parts.append(_part_of(evidence, new, f"beside {rounds} {number}", level))
     names = tuple(evidence.looks[-1].metrics)
-    moved = evidence.checks[-1].moved.metrics
     if not parts or len(moved) != len(names):
         return
     look = look_of(parts, names, epochs=evidence.epochs, threshold=level, spent=spent[-1])
@@ -468,19 +491,17 @@ def _look_beside(evidence: Evidence) -> None:
     evidence.beside.append(Beside(look, moved[clearest], rounds))
 
 
-def _part_beside(evidence: Evidence, number: int) -> NewTrials | None:
+def _new_beside(evidence: Evidence, number: int) -> NewTrials | None:
     """Return the new trials of a look, with the baseline's trials of this job among the earlier ones; None if there is
     nothing to compare."""
     pairs: list[ComparedTrials] = []
     sizes = []
     for case in evidence.cases.values():
-        start = case.looked_at[number - 1] if number else 0
-        end = case.looked_at[number]
+        start, end = case.looked_at[number : number + 2]
         before = [*case.before[: case.before_job], *case.now]
         pairs.append(compared(case.full[:end], case.links[:end], start, before))
         sizes.append((end - start, len(before), start))
-    weight, blocking = weight_of(sizes), comparable_metrics(evidence.state.metrics, pairs)
-    return NewTrials(Side.CANDIDATE, weight, pairs, blocking) if weight and blocking else None
+    return _new_trials(evidence, Side.CANDIDATE, pairs, sizes)
 
 
 # --- new trials since the last look ---------------------------------------------------------------
@@ -494,31 +515,43 @@ def _new_parts(evidence: Evidence) -> list[NewTrials]:
     """
     found = [_new_baseline(evidence), _new_candidate(evidence)]
     for case in evidence.cases.values():
-        case.looked_before, case.looked_full = len(case.before), len(case.full)
-        case.looked_at.append(case.looked_full)
-    return [part for part in found if part.weight > 0 and part.blocking]
+        case.looked_before = len(case.before)
+        case.looked_at.append(len(case.full))
+    return [new for new in found if new is not None]
 
 
-def _new_baseline(evidence: Evidence) -> NewTrials:
+def _new_trials(
+    evidence: Evidence, side: Side, pairs: Sequence[ComparedTrials], sizes: Sequence[tuple[int, int, int]]
+) -> NewTrials | None:
+    """Return the new trials of a side, with the arguments of `weight_of`; None if there is nothing to compare."""
+    weight, blocking = weight_of(sizes), comparable_metrics(evidence.state.metrics, pairs)
+    if not weight or not blocking:
+        return None
+    return NewTrials(side, weight, pairs, blocking)
+
+
+def _new_baseline(evidence: Evidence) -> NewTrials | None:
     pairs: list[ComparedTrials] = []
     sizes = []
     for case in evidence.cases.values():
-        old, full = case.before[: case.looked_before], case.full[: case.looked_full]
-        new = case.before[case.looked_before :] if full else []
-        links = case.links[: case.looked_full]
+        looked = case.looked_at[-1]
+        old, full, links = case.before[: case.looked_before], case.full[:looked], case.links[:looked]
+        new: list[Row] = []
+        if full:
+            new = case.before[case.looked_before :]
         pairs.append(ComparedTrials([*uncoupled(full, links), *apart_from(links, old)], new))
         sizes.append((len(new), len(full), len(old)))
-    return NewTrials(Side.BASELINE, weight_of(sizes), pairs, comparable_metrics(evidence.state.metrics, pairs))
+    return _new_trials(evidence, Side.BASELINE, pairs, sizes)
 
 
-def _new_candidate(evidence: Evidence) -> NewTrials:
+def _new_candidate(evidence: Evidence) -> NewTrials | None:
     pairs: list[ComparedTrials] = []
     sizes = []
     for case in evidence.cases.values():
-        old, new = case.full[: case.looked_full], case.full[case.looked_full :]
-        pairs.append(compared(case.full, case.links, case.looked_full, case.before))
-        sizes.append((len(new), len(case.before), len(old)))
-    return NewTrials(Side.CANDIDATE, weight_of(sizes), pairs, comparable_metrics(evidence.state.metrics, pairs))
+        looked = case.looked_at[-1]
+        pairs.append(compared(case.full, case.links, looked, case.before))
+        sizes.append((len(case.full) - looked, len(case.before), looked))
+    return _new_trials(evidence, Side.CANDIDATE, pairs, sizes)
 
 
 def blocking_metrics(evidence: Evidence) -> list[int]:
@@ -533,6 +566,7 @@ def _weigh(evidence: Evidence) -> None:
     evidence.suite_e = suite_e(log_es, recorded=evidence.state.recorded)
     evidence.highest_suite_e = max(evidence.highest_suite_e, evidence.suite_e)
     if evidence.suite_e >= evidence.e_threshold and not evidence.case_proof:
-        kind = StageKind.CASE_RERUNS if evidence.waves else StageKind.CASES_AT_PASS
-        evidence.case_proof = Stage(kind, 0 if evidence.waves else evidence.epochs)
+        evidence.case_proof = Stage(StageKind.CASES_AT_PASS, evidence.epochs)
+        if evidence.waves:
+            evidence.case_proof = Stage(StageKind.CASE_RERUNS)
         evidence.proof = evidence.proof or evidence.case_proof

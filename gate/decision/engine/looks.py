@@ -8,7 +8,7 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from gate.decision.engine.clusters import units_of
+from gate.decision.engine.clusters import means_of, units_of
 from gate.decision.engine.state import Metric, Row
 from gate.model import Side
 from gate.model.evidence import LookTest, MetricTest
@@ -47,15 +47,9 @@ def weight_of(sizes: Sequence[tuple[int, int, int]]) -> float:
     known = [size for size in sizes if size[0] and size[1]]
     if not known:
         return 0.0
-    new, other, same = (fmean(column) for column in zip(*known, strict=True))
+    new, other, same = map(fmean, zip(*known, strict=True))
     share = other / (other + same)
     return round(share / math.sqrt(1 / new + 1 / (other + same)) * math.sqrt(len(known) / len(sizes)), 3)
-
-
-def part_of(weight: float, blocking: Sequence[int], test: JointTest, metrics: Sequence[Metric]) -> LookPart:
-    """Return the test of the new trials, with its metrics by name."""
-    names = [metrics[m].name for m in blocking]
-    return LookPart(weight, dict(zip(names, test.metrics, strict=True)), test)
 
 
 def look_of(
@@ -136,10 +130,7 @@ def _with_means_for_failures(now: Sequence[Row], before: Sequence[Row]) -> tuple
     rows = [*now, *before]
     if not any(map(_lacks_scores, rows)):
         return now, before
-    means: list[float | None] = []
-    for column in zip(*rows, strict=True):
-        known = [value for value in column if value is not None]
-        means.append(fmean(known) if known else None)
+    means = means_of(rows)
 
     def filled(row: Row) -> Row:
         if not _lacks_scores(row):

@@ -6,29 +6,28 @@ import math
 from collections.abc import Iterable, Iterator
 
 from gate.decision.engine.state import FULL, Row, State
-from gate.model import Direction
 
 
 class Orientation:
     """Orients the rows of a state's trials."""
 
     def __init__(self, state: State) -> None:
-        self.metrics = state.metrics
-        self.floors = []
+        self.signs = [metric.direction.sign for metric in state.metrics]
+        self.floors = {}
         for m, metric in enumerate(state.metrics):
-            self.floors.append(_stands_for_zero(_rows_of(state), m) if metric.kind == "positive" else 0.0)
+            if metric.kind == "positive":
+                self.floors[m] = _stands_for_zero(_rows_of(state), m)
 
     def __call__(self, row: Row) -> Row:
         """Return the oriented row; None replaces missing and non-finite values."""
-        return [self._value(m, row[m] if m < len(row) else None) for m in range(len(self.metrics))]
+        return [self._value(m, row[m] if m < len(row) else None) for m in range(len(self.signs))]
 
     def _value(self, m: int, value: float | None) -> float | None:
         if value is None or not math.isfinite(value):
             return None
-        metric = self.metrics[m]
-        if metric.kind == "positive":
+        if m in self.floors:
             value = math.log(max(value, self.floors[m]))
-        return float(value) if metric.direction is Direction.HIGHER else -float(value)
+        return self.signs[m] * value
 
 
 def _rows_of(state: State) -> Iterator[Row]:
@@ -55,4 +54,4 @@ def _stands_for_zero(rows: Iterable[Row], m: int) -> float:
     positive = [value for value in values if value]
     if not positive:
         return 1.0
-    return min(min(positive) / 2, sum(value / len(values) for value in positive))
+    return min(min(positive) / 2, sum([value / len(values) for value in positive]))

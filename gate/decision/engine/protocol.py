@@ -8,7 +8,7 @@ from typing import Any
 
 from gate.decision.engine.evidence_json import report, stage_name
 from gate.decision.engine.rule import Step, decide
-from gate.decision.engine.state import Config, Continue, Metric, Partner, Round, Row, State
+from gate.decision.engine.state import Config, Metric, More, Partner, Round, Row, State
 from gate.errors import ConfigError
 from gate.model import Direction, Side
 from gate.model.defaults import ALPHA, MOST_EPOCHS
@@ -36,7 +36,7 @@ def _answer(line: str, number: int) -> dict[str, Any]:
 
 
 def to_json(step: Step) -> dict[str, Any]:
-    if isinstance(step, Continue):
+    if isinstance(step, More):
         requests = [{"side": r.side.value, "tag": r.tag, "cases": list(r.cases), "n": r.n} for r in step.requests]
         return {"verdict": "CONTINUE", "why": step.why, "requests": requests}
     stage, found = stage_name(step.stage), report(step.evidence)
@@ -105,18 +105,25 @@ CONFIG_KEYS = frozenset({"alpha", "trials", "rerun", "can_run", "runs_left", "ke
 
 
 def _config(data: Mapping[str, Any]) -> Config:
-    if unknown := sorted(set(data) - CONFIG_KEYS):
+    unknown = sorted(set(data) - CONFIG_KEYS)
+    if unknown:
         raise ConfigError(f"unknown config key {unknown[0]!r}", hint="known: " + ", ".join(sorted(CONFIG_KEYS)))
     alpha, left, trials = data.get("alpha", ALPHA), data.get("runs_left"), data.get("trials", "auto")
     if not (_number(alpha) and 0 < alpha < 1):
         raise ConfigError(f"config.alpha must lie between 0 and 1, not {alpha!r}")
     if left is not None and not (_whole(left) and left >= 0):
         raise ConfigError(f"config.runs_left must be a whole number or null, not {left!r}")
-    exact = trials if _whole(trials) else None
-    most = trials.get("max", MOST_EPOCHS) if isinstance(trials, Mapping) else MOST_EPOCHS
-    if (exact is None and trials != "auto" and not isinstance(trials, Mapping)) or not _whole(most):
+    exact: int | None = None
+    most: Any = MOST_EPOCHS
+    if _whole(trials):
+        exact = trials
+    elif isinstance(trials, Mapping):
+        most = trials.get("max", MOST_EPOCHS)
+    elif trials != "auto":
+        most = None
+    if not _whole(most):
         raise ConfigError(f'config.trials must be "auto", {{"max": N}} or N, not {trials!r}')
-    if min(most, exact or 1 if exact is None else exact) < 1:
+    if most < 1 or (exact is not None and exact < 1):
         raise ConfigError("config.trials must be at least 1")
     rerun = _choice(data.get("rerun", "never"), ("never", "match"), "config.rerun")
     kept = data.get("kept_epochs", 0)

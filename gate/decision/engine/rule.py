@@ -20,11 +20,11 @@ from gate.decision.engine.drift import (
 )
 from gate.decision.engine.evidence import Evidence, KnownTests, answers_now, gather
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
-from gate.decision.engine.state import Continue, Round, Row, State
+from gate.decision.engine.state import More, Round, Row, State, runs_of
 from gate.decision.engine.summary import summary
 from gate.model import Outcome, Side, Stage, StageKind
 
-Step = Continue | Outcome
+Step = More | Outcome
 
 Run = Callable[[Side, Sequence[str], int], Mapping[str, Sequence[Row]]]
 """Runs the given number of trials of these cases on a side."""
@@ -55,29 +55,32 @@ def decide(state: State, known: KnownTests | None = None) -> Step:
     """
     evidence, config = gather(state, known), state.config
     if evidence.proof:
-        naming = next_naming(evidence, config)
-        if naming and not evidence.fresh:
-            return Continue(naming, "asking the failing cases again")
+        requests = next_naming(evidence, config)
+        if requests and not evidence.checks and not evidence.asked_now:
+            return More(requests, "asking the failing cases again")
         return _against_now(evidence, evidence.proof)
     if evidence.checks and confirmed(evidence):
         return _proven_beside(evidence)
     if not _screened(evidence):
         requests = next_pass(evidence, config)
-        return (
-            Continue(requests, "asking each case")
-            if requests
-            else _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOTHING))
-        )
-    if kept := next_kept_pass(evidence, config):
-        return Continue(kept, "asking each case again")
-    if wave := next_wave(evidence, config):
-        return Continue(wave, "asking the failing cases again")
+        if requests:
+            return More(requests, "asking each case")
+        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOTHING))
+    requests = next_kept_pass(evidence, config)
+    if requests:
+        return More(requests, "asking each case again")
+    requests = next_wave(evidence, config)
+    if requests:
+        return More(requests, "asking the failing cases again")
     if _certified(evidence, final=False):
         return _passed(evidence)
-    if _doubtful(evidence) and (check := next_check(evidence, config)):
-        return Continue(check, "asking the base commit's agent, too")
-    if more := next_pass(evidence, config):
-        return Continue(more, "asking each case again")
+    if _doubtful(evidence):
+        requests = next_check(evidence, config)
+        if requests:
+            return More(requests, "asking the base commit's agent, too")
+    requests = next_pass(evidence, config)
+    if requests:
+        return More(requests, "asking each case again")
     evidence.end()
     if _certified(evidence, final=True):
         return _passed(evidence)
@@ -88,18 +91,21 @@ def follow(state: State, run: Run) -> tuple[Outcome, int]:
     """Return the rule's answer after ``run`` has run everything it requests, and the number of agent runs used."""
     known: KnownTests = {}
     runs = 0
-    while isinstance(step := decide(state, known), Continue):
-        rounds = [Round(r.tag, r.side, run(r.side, r.cases, r.n)) for r in step.requests]
-        runs += sum(r.runs for r in step.requests)
+    step = decide(state, known)
+    while isinstance(step, More):
+        rounds = [Round(one.tag, one.side, run(one.side, one.cases, one.n)) for one in step.requests]
+        runs += runs_of(step.requests)
         state = replace(state, rounds=(*state.rounds, *rounds))
+        step = decide(state, known)
     return step, runs
 
 
 def _screened(evidence: Evidence) -> bool:
     """True if the epochs that the design requires before its first look have run."""
     config = evidence.state.config
-    goes_on = config.can_run and config.runs_left != 0
-    return evidence.epochs >= (config.exact_epochs or 1 if goes_on else 1)
+    if config.exact_epochs is not None and config.can_run and config.runs_left != 0:
+        return evidence.epochs >= config.exact_epochs
+    return evidence.epochs >= 1
 
 
 def _certified(evidence: Evidence, *, final: bool) -> bool:
@@ -115,15 +121,18 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
         return True
     if final:
         return look.p > FINAL_P
-    first = look.epochs == 1
-    joint, single = (CLEAR_P, CLEAR_STATISTIC_P) if first else (LATER_CLEAR_P, LATER_CLEAR_STATISTIC_P)
-    return look.p > joint and min(test.smallest for test in look.metrics.values()) > single
+    smallest = min([test.smallest for test in look.metrics.values()])
+    if look.epochs == 1:
+        return look.p > CLEAR_P and smallest > CLEAR_STATISTIC_P
+    return look.p > LATER_CLEAR_P and smallest > LATER_CLEAR_STATISTIC_P
 
 
 def _bounded(evidence: Evidence) -> bool:
-    bounds = [bound for bound in evidence.bounds if bound.metric.blocks_regression]
-    known = evidence.state.metrics[0] in [bound.metric for bound in bounds]
-    return known and all(bound.holds for bound in bounds) and not evidence.named
+    """True if the loss of success and of every other blocking metric is bounded, and no case is named."""
+    success = evidence.bounds[0]
+    if success is None or not success.blocks_regression or evidence.named:
+        return False
+    return all(bound is None or bound.holds or not bound.blocks_regression for bound in evidence.bounds)
 
 
 def _doubtful(evidence: Evidence) -> bool:
@@ -132,9 +141,10 @@ def _doubtful(evidence: Evidence) -> bool:
     That costs at most one epoch, while another epoch of the change would leave drift as a possible cause.
     """
     state = evidence.state
-    open_ = evidence.last_look is not None and state.config.exact_epochs is None and not state.frozen
+    if evidence.last_look is None or state.config.exact_epochs is not None or state.frozen:
+        return False
     near = suspected(evidence)
-    return open_ and (near or _bounded(evidence)) and confirmed(evidence, doubted=not near) is None
+    return (near or _bounded(evidence)) and confirmed(evidence, doubted=not near) is None
 
 
 def _passed(evidence: Evidence) -> Outcome:
@@ -156,12 +166,15 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
     proof = replace(proof, replayed=not went_live(evidence))
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
     if few and not proof.replayed and config.rerun == "match":
-        if asked := next_named(evidence, config):
-            return Continue(asked, "asking the base commit's agent, too")
+        requests = next_named(evidence, config)
+        if requests:
+            return More(requests, "asking the base commit's agent, too")
         if named_confirmed(evidence) is False:
             return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
     if few or proof.replayed:
-        return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
+        if config.rerun == "match" and evidence.case_proof is not None:
+            proof = evidence.case_proof
+        return _outcome(evidence, "REGRESSION", proof)
     if config.rerun != "match" or (evidence.checks and not answers_now(evidence)):
         return _against_newest(evidence, proof)
     return _checked(evidence, proof)
@@ -169,13 +182,14 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
 
 def _checked(evidence: Evidence, proof: Stage) -> Step:
     """Return the next step of the check; stored runs alone decide if they already settle it or no trial can be run."""
-    found = confirmed(evidence) if evidence.checks else repeats_confirmed(evidence)
+    begun = bool(evidence.checks)
+    found = confirmed(evidence) if begun else repeats_confirmed(evidence)
     if found is None:
-        begun = bool(evidence.checks)
         if not begun and moved_before(evidence, clearly=True):
             return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
-        if requests := next_check(evidence, evidence.state.config):
-            return Continue(requests, "asking the base commit's agent, too")
+        requests = next_check(evidence, evidence.state.config)
+        if requests:
+            return More(requests, "asking the base commit's agent, too")
         if not begun:
             return _against_newest(evidence, proof)
     if found:
@@ -200,6 +214,6 @@ def _against_newest(evidence: Evidence, proof: Stage) -> Outcome:
 
 
 def _outcome(evidence: Evidence, verdict: Literal["PASS", "REGRESSION", "INCONCLUSIVE"], stage: Stage) -> Outcome:
-    proven = verdict == "REGRESSION"
-    named = evidence.named if proven else ()
-    return Outcome(verdict, named, stage, summary(evidence, proven=proven))
+    if verdict == "REGRESSION":
+        return Outcome(verdict, evidence.named, stage, summary(evidence, proven=True))
+    return Outcome(verdict, (), stage, summary(evidence))

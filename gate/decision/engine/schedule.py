@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.evidence import ZERO_TRIALS, Evidence
@@ -44,9 +44,10 @@ def next_wave(evidence: Evidence, config: Config) -> tuple[Request, ...]:
         return ()
     cases, n = _foremost(evidence), left[0]
     if not _provable(evidence, cases, config, left):
-        cases = [c for c in cases if c.never_passes and c.trials + n <= ZERO_TRIALS]
-    repeated = (evidence.cases[case_id] for case_id in evidence.repeats.newest)
-    cases += [case for case in repeated if case not in cases]
+        cases = [case for case in cases if case.never_passes and case.trials + n <= ZERO_TRIALS]
+    for case_id in evidence.repeats.newest:
+        if evidence.cases[case_id] not in cases:
+            cases.append(evidence.cases[case_id])
     return _wave(cases, n, config)
 
 
@@ -55,8 +56,13 @@ def next_naming(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     left = WAVES[evidence.naming_waves : NAMING_WAVES]
     if not left or not _reruns(evidence, config):
         return ()
-    wants_proof = _wants_proof(evidence, config)
-    cases = _unnamed(evidence, () if wants_proof else evidence.named)
+    # A proof by single cases would spare a block of the whole suite its check for drift.
+    wants_proof = config.rerun == "match" and evidence.case_proof is None
+    few = sum(WAVES[:NAMING_WAVES])
+    cases = []
+    for case in _suspects(evidence):
+        if case.reruns < few and (wants_proof or case.id not in evidence.named):
+            cases.append(case)
     if len(cases) > NAMING_CASES or not _provable(evidence, cases, config, left, proof=wants_proof):
         return ()
     return _wave(cases, left[0], config)
@@ -70,15 +76,10 @@ def _reruns(evidence: Evidence, config: Config) -> bool:
 def _foremost(evidence: Evidence) -> list[CaseEvidence]:
     """Return the suspicious cases to rerun next: the others wait for the proof that these may bring."""
     cases = _suspects(evidence)
-    least = 0.0 if evidence.waves < len(WAVES) else LONG_E
-    least = max(least, BEHIND * max((c.e_value for c in cases), default=0.0))
+    least = BEHIND * max([case.e_value for case in cases], default=0.0)
+    if evidence.waves >= len(WAVES):
+        least = max(least, LONG_E)
     return [case for case in cases if case.e_value >= least]
-
-
-def _unnamed(evidence: Evidence, named: Sequence[str]) -> list[CaseEvidence]:
-    """Return the suspicious cases, other than the named ones, that had few reruns."""
-    enough = sum(WAVES[:NAMING_WAVES])
-    return [case for case in _suspects(evidence) if case.id not in named and case.reruns < enough]
 
 
 def unprovable(evidence: Evidence) -> tuple[str, ...]:
@@ -109,11 +110,6 @@ def _provable(
     return names or (proof and suite_e(log_es, recorded=evidence.state.recorded) >= evidence.e_threshold)
 
 
-def _wants_proof(evidence: Evidence, config: Config) -> bool:
-    """True if a proof by single cases would spare a block of the whole suite its check for drift."""
-    return config.rerun == "match" and evidence.case_proof is None
-
-
 def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> float:
     """Return the most evidence that these waves could bring."""
     more_now = more_before = 0
@@ -122,31 +118,24 @@ def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> flo
         if n in LONG_WAVES and found < math.log(LONG_E):
             break
         more_now += n
-        missing = case.trials + more_now - case.baseline_trials - more_before
-        more_before += max(0, missing) if config.rerun != "never" else 0
+        if config.rerun != "never":
+            more_before = max(more_before, case.trials + more_now - case.baseline_trials)
         found = case.log_e_after(more_now, more_before)
     return found
 
 
 def _wave(cases: Sequence[CaseEvidence], n: int, config: Config) -> tuple[Request, ...]:
     """Return ``n`` more trials of each case within the budget, the most suspicious cases first."""
-    ordered = sorted(cases, key=lambda c: (-c.log_e, c.id))
-    return tuple(_within(_wave_requests(ordered, n, config), config.runs_left))
-
-
-def _wave_requests(cases: Sequence[CaseEvidence], n: int, config: Config) -> Iterable[Request]:
-    if not cases:
-        return
-    yield Request(Side.CANDIDATE, CONFIRM, tuple(c.id for c in cases), n)
-    if config.rerun == "never":
-        return
+    cases = sorted(cases, key=lambda case: (-case.log_e, case.id))
+    requests = [Request(Side.CANDIDATE, CONFIRM, tuple([case.id for case in cases]), n)]
     short: dict[int, list[str]] = {}
     for case in cases:
         missing = case.trials + n - case.baseline_trials
-        if missing > 0:
+        if missing > 0 and config.rerun != "never":
             short.setdefault(missing, []).append(case.id)
     for missing, ids in sorted(short.items()):
-        yield Request(Side.BASELINE, CONFIRM, tuple(ids), missing)
+        requests.append(Request(Side.BASELINE, CONFIRM, tuple(ids), missing))
+    return _within(requests, config.runs_left)
 
 
 def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
@@ -155,23 +144,25 @@ def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
 
 
 def _epoch(evidence: Evidence, config: Config, most: int) -> tuple[Request, ...]:
-    exact = config.exact_epochs
-    if not config.can_run or (evidence.state.frozen and exact is None and evidence.epochs):
+    exact, n = config.exact_epochs, 1
+    if exact is not None:
+        n, most = exact - evidence.epochs, exact
+    if not config.can_run or evidence.epochs >= most:
         return ()
-    n = 1 if exact is None else exact - evidence.epochs
-    last = most if exact is None else exact
-    if evidence.epochs >= last:
+    if evidence.state.frozen and exact is None and evidence.epochs:
         return ()
     wanted: list[str] = []
     left_out: list[str] = []
     for case_id in evidence.wanted:
-        is_left_out = exact is None and _is_exhausted(evidence, case_id)
-        (left_out if is_left_out else wanted).append(case_id)
+        if exact is None and _is_exhausted(evidence, case_id):
+            left_out.append(case_id)
+        else:
+            wanted.append(case_id)
     if evidence.wanted and not wanted:
         return ()
     request = Request(Side.CANDIDATE, FULL, tuple(wanted), n, tuple(left_out))
     for requests in ((*_beside(evidence, config), request), (request,)):
-        if config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left:
+        if config.affords(requests):
             return requests
     return ()
 
@@ -185,8 +176,9 @@ def _is_exhausted(evidence: Evidence, case_id: str) -> bool:
 
 def next_kept_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     """Return another of the epochs that will run anyway: its results may spare the suspicious cases their reruns."""
-    due = config.exact_epochs is None and evidence.epochs < config.kept_epochs
-    return _epoch(evidence, config, config.kept_epochs) if due and _suspects(evidence) else ()
+    if config.exact_epochs is not None or evidence.epochs >= config.kept_epochs or not _suspects(evidence):
+        return ()
+    return _epoch(evidence, config, config.kept_epochs)
 
 
 def _beside(evidence: Evidence, config: Config) -> tuple[Request, ...]:
@@ -196,17 +188,20 @@ def _beside(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     """
     if config.rerun == "never" or config.exact_epochs is not None or not evidence.epochs:
         return ()
-    thin = tuple(case.id for case in evidence.cases.values() if len(case.before) <= evidence.epochs)
-    return (Request(Side.BASELINE, FULL, thin, 1),) if thin else ()
+    thin = tuple([case.id for case in evidence.cases.values() if len(case.before) <= evidence.epochs])
+    if not thin:
+        return ()
+    return (Request(Side.BASELINE, FULL, thin, 1),)
 
 
-def _within(requests: Iterable[Request], runs_left: int | None) -> Iterable[Request]:
-    """Return as many of the runs as the budget allows, the most suspicious cases first."""
+def _within(requests: Sequence[Request], runs_left: int | None) -> tuple[Request, ...]:
+    """Return as many of the runs as the budget allows, without requests of no case."""
+    found = []
     for request in requests:
-        if runs_left is None:
-            yield request
-            continue
-        cases = request.cases[: runs_left // request.n]
-        runs_left -= len(cases) * request.n
+        cases = request.cases
+        if runs_left is not None:
+            cases = cases[: runs_left // request.n]
+            runs_left -= len(cases) * request.n
         if cases:
-            yield Request(request.side, request.tag, cases, request.n)
+            found.append(Request(request.side, request.tag, cases, request.n))
+    return tuple(found)

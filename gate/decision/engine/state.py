@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -27,14 +27,15 @@ __all__ = [
     "CONFIRM",
     "FULL",
     "Config",
-    "Continue",
     "Metric",
+    "More",
     "Partner",
     "Request",
     "Round",
     "Row",
     "State",
     "margin_of",
+    "runs_of",
 ]
 
 
@@ -63,12 +64,16 @@ DEFAULT_MARGINS = {scale.kind: scale.default_margin for scale in (Scale.BINARY, 
 def margin_of(metric: Metric, cases: int) -> float:
     """Return the loss still called unchanged, on the oriented scale; for success at least two cases' worth, or half of
     all for one or two cases."""
-    margin = DEFAULT_MARGINS[metric.kind] if metric.margin is None else metric.margin
+    margin = metric.margin
+    if margin is None:
+        margin = DEFAULT_MARGINS[metric.kind]
     if metric.kind == "binary":
         return max(margin, TINY_MARGIN if cases <= TINY else 2 / cases)
-    if metric.kind == "positive":
-        return math.log1p(margin) if metric.direction is Direction.LOWER else -math.log1p(-min(margin, 0.99))
-    return margin
+    if metric.kind == "bounded":
+        return margin
+    if metric.direction is Direction.LOWER:
+        return math.log1p(margin)
+    return -math.log1p(-min(margin, 0.99))
 
 
 class Config(Struct, frozen=True):
@@ -90,6 +95,10 @@ class Config(Struct, frozen=True):
     fineness: int = FINE
     """Fineness of the permutation tests. A simulation of many decisions can use a lower one."""
 
+    def affords(self, requests: Iterable[Request]) -> bool:
+        """True if the runs that are left suffice for these requests."""
+        return self.runs_left is None or runs_of(requests) <= self.runs_left
+
 
 class Partner(Struct, frozen=True):
     """The stored trial whose randomness a trial shares because its recording answered it."""
@@ -108,6 +117,10 @@ class Round(Struct, frozen=True):
     trials: Mapping[str, Sequence[Row]]
     links: Mapping[str, Sequence[Partner | None]] = {}
     """The partner of each trial, for cases with coupled trials."""
+
+    def links_of(self, case_id: str) -> Sequence[Partner | None]:
+        """Return the partner of each trial of a case."""
+        return self.links.get(case_id) or (None,) * len(self.trials[case_id])
 
 
 class State(Struct, frozen=True):
@@ -143,8 +156,24 @@ class Request(Struct, frozen=True):
         return len(self.cases) * self.n
 
 
-class Continue(Struct, frozen=True):
-    """Undecided; these trials should run next."""
+def runs_of(requests: Iterable[Request]) -> int:
+    """Return the number of agent runs in these requests."""
+    return sum([request.runs for request in requests])
+
+
+class More(Struct, frozen=True):
+    """Undecided; these trials should run next, all in one round."""
 
     requests: tuple[Request, ...]
     why: str
+    round: int = 0
+    """The ``round`` number of these trials; the engine leaves it to its caller."""
+    again: bool = False
+    """True if they replace trials of the current round that could not be measured."""
+    pause: float = 0.0
+    """Seconds to wait before running them."""
+
+    @property
+    def runs(self) -> int:
+        """Number of agent runs in these trials."""
+        return runs_of(self.requests)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gate.formats.reading import carried as kept_whole
 from gate.formats.shapes import as_list, as_text
@@ -40,15 +40,6 @@ class NotPromptfooError(Exception):
     """An assertion does not have promptfoo's shape; the caller adds its location."""
 
 
-class ExpectedCalls(Struct):
-    """Expected calls, combined from all assertions about tools."""
-
-    calls: list[ToolCall] = []
-    match_type: str = "ANY_ORDER"
-    tools: dict[str, str] = {}
-    """For each tool, how its arguments are compared."""
-
-
 class Checks(Struct):
     """The checks of one test, collected from its assertions."""
 
@@ -62,14 +53,16 @@ class Checks(Struct):
     patterns: list[str] = []
     schemas: list[Mapping[str, Any]] = []
     forbidden: list[str] = []
-    trajectory: ExpectedCalls = field(default_factory=ExpectedCalls)
+    calls: list[ToolCall] = []
+    """Expected calls, combined from all assertions about tools."""
+    match_type: str = "ANY_ORDER"
+    arguments: dict[str, str] = {}
+    """For each tool, how its arguments are compared."""
     thresholds: dict[str, float] = {}
     rubrics: list[Rubric] = []
     response: str | None = None
     losses: list[tuple[str, bool]] = []
     """The losses; True marks a lost check."""
-    lost: list[Mapping[str, Any]] = []
-    """The assertions without a counterpart."""
 
     def add(self, assertion: Any) -> None:
         """Add an assertion or a set of them. Raises `NotPromptfooError`."""
@@ -107,8 +100,7 @@ class Checks(Struct):
             except (NotReadError, TemplateError) as error:
                 reason = f": {error}"
         if not carried:
-            self.losses.append((f"{_named(assertion)}{reason}", True))
-            self.lost.append(kept_whole(assertion))
+            self.losses.append((f"{_named(kept_whole(assertion))}{reason}", True))
             return
         for key in ("weight", "metric"):
             if assertion.get(key) is not None:
@@ -123,7 +115,7 @@ class Checks(Struct):
 
     @property
     def tools(self) -> tuple[ToolCall, ...] | None:
-        return tuple(self.trajectory.calls) or None
+        return tuple(self.calls) or None
 
     @property
     def expected(self) -> tuple[Part, ...] | None:
@@ -151,8 +143,8 @@ class Checks(Struct):
             found[SCHEMA] = {"schema": self.schemas[0] if len(self.schemas) == 1 else {"allOf": self.schemas}}
         if self.forbidden:
             found[FORBIDDEN] = {"tools": _once(self.forbidden)}
-        if self.trajectory.calls:
-            found[TRAJECTORY] = {"match_type": self.trajectory.match_type, "tools": dict(self.trajectory.tools)}
+        if self.calls:
+            found[TRAJECTORY] = {"match_type": self.match_type, "tools": dict(self.arguments)}
         return found
 
     def criteria(self) -> dict[str, Any]:
@@ -353,14 +345,13 @@ def _tool_used(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
 
 def _expect(checks: Checks, names: Sequence[str]) -> bool:
     """Expect these tools, in any order, with any arguments; False if a stated sequence lacks one of them."""
-    calls = checks.trajectory.calls
     missing = []
     for name in dict.fromkeys(names):
-        for _ in range(names.count(name) - _count(calls, name)):
+        for _ in range(names.count(name) - _count(checks.calls, name)):
             missing.append(ToolCall(name, any_args=True))
-    if missing and checks.trajectory.match_type != "ANY_ORDER":
+    if missing and checks.match_type != "ANY_ORDER":
         return False
-    calls += missing
+    checks.calls += missing
     return True
 
 
@@ -373,16 +364,18 @@ def _sequence(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -
     if isinstance(value, Mapping):
         mode, steps = value.get("mode", "in_order"), value.get("steps")
     known = _names(steps)
-    found = checks.trajectory
-    if inverse or known is None or mode not in ("in_order", "exact"):
+    if inverse or known is None or mode not in ("in_order", "exact") or checks.match_type != "ANY_ORDER":
         return False
-    if found.match_type != "ANY_ORDER" or any(_count(found.calls, c.name) > known.count(c.name) for c in found.calls):
-        return False
-    held = {call.name: call for call in found.calls if not call.any_args}
+    held = {}
+    for call in checks.calls:
+        if _count(checks.calls, call.name) > known.count(call.name):
+            return False
+        if not call.any_args:
+            held[call.name] = call
     if any(known.count(name) > 1 for name in held):
         return False
-    found.calls = [held.get(name, ToolCall(name, any_args=True)) for name in known]
-    found.match_type = "EXACT" if mode == "exact" else "IN_ORDER"
+    checks.calls = [held.get(name, ToolCall(name, any_args=True)) for name in known]
+    checks.match_type = "EXACT" if mode == "exact" else "IN_ORDER"
     return True
 
 
@@ -394,22 +387,15 @@ def _arguments(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
         return False
     args, mode = value.get("args", value.get("arguments")), value.get("mode", "partial")
     name = _name({key: held for key, held in value.items() if key in ("name", "pattern", "type")})
-    found = checks.trajectory
     rule = {"partial": "subset", "exact": "exact"}.get(as_text(mode))
-    if name is None or rule is None or not isinstance(args, Mapping) or found.tools.get(name, rule) != rule:
+    if name is None or rule is None or not isinstance(args, Mapping) or checks.arguments.get(name, rule) != rule:
         return False
-    bare = None
-    for place, call in enumerate(found.calls):
-        if call.name == name and call.any_args:
-            bare = place
-            break
-    if bare is None and found.match_type != "ANY_ORDER":
+    bare = ToolCall(name, any_args=True)
+    place = checks.calls.index(bare) if bare in checks.calls else len(checks.calls)
+    if checks.match_type != "ANY_ORDER" and (bare not in checks.calls or _count(checks.calls, name) > 1):
         return False
-    if bare is not None and _count(found.calls, name) > 1 and found.match_type != "ANY_ORDER":
-        return False
-    place = len(found.calls) if bare is None else bare
-    found.calls[place : place + 1] = [ToolCall(name, dict(args))]
-    found.tools[name] = rule
+    checks.calls[place : place + 1] = [ToolCall(name, dict(args))]
+    checks.arguments[name] = rule
     return True
 
 

@@ -28,26 +28,8 @@ _REWRITTEN = "rewrites the answer before it is checked"
 _UNSEEN = {"transform": _REWRITTEN, "postprocess": _REWRITTEN, "transformVars": "rewrites the variables"}
 
 
-class Test(Struct, frozen=True):
-    """A test with everything that it inherits, and one value per variable."""
-
-    raw: Mapping[str, Any]
-    variables: Mapping[str, Any]
-    location: Location
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        return mapping(self.raw.get("options"), "options")
-
-
-class Prompt(Struct, frozen=True):
-    """A prompt to the agent: a template, or a text with its variables already inserted."""
-
-    text: str
-    label: str = ""
-    """The name of the prompt; empty if there is only one."""
-    recorded: bool = False
-    """True if it was already sent: then any chat is accepted unchanged."""
+Prompt = tuple[str, str]
+"""The text of a prompt to the agent, with or without its variables inserted, and its name; empty if there is one."""
 
 
 class Made(Struct, frozen=True):
@@ -56,8 +38,7 @@ class Made(Struct, frozen=True):
     case: Case
     criteria: Mapping[str, Any]
     losses: Sequence[tuple[str, bool]]
-    lost: Sequence[Mapping[str, Any]]
-    """The assertions that are lost."""
+    """True marks a lost check."""
 
 
 def mapping(value: Any, what: str) -> dict[str, Any]:
@@ -69,39 +50,48 @@ def mapping(value: Any, what: str) -> dict[str, Any]:
     return dict(value)
 
 
-def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
-    """Return the case of a test. Raises `NotPromptfooError`, or `TemplateError` if its prompt does not fit one turn."""
-    raw = test.raw
-    checks = Checks(test.variables, folder)
-    listed = raw.get("assert") or []
+def make(
+    test: Mapping[str, Any], variables: Mapping[str, Any], prompt: Prompt, folder: Folder | None, location: Location
+) -> Made:
+    """Return the case of a test with everything that it inherits, and one value per variable.
+
+    Without a ``folder`` the prompt was already sent, and any chat is accepted unchanged.
+
+    Raises:
+        NotPromptfooError: a part of the test does not have promptfoo's shape.
+        TemplateError: its prompt does not fit one turn.
+    """
+    text, label = prompt
+    checks = Checks(variables, folder)
+    listed = test.get("assert") or []
     if not isinstance(listed, list):
         raise NotPromptfooError("assert: expected a list")
     for assertion in listed:
         checks.add(assertion)
-    checks.drop_threshold("test", raw.get("threshold"))
-    said, losses = _spoken(prompt.text, recorded=prompt.recorded)
-    losses += [*checks.losses, *_unread_parts(raw, test.options)]
-    stated = raw.get("description")
-    metadata = mapping(raw.get("metadata"), "metadata")
+    checks.drop_threshold("test", test.get("threshold"))
+    said, losses = _spoken(text, recorded=folder is None)
+    losses += [*checks.losses, *_unread_parts(test, mapping(test.get("options"), "options"))]
+    stated = test.get("description")
+    metadata = mapping(test.get("metadata"), "metadata")
     case = Case(
-        _id(stated if isinstance(stated, str) and stated else said, prompt.label),
+        _id(stated if isinstance(stated, str) and stated else said, label),
         (Turn(said, checks.tools, checks.expected),),
-        metadata={**metadata, "vars": dict(test.variables)} if test.variables else metadata,
+        metadata={**metadata, "vars": dict(variables)} if variables else metadata,
         options=checks.options(),
         thresholds=dict(checks.thresholds),
         rubrics=tuple(checks.rubrics),
-        location=test.location,
+        location=location,
     )
-    return Made(replace(case, content=_content(case, test, prompt)), checks.criteria(), losses, checks.lost)
+    return Made(replace(case, content=_content(case, variables, label)), checks.criteria(), losses)
 
 
-def _content(case: Case, test: Test, prompt: Prompt) -> dict[str, Any]:
+def _content(case: Case, variables: Mapping[str, Any], label: str) -> dict[str, Any]:
     """Return the content that identifies the case: its test, but not the prompt's wording, which may change."""
     (turn,) = case.turns
     calls = [[call.name, call.args, call.any_args] for call in turn.tools or ()]
     expected = [part.text for part in turn.response or ()]
-    found = {"vars": dict(test.variables), "prompt": prompt.label, "tools": calls, "response": expected}
-    elsewhere = any(isinstance(value, str) and value.startswith(SCHEME) for value in test.variables.values())
+    found = {"vars": dict(variables), "prompt": label, "tools": calls, "response": expected}
+    elsewhere = any(isinstance(value, str) and value.startswith(SCHEME) for value in variables.values())
     return {**found, "said": turn.user} if elsewhere else found
 
 
@@ -185,7 +175,7 @@ def _mark(one: Made, length: int = 6) -> str:
 
 def _marked(one: Made, length: int) -> Made:
     mark = _mark(one, length)
-    return Made(replace(one.case, id=f"{one.case.id} ({mark})"), one.criteria, one.losses, one.lost)
+    return replace(one, case=replace(one.case, id=f"{one.case.id} ({mark})"))
 
 
 def losses_of(made: Sequence[Made]) -> list[Loss]:

@@ -13,7 +13,6 @@ from gate.importers.promptfoo.assertions import NotPromptfooError, from_text
 from gate.importers.promptfoo.cases import (
     Made,
     Prompt,
-    Test,
     criteria_of,
     distinct,
     losses_of,
@@ -23,6 +22,7 @@ from gate.importers.promptfoo.cases import (
 )
 from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.importers.promptfoo.templates import TemplateError, rendered
+from gate.model import Location
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
 
@@ -99,7 +99,7 @@ class _Configuration:
         if given.startswith("exec:"):
             raise NotReadError("it comes from a program, which the gate never runs")
         if not named:
-            yield Prompt(given, label or given)
+            yield given, label or given
             return
         for name in self._folder.matching(given):
             yield from self._prompts_of(name, label)
@@ -112,7 +112,7 @@ class _Configuration:
         if name.endswith(".txt"):
             parts = text.strip().split(_SEPARATOR)
         for part in parts:
-            yield Prompt(part.strip(), label or f"{name.removeprefix(SCHEME)}: {part.strip()}")
+            yield part.strip(), label or f"{name.removeprefix(SCHEME)}: {part.strip()}"
 
     # --- tests ---
 
@@ -245,17 +245,26 @@ class _Configuration:
                 raise TemplateError("none of its prompts could be read")
             for variables in self._combinations(test):
                 for prompt in wanted:
-                    self._make(Test(test, variables, location), prompt, several=len(prompts) > 1)
+                    self._make(test, variables, prompt, location, several=len(prompts) > 1)
         except (NotReadError, TemplateError) as error:
             self._losses.append(Loss(str(named), f"the whole test: {error}"))
         except NotPromptfooError as error:
             raise self._document.error(f"{_short(named)}: {error}", *keys) from None
 
-    def _make(self, test: Test, prompt: Prompt, *, several: bool) -> None:
-        around = test.options
-        template = f"{around.get('prefix') or ''}{prompt.text}{around.get('suffix') or ''}"
-        text = rendered(template, _escaped(test.variables) if _is_json(template) else test.variables)
-        self._made.append(make(test, Prompt(text, prompt.label if several else ""), self._folder))
+    def _make(
+        self,
+        test: Mapping[str, Any],
+        variables: Mapping[str, Any],
+        prompt: Prompt,
+        location: Location,
+        *,
+        several: bool,
+    ) -> None:
+        template, label = prompt
+        around = mapping(test.get("options"), "options")
+        template = f"{around.get('prefix') or ''}{template}{around.get('suffix') or ''}"
+        text = rendered(template, _escaped(variables) if _is_json(template) else variables)
+        self._made.append(make(test, variables, (text, label if several else ""), self._folder, location))
         if len(self._made) > MAX_CASES:
             raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
 
@@ -264,7 +273,7 @@ class _Configuration:
         if not names:
             return prompts
         names = [names] if isinstance(names, str) else names
-        return [prompt for prompt in prompts if prompt.label in names or prompt.text in names]
+        return [(text, label) for text, label in prompts if label in names or text in names]
 
     def _combinations(self, test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the combinations of variables; a list of texts counts as several values. Raises `NotReadError`."""

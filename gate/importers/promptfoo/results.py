@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from gate.formats import messages
 from gate.formats.messages import FormatError
 from gate.formats.reading import carried
@@ -20,8 +18,6 @@ from gate.formats.shapes import as_list, as_mapping
 from gate.importers.promptfoo.assertions import NotPromptfooError
 from gate.importers.promptfoo.cases import (
     Made,
-    Prompt,
-    Test,
     criteria_of,
     key_of,
     losses_of,
@@ -29,7 +25,7 @@ from gate.importers.promptfoo.cases import (
     mapping,
     with_unique_ids,
 )
-from gate.model import ForeignScore, Invocation, Part, RecordedTrial, ToolCall, Usage
+from gate.model import Case, ForeignScore, Invocation, Part, RecordedTrial, ToolCall, Usage
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
 
@@ -42,14 +38,6 @@ MAX_ERROR_CHARS = 1_000
 Row = Mapping[str, Any]
 
 
-class _Read(Struct, frozen=True):
-    """One row with its case."""
-
-    row: Row
-    made: Made
-    origin: str
-
-
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """Return the cases and trials of results, and the assertions without a counterpart. Raises `ConfigError`."""
     held = document.data["results"]
@@ -57,27 +45,29 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         hint = "export them again with a current promptfoo: `promptfoo export eval ID -o results.json`"
         raise document.error(f"results of version {held['version']!r}, not {VERSION}", "results", "version", hint=hint)
     losses = list[Loss]()
-    rows = list(_rows(document, held["results"]))
-    made = with_unique_ids([one.made for one in rows])
-    groups = defaultdict[str, list[_Read]](list)
-    for one, known in zip(rows, made, strict=True):
-        groups[key_of(known.case)].append(_Read(one.row, known, one.origin))
+    rows = held["results"]
+    made = with_unique_ids(list(_made(document, rows)))
+    cases = {key_of(one.case): one.case for one in reversed(made)}
+    groups = defaultdict[str, list[int]](list)
+    for place, one in enumerate(made):
+        groups[key_of(one.case)].append(place)
     recorded, traces = list[RecordedTrial](), _traces(document.data.get("traces"))
-    for group in groups.values():
-        kept = list(_fresh(group))
-        if len(kept) < len(group):
-            what = f"repeats with the same answer from the cache ({len(group) - len(kept)} of {len(group)})"
-            losses.append(Loss(group[0].made.case.id, what, check=False))
-        recorded += [_trial(document, one, number, traces) for number, one in enumerate(kept, 1)]
-    if any(_cached(one.row) for one in rows):
+    for key, places in groups.items():
+        kept = list(_fresh(rows, places))
+        if len(kept) < len(places):
+            what = f"repeats with the same answer from the cache ({len(places) - len(kept)} of {len(places)})"
+            losses.append(Loss(cases[key].id, what, check=False))
+        for number, place in enumerate(kept, 1):
+            recorded.append(_trial(document, place, cases[key], number, traces))
+    if any(map(_cached, rows)):
         what = "when answers from promptfoo's cache were measured (`--no-cache` measures anew)"
         losses.append(Loss("", what, check=False))
-    cases = tuple(group[0].made.case for group in groups.values())
     criteria = {**(criteria_of(made) or {}), SCORER: {"metric": "recorded_score", "scorer": SCORER, "threshold": 1.0}}
-    return Contents(cases, tuple(recorded), criteria), [*losses, *losses_of(made)]
+    return Contents(tuple(cases[key] for key in groups), tuple(recorded), criteria), [*losses, *losses_of(made)]
 
 
-def _rows(document: Document, listed: list[Any]) -> Iterator[_Read]:
+def _made(document: Document, listed: list[Any]) -> Iterator[Made]:
+    """Yield the case of each row."""
     several = len({_prompt(row)[0] for row in listed if isinstance(row, Mapping)}) > 1
     _one_agent(document, listed)
     for index, row in enumerate(listed):
@@ -86,11 +76,11 @@ def _rows(document: Document, listed: list[Any]) -> Iterator[_Read]:
             raise document.error("a result has no testCase", *place)
         raw = row["testCase"]
         label, text = _prompt(row)
-        origin = f"{document.location(*place)}, result {index + 1}"
         try:
-            test = Test(raw, mapping(row.get("vars", raw.get("vars")), "vars"), document.location(*place))
-            said = Prompt(text or label or "-", label if several else "", recorded=True)
-            yield _Read(row, make(test, said, None), origin)
+            variables = mapping(row.get("vars", raw.get("vars")), "vars")
+            yield make(
+                raw, variables, (text or label or "-", label if several else ""), None, document.location(*place)
+            )
         except NotPromptfooError as error:
             raise document.error(str(error), *place) from None
 
@@ -110,15 +100,15 @@ def _one_agent(document: Document, listed: list[Any]) -> None:
         raise document.error(f"results of {len(names)} providers: a recording holds one agent", "results", hint=hint)
 
 
-def _fresh(group: list[_Read]) -> Iterator[_Read]:
-    """Yield the rows with fresh answers, and of the cached rows the first for each answer."""
+def _fresh(rows: list[Row], places: list[int]) -> Iterator[int]:
+    """Yield the places of rows with fresh answers, and of cached rows the first for each answer."""
     seen = set[str]()
-    for one in group:
-        said = json.dumps(_response(one.row).get("output"), sort_keys=True)
-        if _cached(one.row) and said in seen:
+    for place in places:
+        said = json.dumps(_response(rows[place]).get("output"), sort_keys=True)
+        if _cached(rows[place]) and said in seen:
             continue
         seen.add(said)
-        yield one
+        yield place
 
 
 def _response(row: Row) -> Mapping[str, Any]:
@@ -156,9 +146,9 @@ def _traced(trace: Row | None) -> tuple[tuple[ToolCall, ...], bool]:
     return calls, bool(turns) and all(turn.captured.calls for turn in turns)
 
 
-def _trial(document: Document, one: _Read, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:
-    row, case = one.row, one.made.case
-    origin = f"{one.origin}, trial {number}"
+def _trial(document: Document, index: int, case: Case, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:
+    row = document.data["results"]["results"][index]
+    origin = f"{document.location('results', 'results', index)}, result {index + 1}, trial {number}"
     response = _response(row)
     if row.get("failureReason") == ERROR or response.get("output") is None:
         error = str(row.get("error") or "no answer").split("\n    at ")[0]
@@ -186,10 +176,9 @@ def _verdict(row: Row) -> ForeignScore:
     """Return promptfoo's verdict on the answer, with the failed assertions if it did not pass."""
     if row.get("success") is True:
         return ForeignScore(SCORER, 1.0)
-    failed = [
-        f"assertion {held['assertion'].get('type')}: {held.get('reason') or 'no reason given'}"
-        for held in _components(row.get("gradingResult"))
-    ]
+    failed = []
+    for held in _components(row.get("gradingResult")):
+        failed.append(f"assertion {held['assertion'].get('type')}: {held.get('reason') or 'no reason given'}")
     told = "; ".join(failed) or str(row.get("error") or "it counts as failed, without an assertion that did")
     return ForeignScore(SCORER, 0.0, shorten(f"{SCORER}: {told}", MAX_ERROR_CHARS))
 

@@ -15,7 +15,6 @@ from itertools import islice
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gate.decision.outcomes import mark, passed
 from gate.model import FULL, Case, CaseResult, Direction, Invocation, Score, Side, ToolCall, Trial, text_of
@@ -30,8 +29,6 @@ MAX_ASKED = 140
 """Maximum number of characters in the first message in the table of cases."""
 MAX_VALUE = 600
 """Maximum number of characters in one argument."""
-MAX_WHOLE = 4_000
-"""Maximum number of bytes in a trial that is copied unchanged: no text in it can exceed its limit."""
 MAX_ITEMS = 40
 MAX_DEPTH = 6
 MAX_CALLS = 60
@@ -105,23 +102,6 @@ class ShownTrial(Struct, omit_defaults=True, gc=False):
     """Number of omitted turns."""
 
 
-class CaseContents(Struct):
-    """The page's contents on a suite's cases."""
-
-    pieces: list[str] = []
-    """Deflated JSON in base64; each an object from the number of a case to its content."""
-    where: dict[str, int] = {}
-    """Case → the number of its piece."""
-    asked: dict[str, str] = {}
-    """Case → the beginning of its first message."""
-    failing: dict[str, list[str]] = {}
-    """Case → the criteria that failed in at least one of its trials."""
-    measured: dict[str, tuple[list[float], list[float]]] = {}
-    """``seconds``, ``usd`` and ``tokens`` → the values of each trial of the candidate and of the baseline."""
-    left_out: int = 0
-    """Number of cases without contents for lack of space."""
-
-
 class _Held(Struct):
     """The kept trials of one case."""
 
@@ -162,12 +142,15 @@ class CaseCollector:
         self._usual = self._limits(Case("", ()))
         self._held: dict[str, _Held] = {}
         self._bytes = 0
-        self.failing: dict[str, dict[str, None]] = {}
+        self.failing: dict[str, list[str]] = {}
+        """Case → the criteria that failed in at least one of its trials."""
         self.measured: dict[str, tuple[list[float], list[float]]] = {
             "seconds": ([], []),
             "usd": ([], []),
             "tokens": ([], []),
         }
+        """The values of each trial of the candidate and of the baseline."""
+        self.pieces = Pieces()
         with _no_collection():
             for trial in trials.read():
                 self._take(trial, "now" if trial.side is Side.CANDIDATE else "beside")
@@ -205,7 +188,9 @@ class CaseCollector:
         if side == "now" and outcome is not True:
             for name, limit in held.limits.items():
                 if _holds(trial.scores.get(name), limit) is False:
-                    self.failing.setdefault(trial.case_id, {})[name] = None
+                    names = self.failing.setdefault(trial.case_id, [])
+                    if name not in names:
+                        names.append(name)
         shown = held.counts.get(kind, 0)
         if shown >= most or self._bytes > MAX_HELD:
             held.left[side] = held.left.get(side, 0) + 1
@@ -235,31 +220,23 @@ class CaseCollector:
             if value is not None:
                 values[before].append(value)
 
-    def contents(self, cases: Sequence[CaseResult], order: Iterable[CaseResult]) -> CaseContents:
-        """Return all contents in pieces; the cases that come first in ``order`` get space first."""
+    def pack(self, cases: Sequence[CaseResult], order: Iterable[CaseResult]) -> None:
+        """Pack all contents in pieces; the cases that come first in ``order`` get space first."""
         number = {case.id: at for at, case in enumerate(cases)}
-        pieces = _Pieces()
         for case in order:
             if case.id in self._held:
-                pieces.add(case.id, number[case.id], self._content(self._held[case.id], case))
-        pieces.close()
-        asked = {}
-        for case_id, held in self._held.items():
-            if held.users:
-                asked[case_id] = cut(" ".join(held.users[0].split()), MAX_ASKED)
-        return CaseContents(
-            pieces.done,
-            pieces.where,
-            asked,
-            {case_id: list(names) for case_id, names in self.failing.items()},
-            self.measured,
-            left_out=pieces.left_out,
-        )
+                self.pieces.add(case.id, number[case.id], self._content(self._held[case.id], case))
+        self.pieces.close()
+
+    def asked(self, case_id: str) -> str:
+        """Return the beginning of a case's first message; empty if it has no trial."""
+        held = self._held.get(case_id)
+        return cut(" ".join(held.users[0].split()), MAX_ASKED) if held is not None and held.users else ""
 
     def _content(self, held: _Held, case: CaseResult) -> bytes:
-        expected: list[list[ShownCall] | None] = []
+        expected: list[tuple[ShownCall, ...] | None] = []
         for calls in case.expected[:MAX_TURNS]:
-            expected.append(None if calls is None else [_bounded_call(call) for call in _calls(calls)])
+            expected.append(None if calls is None else _calls(calls))
         wanted: list[str | None] = []
         for text in case.expected_text[:MAX_TURNS]:
             wanted.append(None if text is None else cut(text, MAX_TEXT))
@@ -273,11 +250,16 @@ class CaseCollector:
         return b'%s,"trials":[%s]}' % (encoded(head)[:-1], b",".join(held.trials))
 
 
-class _Pieces:
+class Pieces:
+    """The contents of the cases, as much as there is space for."""
+
     def __init__(self) -> None:
         self.done: list[str] = []
+        """Deflated JSON in base64; each an object from the number of a case to its content."""
         self.where: dict[str, int] = {}
+        """Case → the number of its piece."""
         self.left_out = 0
+        """Number of cases without contents for lack of space."""
         self._open: list[tuple[str, bytes]] = []
         self._size = self._written = 0
 
@@ -315,52 +297,25 @@ def shown_trial(
     cost, tokens = spent
     for turn in trial.invocations[len(users) : MAX_TURNS]:
         users.append(cut(turn.user, MAX_TEXT))
-    turns = zip(trial.invocations, users, strict=False)
     model = next((turn.usage.model for turn in trial.invocations if turn.usage is not None), None)
+    scores = {}
+    for name, score in trial.scores.items():
+        scores[cut(name, 200)] = _score(score, limits.get(name))
     shown = ShownTrial(
         side,
         trial.number,
         outcome,
         "" if trial.tag == FULL else trial.tag,
-        "" if trial.error is None else f"{trial.error.kind.value}: {trial.error.message}",
+        "" if trial.error is None else cut(f"{trial.error.kind.value}: {trial.error.message}", MAX_REASON),
         trial.duration,
         cost,
         tokens,
-        model or "",
-        tuple([_turn(turn, user) for turn, user in turns]),
-        {name: _score(score, limits.get(name)) for name, score in trial.scores.items()},
+        cut(model or "", 100),
+        tuple([_turn(turn, user) for turn, user in zip(trial.invocations, users, strict=False)]),
+        scores,
         max(0, len(trial.invocations) - MAX_TURNS),
     )
-    line = encoded(shown)
-    return line if len(line) <= MAX_WHOLE else encoded(_bounded_trial(shown))
-
-
-def _bounded_trial(shown: ShownTrial) -> ShownTrial:
-    turns = tuple([_bounded_turn(turn) for turn in shown.turns])
-    scores = {cut(name, 200): _bounded_score(score) for name, score in shown.scores.items()}
-    error, model = cut(shown.error, MAX_REASON), cut(shown.model, 100)
-    return replace(shown, error=error, model=model, turns=turns, scores=scores)
-
-
-def _bounded_turn(turn: ShownTurn) -> ShownTurn:
-    return replace(
-        turn,
-        user=cut(turn.user, MAX_TEXT),
-        said=cut(turn.said, MAX_TEXT),
-        thought=cut(turn.thought, MAX_TEXT),
-        before=cut(turn.before, MAX_TEXT),
-        calls=tuple([_bounded_call(call) for call in turn.calls]),
-    )
-
-
-def _bounded_call(call: ShownCall) -> ShownCall:
-    result = cut(call.result, MAX_TEXT) if isinstance(call.result, str) else call.result
-    return replace(call, name=cut(call.name, 200), result=result, error=cut(call.error, MAX_REASON))
-
-
-def _bounded_score(score: ShownScore) -> ShownScore:
-    parts = {cut(name, 100): value for name, value in score.parts.items()}
-    return replace(score, reason=cut(score.reason, MAX_REASON), error=cut(score.error, MAX_REASON), parts=parts)
+    return encoded(shown)
 
 
 def _spent(trial: Trial) -> _Spent:
@@ -377,12 +332,14 @@ def _spent(trial: Trial) -> _Spent:
 
 
 def _turn(turn: Invocation, user: str) -> ShownTurn:
-    own = turn.user if turn.user and cut(turn.user, MAX_TEXT) != user else ""
+    own = cut(turn.user, MAX_TEXT)
+    if own == user:
+        own = ""
     said = thought = ""
     if turn.response:
-        said = "\n".join([part.text for part in turn.response if not part.thought])
-        thought = "\n".join([part.text for part in turn.response if part.thought])
-    before = text_of(turn.intermediate) if turn.intermediate else ""
+        said = cut("\n".join([part.text for part in turn.response if not part.thought]), MAX_TEXT)
+        thought = cut("\n".join([part.text for part in turn.response if part.thought]), MAX_TEXT)
+    before = cut(text_of(turn.intermediate), MAX_TEXT) if turn.intermediate else ""
     calls, more = turn.tool_calls, max(0, len(turn.tool_calls) - MAX_CALLS)
     return ShownTurn(own, said, thought, before, _calls(calls) if calls else (), turn.duration, more)
 
@@ -393,8 +350,9 @@ def _calls(calls: Sequence[ToolCall]) -> tuple[ShownCall, ...]:
 
 def _call(call: ToolCall) -> ShownCall:
     name = call.name or (f"any {call.category} tool" if call.category else "(no name)")
-    result = call.result if isinstance(call.result, str) else _bounded(call.result)
-    return ShownCall(name, _bounded(call.args), result, call.error or "", call.duration, call.any_args)
+    result = cut(call.result, MAX_TEXT) if isinstance(call.result, str) else _bounded(call.result)
+    error = cut(call.error or "", MAX_REASON)
+    return ShownCall(cut(name, 200), _bounded(call.args), result, error, call.duration, call.any_args)
 
 
 def _bounded(value: Any) -> Any:
@@ -438,13 +396,13 @@ def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any
 
 def _score(score: Score, limit: tuple[float, bool] | None) -> ShownScore:
     held = None if limit is None else _holds(score, limit)
-    shown = ShownScore(score.value, held, score.reason, score.error or "")
+    shown = ShownScore(score.value, held, cut(score.reason, MAX_REASON), cut(score.error or "", MAX_REASON))
     if not score.details:
         return shown
     votes = score.details.get("votes")
     if isinstance(votes, list | tuple):
         shown.votes = tuple([vote for vote in votes[:MAX_PARTS] if isinstance(vote, int | float)])
-    shown.parts = dict(islice(score.dimensions.items(), MAX_PARTS))
+    shown.parts = {cut(name, 100): value for name, value in islice(score.dimensions.items(), MAX_PARTS)}
     return shown
 
 

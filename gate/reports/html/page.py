@@ -150,6 +150,11 @@ def _pieces(text: str) -> Markup:
     return Markup("<wbr>").join(map(escape, _PIECES.split(text)))
 
 
+def tone_of(tone: str) -> str:
+    """Return the tone on a page, which has only one for errors and failures."""
+    return "bad" if tone == "error" else tone
+
+
 def encoded(value: Any) -> bytes:
     """Return any value as JSON; lone surrogates, which a record never has, become question marks."""
     try:

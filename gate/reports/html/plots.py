@@ -48,32 +48,31 @@ def axis_of(values: Sequence[float], bounds: tuple[float, float]) -> Axis:
     return Axis(max(low - spare, bounds[0]), min(high + spare, bounds[1]))
 
 
-class Intervals(Struct, frozen=True):
-    """Candidate and baseline on one axis, with the threshold and margin for the candidate."""
+def intervals(
+    axis: Axis,
+    now: Estimate | None,
+    before: Estimate | None,
+    name: str,
+    *,
+    band: tuple[float, float] | None = None,
+    limit: float | None = None,
+) -> Markup:
+    """Draw the candidate above the baseline: a dot for the mean, a bar for its interval.
 
-    axis: Axis
-    now: Estimate | None
-    before: Estimate | None
-    band: tuple[float, float] | None = None
-    """From the worst mean that still counts as unchanged to the good end of the axis."""
-    limit: float | None = None
-    """The threshold."""
-
-
-def intervals(drawn: Intervals, name: str) -> Markup:
-    """Draw the candidate above the baseline: a dot for the mean, a bar for its interval."""
-    at = drawn.axis.at
+    ``band``: from the worst mean that still counts as unchanged to the good end of the axis. ``limit``: the threshold.
+    """
     parts = [Markup('<svg class="plot intervals" role="img" aria-label="{}" height="44">').format(name)]
-    if drawn.band is not None:
-        left, right = sorted(map(drawn.axis.place, drawn.band))
+    if band is not None:
+        left, right = sorted(map(axis.place, band))
         shape = Markup('<rect class="band" x="{}%" width="{}%" y="2" height="40" rx="3"/>')
         parts.append(shape.format(left, round(right - left, 2)))
     parts.append(Markup('<line class="axis" x1="0" x2="100%" y1="43.5" y2="43.5"/>'))
-    if drawn.limit is not None:
+    if limit is not None:
         line = Markup('<line class="limit" x1="{0}" x2="{0}" y1="1" y2="43"/>')
-        parts.append(line.format(at(drawn.limit)))
-    for kind, side, y in (("before", drawn.before, 31), ("now", drawn.now, 14)):
-        parts.append(_bar(drawn.axis, kind, side, y) if side is not None else _EMPTY)
+        parts.append(line.format(axis.at(limit)))
+    for kind, side, y in (("before", before, 31), ("now", now, 14)):
+        if side is not None:
+            parts.append(_bar(axis, kind, side, y))
     return _EMPTY.join([*parts, Markup("</svg>")])
 
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
-from msgspec import Struct
 
 from gate.decision.outcomes import PASS_RATE
 from gate.model import (
@@ -28,9 +27,9 @@ from gate.reports import labels, replayed
 from gate.reports.cases import distinct, improvement, passes_less, status, tally
 from gate.reports.formatting import FINEST, count, figure, figures, margin, same_cases, sample, seconds
 from gate.reports.html import page
-from gate.reports.html.contents import CaseCollector, CaseContents
+from gate.reports.html.contents import CaseCollector
 from gate.reports.html.measured import distributions
-from gate.reports.html.plots import Intervals, axis_of, intervals
+from gate.reports.html.plots import axis_of, intervals
 from gate.reports.html.tags import by_tag
 from gate.reports.labels import CASE_TONES, TONES, VERDICTS
 from gate.reports.rows import Figure, RowView
@@ -52,49 +51,38 @@ _TEXT = 160
 """Maximum number of characters in a case's first reason in the table."""
 
 
-class _Shown(Struct, frozen=True):
-    """One suite in the form that the page needs."""
-
-    values: Mapping[str, Any]
-    rows: Mapping[str, Any]
-    """The data of the table of cases."""
-    pieces: Mapping[str, Any]
-    """The contents of the cases."""
-
-
 def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
     """Return a complete page in one file. ``trials``: those of each suite, in order; without them, the page says so."""
-    shown = []
+    suites, rows, pieces = [], {}, {}
     for number, view in enumerate(views_of(result), 1):
-        shown.append(_suite(view, number, trials[number - 1] if trials else None))
-    late: dict[str, Any] = {}
-    for one in shown:
-        late |= one.pieces
-    tone = _tone_of(TONES[result.verdict])
+        contents = _contents(view, trials[number - 1]) if trials else None
+        suites.append(_suite(view, number, contents))
+        rows[f"cases-{number}"] = _rows(view, contents)
+        for at, piece in enumerate(contents.pieces.done if contents else ()):
+            pieces[f"piece-{number}-{at}"] = piece
+    tone = page.tone_of(TONES[result.verdict])
     return page.render(
         "report.html",
         title=f"{VERDICTS[result.verdict]}: {', '.join(suite.suite_id for suite in result.suites)}",
         styles=("report.css",),
         scripts=("diff.js", "report.js"),
-        data={f"cases-{number}": one.rows for number, one in enumerate(shown, 1)},
-        late=late,
+        data=rows,
+        late=pieces,
         version=one_line(result.version, 30),
         verdict=VERDICTS[result.verdict],
         tone=tone,
         sign=_SIGNS[tone],
-        suites=[one.values for one in shown],
+        suites=suites,
         command=labels.command_lines(result.command),
         ends=labels.end_line(result, result.verdict),
         problems=result.problems,
     )
 
 
-def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
+def _suite(view: View, number: int, contents: CaseCollector | None) -> Mapping[str, Any]:
     suite = view.suite
-    contents = None if trials is None else _contents(view, trials)
-    tone = _tone_of(TONES[suite.verdict])
-    pieces = {f"piece-{number}-{at}": piece for at, piece in enumerate(contents.pieces if contents else ())}
-    values = {
+    tone = page.tone_of(TONES[suite.verdict])
+    return {
         "number": number,
         "tone": tone,
         "sign": _SIGNS[tone],
@@ -122,7 +110,6 @@ def _suite(view: View, number: int, trials: SuiteTrials | None) -> _Shown:
         "facts": _facts(view),
         "omitted": _omitted(contents),
     }
-    return _Shown(values, _rows(view, contents), pieces)
 
 
 def _measured(suite: SuiteResult) -> Mapping[str, str]:
@@ -138,23 +125,25 @@ def _fell(view: View) -> Mapping[str, Any]:
     """Return the cases whose score fell most, if a criterion got worse and no case broke, and one changed answer."""
     if view.worse or not view.table.lines:
         return {"lines": []}
-    case, turns = view.evidence
-    lines = [(line.case.id, page.link("case", line.case.id), line.before, line.now) for line in view.table.lines]
-    return {"lines": lines, "more": view.table.more, "id": case.id if case is not None else "", "turns": turns}
+    first, turns = view.evidence
+    lines = [(case.id, page.link("case", case.id), before, now) for case, before, now in view.table.lines]
+    return {"lines": lines, "more": view.table.more, "id": first.id if first is not None else "", "turns": turns}
 
 
-def _contents(view: View, trials: SuiteTrials) -> CaseContents:
+def _contents(view: View, trials: SuiteTrials) -> CaseCollector:
     """Return the contents of the cases, the most important first and with more trials, as long as there is space."""
     first = {case.id: case for case in (*view.worse, *view.failing, *view.improved)}
     others = [case for case in view.suite.cases if case.id not in first]
-    return CaseCollector(trials, first.keys()).contents(view.suite.cases, [*first.values(), *others])
+    contents = CaseCollector(trials, first.keys())
+    contents.pack(view.suite.cases, [*first.values(), *others])
+    return contents
 
 
-def _omitted(contents: CaseContents | None) -> str:
+def _omitted(contents: CaseCollector | None) -> str:
     if contents is None:
         return "This result came without its record, so conversations are not shown."
-    if contents.left_out:
-        return f"For want of room the conversations of {count(contents.left_out, 'case')} are not shown."
+    if contents.pieces.left_out:
+        return f"For want of room the conversations of {count(contents.pieces.left_out, 'case')} are not shown."
     return ""
 
 
@@ -216,7 +205,7 @@ def _facts(view: View) -> Mapping[str, str]:
 def _criterion(row: RowView) -> Mapping[str, Any]:
     criterion = row.found.criterion
     advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
-    tone = _tone_of(row.tone)
+    tone = page.tone_of(row.tone)
     return {
         "tone": tone if not advisory or tone != "bad" else "warn",
         "name": row.name,
@@ -263,7 +252,7 @@ def _plot(row: RowView) -> Mapping[str, Any] | None:
     if worst is not None:
         band = (worst, axis.high if result.criterion.direction is Direction.HIGHER else axis.low)
     return {
-        "drawing": intervals(Intervals(axis, result.candidate, result.baseline, band, limit), _described(row)),
+        "drawing": intervals(axis, result.candidate, result.baseline, _described(row), band=band, limit=limit),
         "low": figure(axis.low, scale),
         "high": figure(axis.high, scale),
     }
@@ -294,13 +283,8 @@ def _described(row: RowView) -> str:
 # --- cases ----------------------------------------------------------------------------------------
 
 
-def _tone_of(tone: str) -> str:
-    """Return the tone on a page, which has only one for errors and failures."""
-    return "bad" if tone == "error" else tone
-
-
 def _tone(case: CaseResult) -> str:
-    tone = _tone_of(CASE_TONES.get(case.status, "mute"))
+    tone = page.tone_of(CASE_TONES.get(case.status, "mute"))
     is_plain = status(case) in (labels.STATUSES[CaseStatus.OK], replayed.SAME)
     return "warn" if tone == "good" and not is_plain else tone
 
@@ -336,55 +320,41 @@ def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
     return {"id": case.id, "link": page.link("case", case.id), "said": improvement(case, suite)}
 
 
-def _rows(view: View, contents: CaseContents | None) -> Mapping[str, Any]:
-    """Return the data for the table of cases: the names once, and one list per case."""
+def _rows(view: View, contents: CaseCollector | None) -> Mapping[str, Any]:
+    """Return the data for the table of cases: the names once, and one list per case, as ``report.js`` reads them."""
     suite = view.suite
     tags = sorted({tag for case in suite.cases for tag in case.tags})
+    number = {tag: place for place, tag in enumerate(tags)}
     criteria = [result.criterion.name for result in suite.criteria if result.criterion.name != PASS_RATE]
-    known = _Known(
-        {name: number for number, name in enumerate(tags)},
-        {name: number for number, name in enumerate(criteria)},
-        {case.id: place for place, case in enumerate((*view.worse, *view.failing))},
-        frozenset(case.id for case in view.improved),
-        contents or CaseContents(),
-    )
+    rank = {case.id: place for place, case in enumerate((*view.worse, *view.failing))}
+    better = {case.id for case in view.improved}
+    rows: list[tuple[Any, ...]] = []
+    for case in suite.cases:
+        reasons = distinct(case.reasons) if len(case.reasons) > 1 else case.reasons
+        failing = contents.failing.get(case.id, ()) if contents else ()
+        rows.append(
+            (
+                cut(case.id, MAX_ID_CHARS),
+                status(case),
+                _tone(case),
+                (case.passed, case.trials, case.baseline_passed, case.baseline_trials, case.errors),
+                [number[tag] for tag in case.tags],
+                case.complexity.value,
+                [criteria.index(name) for name in failing if name in criteria],
+                round(case.duration / case.trials, 4) if case.duration is not None and case.trials else None,
+                cut(reasons[0] if reasons else replayed.of_case(case), _TEXT),
+                contents.asked(case.id) if contents else "",
+                contents.pieces.where.get(case.id, -1) if contents else -1,
+                rank.get(case.id, len(rank)),
+                int(case.id in better),
+                cut(str(case.location), MAX_ID_CHARS) if case.location else "",
+                [cut(reason, 2 * _TEXT) for reason in reasons[1:5]],
+                cut(case.quarantine, MAX_ID_CHARS),
+            )
+        )
     return {
         "tags": [cut(tag, MAX_ID_CHARS) for tag in tags],
         "criteria": [cut(name, MAX_ID_CHARS) for name in criteria],
-        "rows": [_table_row(case, known) for case in suite.cases],
+        "rows": rows,
         "units": {cut(result.criterion.name, 200): result.criterion.scale.value for result in suite.criteria},
     }
-
-
-class _Known(Struct, frozen=True):
-    """Positions and facts of a suite, used for each row of the table."""
-
-    tags: Mapping[str, int]
-    criteria: Mapping[str, int]
-    rank: Mapping[str, int]
-    better: frozenset[str]
-    contents: CaseContents
-
-
-def _table_row(case: CaseResult, known: _Known) -> tuple[Any, ...]:
-    """Return the values of a row, in the order in which ``report.js`` reads them."""
-    contents = known.contents
-    reasons = distinct(case.reasons) if len(case.reasons) > 1 else case.reasons
-    return (
-        cut(case.id, MAX_ID_CHARS),
-        status(case),
-        _tone(case),
-        (case.passed, case.trials, case.baseline_passed, case.baseline_trials, case.errors),
-        [known.tags[tag] for tag in case.tags],
-        case.complexity.value,
-        [known.criteria[name] for name in contents.failing.get(case.id, ()) if name in known.criteria],
-        round(case.duration / case.trials, 4) if case.duration is not None and case.trials else None,
-        cut(reasons[0] if reasons else replayed.of_case(case), _TEXT),
-        contents.asked.get(case.id, ""),
-        contents.where.get(case.id, -1),
-        known.rank.get(case.id, len(known.rank)),
-        int(case.id in known.better),
-        cut(str(case.location), MAX_ID_CHARS) if case.location else "",
-        [cut(reason, 2 * _TEXT) for reason in reasons[1:5]],
-        cut(case.quarantine, MAX_ID_CHARS),
-    )

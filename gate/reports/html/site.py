@@ -12,13 +12,14 @@ from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
-from msgspec import Struct
 
+from gate import __version__
 from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
 from gate.histories.runs import SPENT
-from gate.histories.trends import PastRun, Series, SuiteHistory, Version, VersionValue
+from gate.histories.trends import Histories, PastRun, Series, SuiteHistory, Version, VersionValue
 from gate.model import Direction, Estimate, Scale
+from gate.records.keys import suite_key
 from gate.reports.badge import badge, endpoint, look_of
 from gate.reports.formatting import count, figure, interval, threshold
 from gate.reports.history import (
@@ -37,9 +38,8 @@ from gate.reports.history import (
     trend_line,
     version_of,
 )
-from gate.reports.history_json import LeftOut
 from gate.reports.history_json import render as history_json
-from gate.reports.html.page import render
+from gate.reports.html.page import render, tone_of
 from gate.reports.html.timeline import MOST_POINTS, place_of, strip, timeline
 from gate.security.escape import one_line
 
@@ -52,79 +52,63 @@ MOST_LEFT_OUT = 50
 SPENT_METRICS = frozenset(one.metric for one in SPENT.values())
 _STYLES = ("site.css",)
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
-_TONES = {"pass": "good", "unknown": "mute", "inconclusive": "warn", "not measured": "warn"}
-
-
-class Shown(Struct, frozen=True):
-    """The data of the dashboard."""
-
-    suites: tuple[SuiteHistory, ...]
-    names: Mapping[str, str]
-    """Suite id → the name of its files, without suffix."""
-    unread: tuple[LeftOut, ...] = ()
-    source: str = ""
-    link: str = ""
-    """The address of a run's HTML report, with the placeholders ``{commit}`` and ``{run}``; empty: none."""
-    commits: str = ""
-    """The address of a commit, with the placeholder ``{commit}``; empty: none."""
-    made: float = 0.0
-    """Unix time of the dashboard."""
-    version: str = ""
-
-
 BADGE_SECONDS = 30 * 86_400.0
 """The age of the newest run, in seconds, above which a badge is ``unknown``."""
 
 
-def site(shown: Shown) -> dict[str, str]:
-    """Return file name → content."""
-    files = {"index.html": _index(shown), "history.json": history_json(shown.suites, shown.unread, shown.source)}
-    for suite in shown.suites:
-        name, newest = shown.names[suite.suite_id], suite.runs[-1]
-        files[f"{name}.html"] = _page(suite, shown)
-        verdict = newest.verdict if shown.made - newest.created <= BADGE_SECONDS else ""
+def site(found: Histories, *, link: str = "", commits: str = "", made: float = 0.0) -> dict[str, str]:
+    """Return file name → content.
+
+    Args:
+        found: the histories to show.
+        link: the address of a run's HTML report, with the placeholders ``{commit}`` and ``{run}``; empty: none.
+        commits: the address of a commit, with the placeholder ``{commit}``; empty: none.
+        made: Unix time of the dashboard.
+    """
+    foot = f"Agent Gate {__version__}, {day(made)}, from {found.source}. history.json has every number."
+    files = {"index.html": _index(found, foot), "history.json": history_json(found)}
+    for suite in found.suites:
+        name, newest = suite_key(suite.suite_id), suite.runs[-1]
+        files[f"{name}.html"] = _page(suite, link, commits, foot)
+        verdict = newest.verdict if made - newest.created <= BADGE_SECONDS else ""
         files[f"{name}.svg"] = badge(suite.suite_id, verdict, day(newest.created))
         files[f"{name}.json"] = endpoint(suite.suite_id, verdict)
-    if len(shown.suites) == 1:
-        name = shown.names[shown.suites[0].suite_id]
+    if len(found.suites) == 1:
+        name = suite_key(found.suites[0].suite_id)
         files |= {"badge.svg": files[f"{name}.svg"], "badge.json": files[f"{name}.json"]}
     return files
 
 
-def _foot(shown: Shown) -> str:
-    return f"Agent Gate {shown.version}, {day(shown.made)}, from {shown.source}. history.json has every number."
-
-
 def _look(run: PastRun) -> Mapping[str, str]:
-    said = look_of(run.verdict).said
-    return {"said": said, "tone": _TONES.get(said, "bad")}
+    said, tone = look_of(run.verdict)
+    return {"said": said, "tone": tone_of(tone)}
 
 
 # --- all suites -------------------------------------------------------------------------------------
 
 
-def _index(shown: Shown) -> str:
-    runs = sum(len(suite.runs) for suite in shown.suites)
+def _index(found: Histories, foot: str) -> str:
+    runs = sum(len(suite.runs) for suite in found.suites)
     return render(
         "site_index.html",
         title="Agent Gate: quality over time",
         styles=_STYLES,
         heading="Quality over time",
-        lede=f"{count(len(shown.suites), 'suite')}, {count(runs, 'run')}",
-        suites=[_card(suite, shown) for suite in shown.suites],
-        left_out=[{"where": one.where, "why": one.why} for one in shown.unread[:MOST_LEFT_OUT]],
-        left_lede=f"{count(len(shown.unread), 'record')} could not be read.",
-        foot=_foot(shown),
+        lede=f"{count(len(found.suites), 'suite')}, {count(runs, 'run')}",
+        suites=[_card(suite) for suite in found.suites],
+        left_out=found.unread[:MOST_LEFT_OUT],
+        left_lede=f"{count(len(found.unread), 'record')} could not be read.",
+        foot=foot,
     )
 
 
-def _card(suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
+def _card(suite: SuiteHistory) -> Mapping[str, Any]:
     lead = pass_rate_of(suite)
     shown_figures = [] if lead is None else [lead]
     shown_figures += [one for one in suite.whole if one.criterion.metric in SPENT_METRICS]
     return {
         "name": suite.suite_id,
-        "page": f"{shown.names[suite.suite_id]}.html",
+        "page": f"{suite_key(suite.suite_id)}.html",
         "look": _look(suite.runs[-1]),
         "overview": overview(suite),
         "chart": None if lead is None else _chart(lead, suite, height=110),
@@ -190,7 +174,7 @@ def _sum(series: Series) -> str:
 # --- one suite --------------------------------------------------------------------------------------
 
 
-def _page(suite: SuiteHistory, shown: Shown) -> str:
+def _page(suite: SuiteHistory, link: str, commits: str, foot: str) -> str:
     lead = pass_rate_of(suite)
     others = [one for one in suite.whole if one is not lead]
     runs = suite.runs[::-1][:MOST_RUNS]
@@ -212,10 +196,10 @@ def _page(suite: SuiteHistory, shown: Shown) -> str:
         tags_lede="The pass rate of the cases with a tag, the lowest first.",
         **_versions(suite),
         **_cases(suite),
-        runs=[_run(run, suite, shown) for run in runs],
+        runs=[_run(run, suite, link, commits) for run in runs],
         runs_lede=_bound(len(suite.runs), len(runs), "run", "the newest"),
-        linked=bool(shown.link),
-        foot=_foot(shown),
+        linked=bool(link),
+        foot=foot,
     )
 
 
@@ -327,20 +311,20 @@ def _case(case: CaseHistory, tags: Iterable[str]) -> Mapping[str, Any]:
     }
 
 
-def _run(run: PastRun, suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
+def _run(run: PastRun, suite: SuiteHistory, link: str, commits: str) -> Mapping[str, Any]:
     number = suite.runs.index(run)
     return {
         "time": times_of(suite.runs)[number],
         "commit": commit_of(run),
         "subject": one_line(run.subject, 120),
-        "page": _link(run, shown.commits),
+        "page": _link(run, commits),
         "releases": run.releases[:3],
         "look": _look(run),
         "rate": _rate(pass_rate_of(suite), number),
         "cases": f"{len(run.cases):,}",
         "trials": f"{run.values.trials:,}",
         "version": one_line(run.told or run.agent[:SHORT], 60) or "–",
-        "link": _link(run, shown.link),
+        "link": _link(run, link),
     }
 
 

@@ -433,6 +433,28 @@ def test_a_fork_is_measured_without_a_comment_and_reported_by_the_trusted_half(r
     assert comment.splitlines()[1].startswith("### ❌")
 
 
+def test_the_report_compares_with_what_the_fork_was_merged_into(recorded: World) -> None:
+    """Not with where it began: what the base branch lost or gained since is not the fork's doing."""
+    work = recorded.repository.work
+    git(work, "branch", "began-here")
+    recorded.push("bad", before=recorded.tip)
+    git(work, "checkout", "-q", "-b", "change-1", "began-here")
+    (work / "README.md").write_text("hello")
+    git(work, "add", "-A")
+    git(work, "commit", "-q", "-m", "readme")
+    head = git(work, "rev-parse", "HEAD")
+    git(work, "checkout", "-q", "--detach", "origin/main")
+    git(work, "merge", "-q", "--no-ff", "-m", "merge", head)
+    merge = git(work, "rev-parse", "HEAD")
+    git(work, "push", "-q", "origin", "HEAD:refs/pull/1/merge", f"{head}:refs/pull/1/head")
+    pull = recorded.fake.add_pull(1, head, head_repository="mallory/agents")
+    payload = {"action": "opened", "pull_request": pull}
+    measured = recorded.step("pull_request", payload, "refs/pull/1/merge", merge, inputs={"token": "reader"})
+    assert measured.code == 0, measured.log
+    reported = report(recorded)
+    assert (reported.code, reported.outputs["baseline_sha"]) == (0, recorded.tip), reported.log
+
+
 def test_the_trusted_half_judges_by_the_bases_criteria(recorded: World) -> None:
     """A fork that lowers its threshold passes its own job, and fails the report."""
     loose = CONFIG.replace("threshold: 0.5", "threshold: 0.01").replace("gate: {alpha: 0.05}", "gate: {alpha: 0.0001}")

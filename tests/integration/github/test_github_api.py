@@ -67,9 +67,10 @@ def post(
     run: int = 10,
     attempt: int = 1,
     head: str = HEAD,
+    failed: bool = False,
 ) -> Publication:
     host = PullRequestHost(connect(fake, time, token), 1, Stamp(run, attempt, head))
-    return publish([PostComment(suite, body)], host)
+    return publish([PostComment(suite, body, failed)], host)
 
 
 def bodies(fake: FakeGitHub, number: int = 1) -> list[tuple[str, str]]:
@@ -176,6 +177,17 @@ def test_a_repeated_run_overwrites_its_first_attempt(fake: FakeGitHub, time: Tim
     post(fake, time, "first", run=10, attempt=1)
     post(fake, time, "second", run=10, attempt=2)
     assert bodies(fake)[0][1].endswith("second")
+
+
+def test_of_two_jobs_of_one_attempt_the_one_that_failed_is_heard(fake: FakeGitHub, time: Time) -> None:
+    """As in a matrix whose jobs run the same suite."""
+    fake.add_pull(1, HEAD)
+    post(fake, time, "pass", run=10)
+    post(fake, time, "regressed", run=10, failed=True)
+    assert "another job of this run has failed" in post(fake, time, "pass", run=10).notes[0]
+    assert [body.splitlines()[1] for _, body in bodies(fake)] == ["regressed"]
+    post(fake, time, "pass now", run=10, attempt=2)
+    assert [body.splitlines()[1] for _, body in bodies(fake)] == ["pass now"]
 
 
 def test_nothing_is_said_of_a_head_that_is_gone(fake: FakeGitHub, time: Time) -> None:
@@ -381,6 +393,16 @@ def test_a_label_counts_when_someone_who_may_write_set_it(
     assert found is not None
     assert (found.by, found.at) == (login, datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC))
     assert (found.ignored == "") is counts
+
+
+@pytest.mark.parametrize("given", [None, Labelled("Gate:Accept", "alice")])
+def test_a_label_is_the_same_in_any_case(fake: FakeGitHub, time: Time, given: Labelled | None) -> None:
+    """GitHub does not tell them apart: nobody can make both."""
+    fake.add_pull(1, HEAD)
+    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-01T00:00:00Z")
+    fake.set_label(1, "Gate:Accept", "alice", "2026-02-03T04:05:06Z")
+    found = acceptance(fake, time, given)
+    assert found is not None and found.ignored == ""
 
 
 def test_a_label_that_is_not_there_accepts_nothing(fake: FakeGitHub, time: Time) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 
 from gate.records import parse_record, record_lines
+from tests.integration.github import job
 from tests.integration.github.conftest import FIRST, Measured, require_proofs
 from tests.integration.github.fake_github import FakeGitHub
-from tests.integration.github.job import BLOCK, Done, Step, as_process, git
+from tests.integration.github.job import BLOCK, CONFIG, Done, Step, as_process, git
 from tests.integration.github.scenarios import World
 from tests.integration.github.test_provenance import awful, forge, packed, rewrite, stored, tip, verdict
 
@@ -194,6 +196,20 @@ def test_each_part_of_a_matrix_has_its_own_proof(matrix: World) -> None:
         assert verdict(done) == (0, "pass"), done.log
         assert done.outputs["baseline_sha"] == matrix.tip
         assert "unproven" not in done.log + done.summary
+
+
+def test_two_steps_of_one_job_leave_the_proofs_of_both(tmp_path: Path, fake: FakeGitHub) -> None:
+    """Two agents without a matrix: the second step writes to the folder of results that has the first one's."""
+    world = World(tmp_path, fake, as_process)
+    world.repository.files["sales.yaml"] = CONFIG.replace("name: support", "name: sales")
+    sha = world.repository.commit("good")
+    payload = {"ref": world.ref, "before": "0" * 40, "after": sha, "deleted": False}
+    first = world.step("push", payload, world.ref, sha)
+    second = job.run(replace(world.last, inputs={"config": "sales.yaml"}), fake, as_process)
+    assert (first.code, second.code) == (0, 0), second.log
+    found = json.loads((world.last.workspace / "gate-results" / "proofs.json").read_text())
+    for part_of in ("digests", "ledgers"):
+        assert sorted(suite.partition("-")[0] for suite in found[part_of]) == ["sales", "support"]
 
 
 def test_a_forgery_of_one_part_ends_that_job_and_no_other(matrix: World) -> None:

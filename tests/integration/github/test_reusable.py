@@ -12,7 +12,7 @@ import yaml
 from tests.integration.github.fake_github import FakeGitHub
 from tests.integration.github.job import AGENT, CONFIG, as_process
 from tests.integration.github.scenarios import World
-from tests.integration.github.workflow import REPOSITORY, Site, Walked
+from tests.integration.github.workflow import REPOSITORY, Site, Walked, wanted
 
 LEVELS = ("none", "read", "write")
 SECRET = "sk-a-key-of-a-provider"
@@ -46,6 +46,25 @@ def test_the_caller_listens_to_every_event_that_the_jobs_are_for() -> None:
     events = shown()[True]
     assert events.keys() == {"pull_request", "merge_group", "push"}
     assert {"opened", "synchronize", "reopened", "labeled", "edited"} == set(events["pull_request"]["types"])
+
+
+@pytest.mark.parametrize(
+    ("event", "ref", "job"),
+    [
+        ("pull_request", "1/merge", "check"),
+        ("pull_request_target", "main", "check"),  # which refuses it
+        ("merge_group", "gh-readonly-queue/main/pr-1-0", "check"),
+        ("push", "main", "baseline"),
+        ("push", "topic", "check"),
+        ("schedule", "main", "baseline"),
+        ("workflow_dispatch", "main", "baseline"),
+        ("workflow_dispatch", "topic", "check"),
+        ("repository_dispatch", "main", "baseline"),
+    ],
+)
+def test_one_job_runs_and_only_the_default_branchs_may_write(event: str, ref: str, job: str) -> None:
+    github = {"event_name": event, "ref_name": ref}
+    assert [name for name, parts in called()["jobs"].items() if wanted(parts["if"], [], github)] == [job]
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from tests.integration.github.scenarios import World
 REPOSITORY = Path(__file__).parents[3]
 DOCS = REPOSITORY / "docs"
 _REUSABLE = re.compile(r"agent-gate/agent-gate/(\.github/workflows/\w+\.yml)@v0")
-_COMPARISON = re.compile(r"github\.event_name (==|!=) '(\w+)'")
+_COMPARISON = re.compile(r"github\.(event_name|ref_name) (==|!=) (?:'(\w+)'|github\.event\.repository\.default_branch)")
 _EXPRESSION = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
 GH = '''#!{python}
 """What the pages ask of GitHub's command line."""
@@ -142,7 +142,7 @@ class Site:
             name = next(name for name, job in left.items() if not set(_needs(job)) & left.keys())
             job = left.pop(name)
             walked.jobs[name] = "skipped"
-            if _wanted(job.get("if"), [walked.jobs[one] for one in _needs(job)], event):
+            if wanted(job.get("if"), [walked.jobs[one] for one in _needs(job)], github):
                 self.meanwhile(name)
                 needs = {one: {"outputs": walked.outputs.get(one, {})} for one in _needs(job)}
                 machine = _Machine(self, {**context, "needs": needs}, artifacts, walked, event, payload)
@@ -173,8 +173,8 @@ class Site:
             assert _grants(job["permissions"], parts["permissions"]), "GitHub refuses to start such a run"
             whole = f"{name} / {inner}"
             self.meanwhile(whole)
-            wanted = _wanted(parts.get("if"), [], caller.event)
-            caller.walked.jobs[whole] = machine.job(whole, parts) if wanted else "skipped"
+            runs = wanted(parts.get("if"), [], caller.context["github"])
+            caller.walked.jobs[whole] = machine.job(whole, parts) if runs else "skipped"
 
 
 @dataclass
@@ -281,20 +281,20 @@ class _Machine:
         return done.returncode == 0
 
 
-def _wanted(condition: str | None, ended: list[str], event: str) -> bool:
+def wanted(condition: str | None, ended: list[str], github: Mapping[str, str]) -> bool:
     """True if a job with this condition runs, after the jobs that it needs have ended so."""
     if condition == "failure()":
         return "failure" in ended
-    if condition is not None and not any(_all_hold(one, event) for one in condition.split(" || ")):
+    if condition is not None and not any(_all_hold(one, github) for one in condition.split(" || ")):
         return False
     return all(one == "success" for one in ended)
 
 
-def _all_hold(comparisons: str, event: str) -> bool:
+def _all_hold(comparisons: str, github: Mapping[str, str]) -> bool:
     for comparison in comparisons.split(" && "):
         found = _COMPARISON.fullmatch(comparison)
         assert found, f"a condition that is not walked: {comparison}"
-        if (found[1] == "==") != (found[2] == event):
+        if (found[2] == "==") != (github[found[1]] == (found[3] or "main")):
             return False
     return True
 

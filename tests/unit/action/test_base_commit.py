@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.action.base_commit import base_of, branch_tip
+from gate.action.base_commit import base_of, branch_tip, measured_base
 from gate.errors import ConfigError
 from gate.hosts.events import Activity, BaseKind, Mode
 from gate.system.git import Git
@@ -117,6 +117,27 @@ def test_a_merge_group_is_measured_against_the_commit_named(origin: Path, depth:
 def test_a_push_is_measured_against_what_was_there_before(origin: Path) -> None:
     clone = checkout(origin, "main")
     assert base_of(activity(BaseKind.BEFORE, base_commit=at(origin, "main~2")), clone) == at(origin, "main~2")
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [
+        (["main"], "main"),  # what the change was merged into
+        (["main~1"], "main~1"),
+        (["main~2"], "main~1"),  # from before the change began
+        (["change"], "main~1"),  # not of the branch
+        (["main", "main~1"], "main~1"),  # two suites that say two things
+        ([None], "main~1"),
+        ([], "main~1"),
+    ],
+)
+def test_the_base_that_an_untrusted_run_names_is_of_the_branch(
+    origin: Path, claims: list[str | None], expected: str
+) -> None:
+    clone = checkout(origin, "refs/pull/1/merge", depth=None)
+    named = [claim and at(origin, claim) for claim in claims]
+    found = measured_base(clone, named, at(origin, "main~1"), at(origin, "main"))
+    assert found == at(origin, expected)
 
 
 def test_a_forced_push_is_measured_against_its_first_parent(origin: Path) -> None:

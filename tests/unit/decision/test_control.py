@@ -6,7 +6,7 @@ import pytest
 
 from gate.decision import Settings
 from gate.model import Side, Trial, Verdict
-from gate.model.finding import Finding
+from gate.model.finding import CaseTally, Finding
 
 from .records import TRAJECTORY, cases, judge, once, stored, trial
 
@@ -36,5 +36,6 @@ def test_a_base_that_fails_what_it_always_passed_clears_nothing(
     trials = [*first, *again(base, Side.BASELINE), *again(now, Side.CANDIDATE)]
     result = judge(SUITE, [TRAJECTORY], trials, BEFORE, settings=Settings(rerun="match"))
     assert result.verdict is not Verdict.REGRESSED
-    assert (result.cause == Finding.of("cases_fail", cases=(CASE,))) is not clears
+    fails = Finding.of("cases_fail", cases=(CaseTally(CASE, 0, 7, 5, 5),), why="base_fails_too")
+    assert (result.cause == fails) is not clears
     assert result.verdict is Verdict.INCONCLUSIVE or clears

@@ -376,7 +376,7 @@ def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("unexplained_failures", cases=1),
+        Finding.of("failures_not_confirmed", failed=1, why="new", cases=1),
     )
     assert result.crashes is not None
     assert result.crashes.unexplained == ("case-00",)
@@ -566,4 +566,4 @@ def test_repeated_attempts_are_shown() -> None:
     trials = [replace(t, attempts=3) if t.case_id == "case-00" else t for t in once(SUITE, trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert result.retried == 2
-    assert Finding.of("attempts_repeated", attempts=2) in result.warnings
+    assert Finding.of("trials_lost", Verdict.PASS, lost=0, of=40, repeated=2) in result.warnings

@@ -310,7 +310,7 @@ def test_a_case_whose_score_never_came_is_not_measured() -> None:
     assert result.verdict is Verdict.ERROR
     assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="trajectory")
     assert findings(result, "trajectory") == [
-        Finding.of("cases_not_scored", case_id="case-04", cases=1, of=40, error="judge timed out")
+        Finding.of("scores_lost", lost=1, of=1, cases=("case-04",), error="judge timed out")
     ]
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
@@ -320,7 +320,7 @@ def test_a_score_that_came_in_another_trial_is_enough() -> None:
     trials += [trial(c.id, 2, round=2, trajectory=1.0) for c in SUITE]
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == Finding.of("scores_unmeasured", criterion="trajectory", lost=1, of=80)
+    assert result.warnings[0] == Finding.of("scores_lost", Verdict.PASS, criterion="trajectory", lost=1, of=80)
     assert next(r for r in result.criteria if r.criterion.name == "trajectory").not_measured == 1
 
 
@@ -388,7 +388,7 @@ def test_too_many_infrastructure_errors_are_an_error_not_a_regression() -> None:
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
     error = "unreachable: 127.0.0.1:80: Connection refused"
-    assert result.cause == Finding.of("too_many_errors", share=0.15, most=0.1, error=error)
+    assert result.cause == Finding.of("trials_lost", lost=6, of=40, most=0.1, error=error)
     assert (result.errors, status(result, "case-00")) == (6, CaseStatus.ERROR)
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
@@ -398,7 +398,7 @@ def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() ->
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     error = "unreachable: 127.0.0.1:80: Connection refused"
     assert result.verdict is Verdict.ERROR
-    assert result.cause == Finding.of("cases_not_measured", cases=("case-00",), of=40, error=error)
+    assert result.cause == Finding.of("trials_lost", lost=1, of=1, cases=("case-00",), error=error)
     assert result.cases[0].reasons == (error,)
 
 
@@ -424,7 +424,7 @@ def test_a_case_that_is_lost_each_time_is_run_again_twice_and_no_more() -> None:
     trials.append(lost_trial("case-00", 3, again=True))
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "cases_not_measured" and result.cause["cases"] == ("case-00",)
+    assert (result.cause.kind, result.cause["cases"]) == ("trials_lost", ("case-00",))
 
 
 def test_a_trial_that_asked_what_is_not_recorded_is_made_up_for_by_no_other() -> None:
@@ -437,7 +437,8 @@ def test_a_trial_that_asked_what_is_not_recorded_is_made_up_for_by_no_other() ->
     again = trial("case-00", 2, again=True, trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], [refused, *once(SUITE[1:], trajectory=1.0), again], BASELINE)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "case_lost" and result.cause["not_recorded"]
+    error = "missing: request 2 differs in messages[3]"
+    assert result.cause == Finding.of("trials_lost", lost=1, of=2, cases=("case-00",), error=error)
     lost = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0), again]
     assert judge(SUITE, [TRAJECTORY], lost, BASELINE).verdict is Verdict.PASS
 
@@ -464,12 +465,8 @@ def test_a_case_most_of_whose_trials_crash_is_an_error_however_few_they_are() ->
     settings = Settings(exact_epochs=5)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
     assert result.verdict is Verdict.ERROR
-    assert result.cause.kind == "case_lost" and not result.cause["not_recorded"]
-    assert (result.cause["case_id"], result.cause["lost"], result.cause["trials"]) == (
-        "case-03",
-        3,
-        5,
-    )
+    error = "unreachable: 127.0.0.1:80: Connection refused"
+    assert result.cause == Finding.of("trials_lost", lost=3, of=5, cases=("case-03",), error=error)
     trials[17] = trial("case-03", 3, trajectory=1.0)
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings).verdict is Verdict.PASS
 
@@ -867,11 +864,13 @@ def test_repeats_that_never_differ_are_suspected_of_a_cache() -> None:
         ]
 
     slow = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 2.1))
-    assert slow.warnings[-1] == Finding.of("repeats_alike", cached=False)
+    assert slow.warnings[-1] == Finding.of("repeats_alike", cases=5, of=5, why="steady")
     fast = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 0.01))
-    assert fast.warnings[-1] == Finding.of("repeats_alike", cached=True)
+    assert fast.warnings[-1] == Finding.of("repeats_alike", cases=5, of=5, why="faster")
     quick = judge(suite, [TRAJECTORY], said(1, 0.04) + said(2, 0.001))
-    assert quick.warnings[-1] == Finding.of("repeats_alike", cached=False), "noise of a clock, not a cache"
+    assert quick.warnings[-1] == Finding.of("repeats_alike", cases=5, of=5, why="steady"), (
+        "noise of a clock, not a cache"
+    )
     assert not judge(suite, [TRAJECTORY], said(1, 2.0)).warnings
 
 

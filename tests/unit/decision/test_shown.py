@@ -92,14 +92,13 @@ def test_the_cause_of_an_error_is_what_happened_most_often() -> None:
         Trial(c.id, 1, error=TrialError(ErrorKind.UNREACHABLE, text)) for c, text in zip(SUITE, errors, strict=True)
     ]
     result = judge(SUITE, [TRAJECTORY], trials)
-    assert result.cause.kind == "too_many_errors"
     problem = result.cause
-    assert (problem["share"], problem["most"]) == (1.0, 0.1)
+    assert (problem.kind, problem["lost"], problem["of"], problem["most"]) == ("trials_lost", 12, 12, 0.1)
     shown = problem["error"]
     assert shown.startswith("unreachable: connection refused xxx")
     assert (len(shown), shown[-1]) == (120, "…")
     silent = judge(SUITE, [TRAJECTORY], [*trials[11:], *once(SUITE[:11], trajectory=1.0)])
-    assert silent.cause == Finding.of("cases_not_measured", cases=("case-11",), of=12, error="unreachable: reset")
+    assert silent.cause == Finding.of("trials_lost", lost=1, of=1, cases=("case-11",), error="unreachable: reset")
 
 
 def test_what_only_the_baseline_excuses_is_a_warning() -> None:

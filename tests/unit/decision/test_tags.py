@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.decision.tags import MOST_GROUPS
 from gate.model import Case, Complexity, Direction, GroupKind, GroupResult, Scale, SuiteResult, Trial, Verdict
-from gate.reports.by_tag import rows, where
+from gate.reports.by_tag import groups, is_named, name_of, where
 from gate.reports.labels import trend_line
 
 from .records import TRAJECTORY, judge, stored, trial
@@ -76,8 +76,8 @@ def test_a_third_of_a_tag_leads_and_not_a_noisy_case() -> None:
     [named] = result.concentrated
     assert (named.name, named.cases, named.of) == ("refund", 60, 400)
     assert (named.lost, named.rest_lost) == (20, 3)
-    (first, *_), left = rows(result)
-    assert (first.name, first.is_named, left) == ("refund", True, 0)
+    (first, *_), left = groups(result)
+    assert (first.name, is_named(first, result), left) == ("refund", True, 0)
 
 
 @pytest.mark.slow
@@ -118,8 +118,8 @@ def test_a_tag_of_every_case_and_a_tag_of_one_are_never_named() -> None:
     cases = suite({"all": range(40), "one": range(1)}, 40)
     result = judge(cases, [TRAJECTORY], *broken(cases, range(12)))
     assert result.concentrated == ()
-    assert [row.name for row in rows(result)[0]] == ["all"]
-    assert rows(result)[1] == 1
+    shown, left = groups(result)
+    assert ([one.name for one in shown], left) == (["all"], 1)
 
 
 def test_an_unchanged_suite_names_no_tag() -> None:
@@ -161,6 +161,6 @@ def test_thousands_of_tags_are_bounded() -> None:
     cases = [Case(f"case-{i}", (), tags=frozenset([f"t{i}", "x" * 5000, f"u{i // 2}"])) for i in range(500)]
     result = judge(cases, [TRAJECTORY], *broken(cases, range(60)))
     assert (len(result.groups), result.further_groups) == (MOST_GROUPS, 751 - MOST_GROUPS)
-    shown, left = rows(result)
+    shown, left = groups(result)
     assert (len(shown), left) == (12, 751 - 12)
-    assert max(len(row.name) for row in shown) <= 61
+    assert max(len(name_of(one)) for one in shown) <= 61

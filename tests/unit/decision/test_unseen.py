@@ -129,7 +129,7 @@ def test_without_evidence_it_is_not_measured_and_names_the_line_to_add() -> None
     result = judge(SUITE, [FORBIDS, RESPONSE], once(SUITE, forbidden_tools=1.0, response=1.0))
     assert result.verdict is Verdict.ERROR
     assert findings(result, "forbidden_tools") == [
-        Finding.of("cases_not_scored", case_id=SUITE[0].id, cases=len(SUITE), of=len(SUITE), error=UNSEEN)
+        Finding.of("scores_lost", lost=len(SUITE), of=len(SUITE), error=UNSEEN)
     ]
     assert by_name(result)["response"] is not Verdict.NOT_MEASURED
 
@@ -210,9 +210,7 @@ def test_the_cause_is_what_could_not_be_measured() -> None:
     trials = [replace(t, scores={"response": Score(None, error="no key")}) for t in once(SUITE, response=1.0)]
     result = judge(SUITE, [MATCH], trials)
     assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="response")
-    assert findings(result, "response") == [
-        Finding.of("cases_not_scored", case_id=SUITE[0].id, cases=len(SUITE), of=len(SUITE), error="no key")
-    ]
+    assert findings(result, "response") == [Finding.of("scores_lost", lost=len(SUITE), of=len(SUITE), error="no key")]
 
 
 def test_of_a_selection_a_criterion_of_other_cases_is_not_applied_and_decides_nothing() -> None:

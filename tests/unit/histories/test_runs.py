@@ -8,10 +8,10 @@ import pytest
 
 from gate.decision.estimates import estimate
 from gate.decision.outcomes import PASS_RATE, passed
-from gate.histories.runs import COST, DURATION, described, reduced, together
+from gate.histories.runs import COST, DURATION, described, reduced
 from gate.model import CONFIRM, Case, Criterion, Direction, ErrorKind, Scale, Score, Side, Trial, TrialError
 from gate.statistics.intervals import mean
-from gate.statistics.trend import Sums
+from gate.statistics.trend import Sums, together
 
 from .drawn import in_numbers
 

@@ -307,7 +307,7 @@ FAILED = replace(
     NO_BASELINE,
     verdict=Verdict.ERROR,
     cause=Finding.of(
-        "too_many_errors", share=1 / 3, most=0.1, error="unreachable: http://localhost:8000 refused the connection"
+        "trials_lost", lost=12, of=36, most=0.1, error="unreachable: http://localhost:8000 refused the connection"
     ),
     criteria=(
         CriterionResult(
@@ -319,7 +319,7 @@ FAILED = replace(
         CriterionResult(
             RESPONSE,
             Verdict.ERROR,
-            (Finding.of("cases_not_scored", case_id="order-status-01", cases=1, of=36, error="division by zero"),),
+            (Finding.of("scores_lost", lost=3, of=3, cases=("order-status-01",), error="division by zero"),),
         ),
     ),
     cases=(

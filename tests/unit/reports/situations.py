@@ -73,7 +73,7 @@ CAUSES: list[Finding] = [
         Verdict.ERROR,
         shard=2,
         of=3,
-        problem=Finding.of("cases_not_measured", cases=("a", "b"), of=4, not_run=True),
+        problem=Finding.of("trials_lost", lost=0, of=0, cases=("a", "b")),
     ),
     Finding.of("thresholds_hold", checked=40, cases=40, uncompared=Uncompared()),
     Finding.of("thresholds_hold", checked=39, cases=40, uncompared=Uncompared()),
@@ -85,7 +85,7 @@ CAUSES: list[Finding] = [
     Finding.of("nothing_decides"),
     Finding.of("baseline_moved", criteria=("pass_rate",), before=True),
     Finding.of("baseline_moved", criteria=("pass_rate",)),
-    Finding.of("never_pass", cases=(CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2))),
+    Finding.of("cases_fail", cases=(CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2)), why="thin_baseline"),
     Finding.of("not_enough_evidence", criteria=("a",), suspects=("b",)),
     Finding.of("cases_broke", cases=tuple("abcdefg")),
     Finding.of("cases_broke", cases=("a", "b"), moved=(CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), of=40),
@@ -103,10 +103,8 @@ CAUSES: list[Finding] = [
     Finding.of("not_shown_fixed", measurements=1),
     Finding.of("not_shown_fixed", measurements=3),
     Finding.of("same_agent", commit="0123456789abcdef"),
-    Finding.of("cases_fail", cases=("a",)),
-    Finding.of("cases_fail", cases=("a", "b")),
-    Finding.of("cases_fail", cases=("a",), copies=True),
-    Finding.of("cases_fail", cases=("a", "b"), copies=True),
+    Finding.of("cases_fail", cases=LOST, why="base_fails_too"),
+    Finding.of("cases_fail", cases=LOST, why="copies"),
     Finding.of(
         "incomplete",
         gaps=(
@@ -144,18 +142,17 @@ PROBLEMS: list[Finding] = [
         failed_again=20,
     ),
     Finding.of("failures_not_confirmed", failed=3, why="slowed_down", now=9.0, before=2.0),
-    Finding.of("unexplained_failures", cases=2),
+    Finding.of("failures_not_confirmed", failed=3, why="new", cases=2),
     Finding.of("lost_decide", trials=8),
     Finding.of("lost_decide", trials=0, unscored=1),
     Finding.of("lost_decide", trials=1, unscored=2),
     Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
     Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
-    Finding.of("too_many_errors", share=0.1004, most=0.1, error=""),
-    Finding.of("too_many_errors", share=0.15, most=0.1, error=""),
-    Finding.of("cases_not_measured", cases=("a",), of=40, error="unreachable: reset"),
-    Finding.of("cases_not_measured", cases=("a",), of=4, not_run=True),
-    Finding.of("case_lost", case_id="a", lost=1, trials=5, error="", not_recorded=True),
-    Finding.of("case_lost", case_id="a", lost=3, trials=5, error=""),
+    Finding.of("trials_lost", lost=6, of=40, most=0.1, error=""),
+    Finding.of("trials_lost", lost=40, of=40, most=0.1, error="unreachable: reset"),
+    Finding.of("trials_lost", lost=2, of=2, cases=("a",), error="unreachable: reset"),
+    Finding.of("trials_lost", lost=3, of=5, cases=("a",), error="missing: request 2 differs"),
+    Finding.of("trials_lost", lost=0, of=0, cases=("a",)),
 ]
 GAPS: list[Finding] = [
     Finding.of("stated", text="the suite `evals` is gone"),
@@ -208,8 +205,8 @@ WARNINGS: list[Finding] = [
     Finding.of(
         "quiet_rise", criterion="tool_trajectory_avg_score", change=-0.1, wording=Wording("a", "", "Sun, probably.")
     ),
-    Finding.of("scores_unmeasured", criterion="latency", lost=1, of=80),
-    Finding.of("trials_lost", lost=1, of=80),
+    Finding.of("scores_lost", Verdict.PASS, criterion="latency", lost=1, of=80),
+    Finding.of("trials_lost", Verdict.PASS, lost=1, of=80),
     Finding.of("failures_excused", failed=12, of=12, error="crash: boom"),
     Finding.of("failures_excused", failed=9, of=12, error="crash: boom", at_base=True),
     Finding.of("base_gone", trials=16, error="unreachable: refused"),
@@ -238,10 +235,10 @@ WARNINGS: list[Finding] = [
         runs=9,
         baseline_is_older=True,
     ),
-    Finding.of("attempts_repeated", attempts=2),
-    Finding.of("repeats_once", cases=97, of=100),
-    Finding.of("repeats_alike", cached=False),
-    Finding.of("repeats_alike", cached=True),
+    Finding.of("trials_lost", Verdict.PASS, lost=0, of=80, repeated=2),
+    Finding.of("repeats_alike", cases=97, of=100, why="other_runs_differ"),
+    Finding.of("repeats_alike", cases=12, of=12, why="steady"),
+    Finding.of("repeats_alike", cases=12, of=12, why="faster"),
     Finding.of("calls_not_reported", criteria=("tools",)),
     Finding.of("calls_not_reported", criteria=("tools", "order")),
     Finding.of("one_answer", answers=9, cases=3, criteria=("pii",)),
@@ -259,8 +256,8 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("hard_rule")),
     (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=0, reason="")),
     (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=2, reason="deleted an account")),
-    (RESPONSE, Finding.of("cases_not_scored", case_id="a", cases=1, of=9, error="no key")),
-    (RESPONSE, Finding.of("cases_not_scored", case_id="a", cases=3, of=9, error="no key")),
+    (RESPONSE, Finding.of("scores_lost", lost=3, of=3, cases=("a",), error="no key")),
+    (RESPONSE, Finding.of("scores_lost", lost=9, of=9, cases=("a", "b", "c"), error="no key")),
     (RESPONSE, Finding.of("scores_lost", lost=80, of=120, most=0.1, error="no key")),
     (RESPONSE, Finding.of("no_value", why="applies_to_none")),
     (RESPONSE, Finding.of("no_value", Verdict.NOT_COMPARED, why="applies_to_none")),
@@ -345,7 +342,7 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="unbounded")),
     (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="beyond_margin", worst=-0.2, margin=0.1)),
     (RATE, Finding.of("change", Verdict.REGRESSED, change=DROP, broken=("a", "b"))),
-    (RATE, Finding.of("never_pass", cases=(CaseTally("refund", 0, 11, 1, 1),))),
+    (RATE, Finding.of("cases_fail", cases=(CaseTally("refund", 0, 11, 1, 1),), why="thin_baseline")),
     (RATE, Finding.of("change", Verdict.REGRESSED, change=Change(-0.02, -0.06, 0.02, 40), broken=("a",))),
     (RATE, Finding.of("not_tested", stage=Stage(StageKind.NOTHING))),
     (RATE, Finding.of("agent_fails", p=0.0004)),
@@ -692,7 +689,7 @@ def _open() -> Iterator[tuple[str, SuiteResult]]:
         replace(
             passed,
             verdict=Verdict.INCONCLUSIVE,
-            cause=Finding.of("never_pass", cases=(CaseTally("c03", 0, 13, 1, 1),)),
+            cause=Finding.of("cases_fail", cases=(CaseTally("c03", 0, 13, 1, 1),), why="thin_baseline"),
             warnings=(Finding.of("thin_baseline", cases=10, wanted=5, least=1, blind=True),),
         ),
     )
@@ -785,14 +782,17 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
         )
         yield f"not compared: {title(gap.kind)}, {len(criteria)} rows", bare
     for problem in (
-        Finding.of("unexplained_failures", cases=1),
+        Finding.of("failures_not_confirmed", failed=3, why="new", cases=1),
         Finding.of("failures_not_confirmed", failed=3, why="gone", trials=24),
         Finding.of("lost_decide", trials=3),
         Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
         Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
     ):
         yield f"could not measure: {title(problem.kind)}", replace(PASSED, verdict=Verdict.ERROR, cause=problem)
-    for noise in (Finding.of("cases_fail", cases=("a",)), Finding.of("cases_fail", cases=("a",), copies=True)):
+    for noise in (
+        Finding.of("cases_fail", cases=LOST, why="base_fails_too"),
+        Finding.of("cases_fail", cases=LOST, why="copies"),
+    ):
         yield f"noise: {title(noise.kind)}", replace(end, cause=noise)
     yield "a criterion is gone, and another is open", replace(INCONCLUSIVE, criteria=(*INCONCLUSIVE.criteria, gone))
     dear = Finding.of("change", change=Change(0.782, 0.448, 1.193, 40))

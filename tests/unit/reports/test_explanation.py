@@ -122,8 +122,8 @@ def test_there_is_nothing_to_do_about_a_pass_or_a_shard() -> None:
 PROVEN = decided("REGRESSION", Stage(StageKind.CASE_RERUNS))
 UNDECIDED = decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14)
 LOOKS_DO_NOT_DECIDE = (
-    Finding.of("cases_fail", cases=("a",)),
-    Finding.of("cases_fail", cases=("a",), copies=True),
+    Finding.of("cases_fail", cases=(CaseTally("a", 0, 4, 5, 5),), why="base_fails_too"),
+    Finding.of("cases_fail", cases=(CaseTally("a", 0, 4, 5, 5),), why="copies"),
     Finding.of("baseline_moved", criteria=("pass_rate",)),
 )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gate.insight.history import Histories, Unread
+from gate.histories.trends import Histories, Unread
 from gate.insight.history_text import history_text
 from gate.model import (
     BaselineInfo,
@@ -171,10 +171,10 @@ def ones() -> Iterator[str]:
 
 def history() -> Iterator[str]:
     for suite in (FALLEN, DECLINING, FLAT, SHORT, CHANGED):
-        yield history_text(Histories((suite,), 9, (), "here"), cases=suite is FLAT)
-    yield history_text(Histories((FALLEN,), 9, (), "here"), cases=False, tags=True, ascii_only=True)
+        yield history_text(Histories((suite,), (), "here"), cases=suite is FLAT)
+    yield history_text(Histories((FALLEN,), (), "here"), cases=False, tags=True, ascii_only=True)
     unread = tuple(Unread(f"{n}.jsonl", "not closed") for n in range(7))
-    yield history_text(Histories((FLAT,), 9, unread, "here"), cases=False)
+    yield history_text(Histories((FLAT,), unread, "here"), cases=False)
 
 
 def lineup() -> Iterator[str]:

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.histories.cases import CaseHistory
-from gate.histories.trends import SuiteHistory, suite_history
-from gate.insight.history import Histories, Unread
+from gate.histories.trends import Histories, SuiteHistory, Unread, suite_history
 from gate.insight.history_text import history_text
 from gate.reports.history import case_trend, day, moved_together
 from gate.reports.history_json import render
@@ -28,7 +27,7 @@ CHANGED = suite_history(
 
 
 def text_of(*suites: SuiteHistory, unread: tuple[Unread, ...] = ()) -> str:
-    return history_text(Histories(suites, 9, unread, "here"), cases=False)
+    return history_text(Histories(suites, unread, "here"), cases=False)
 
 
 def test_what_moved_with_one_commit_is_one_cause() -> None:
@@ -38,14 +37,14 @@ def test_what_moved_with_one_commit_is_one_cause() -> None:
 
 
 def test_json_is_indented_ascii_whatever_a_file_is_called() -> None:
-    text = render([FLAT], [Unread("a\udc80é", "torn")], "here")
+    text = render(Histories((FLAT,), (Unread("a\udc80é", "torn"),), "here"))
     document = json.loads(text)
     assert text.isascii() and text == json.dumps(document, indent=1) + "\n"
     assert document["left_out"] == [{"where": "a?é", "why": "torn"}]
 
 
 def test_json_holds_every_number() -> None:
-    document = json.loads(render([DECLINING], [Unread("x", "torn")], "here"))
+    document = json.loads(render(Histories((DECLINING,), (Unread("x", "torn"),), "here")))
     assert (document["history"], document["left_out"]) == (1, [{"where": "x", "why": "torn"}])
     (suite,) = document["suites"]
     assert len(suite["runs"]) == 16
@@ -55,7 +54,7 @@ def test_json_holds_every_number() -> None:
     assert {"run", "average", "low", "high", "level", "sd", "cases", "n", "min", "max"} == set(quality["points"][0])
     assert {one["tag"] for one in suite["series"]} == {None, "order", "refund"}
     assert suite["versions"][0]["criteria"]["quality"]["n"] == 360
-    moved = json.loads(render([FALLEN], [], "here"))["suites"][0]["series"][0]["moves"][0]
+    moved = json.loads(render(Histories((FALLEN,), (), "here")))["suites"][0]["series"][0]["moves"][0]
     assert moved["commits"]["commit"] == FALLEN.runs[9].commit
 
 
@@ -68,7 +67,7 @@ def test_hostile_names_are_harmless(texts: tuple[str, ...]) -> None:
         text = text_of(suite, unread=(Unread(name, name),))
         assert "\x1b" not in text and "\r" not in text
         assert not any(line.lstrip().startswith("::") for line in text.splitlines())
-        json.loads(render([suite], [Unread(name, name)], name))
+        json.loads(render(Histories((suite,), (Unread(name, name),), name)))
 
 
 @pytest.mark.parametrize("created", [0.0, -5.0, 1e300, float("inf")])

@@ -92,7 +92,7 @@ def test_two_steps_are_two() -> None:
 def test_a_slow_decline_is_no_staircase(seeds: int, least: int) -> None:
     found = [course(history(Random(seed), 30, lambda run: 0.9 - 0.006 * run), level=0.01) for seed in range(seeds)]
     assert sum(not one.steps for one in found) >= least
-    assert all(one.pieces[0].line is not None for one in found if not one.steps)
+    assert all(one.pieces[0].is_line for one in found if not one.steps)
 
 
 @pytest.mark.parametrize(

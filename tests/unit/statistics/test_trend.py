@@ -83,15 +83,16 @@ def test_a_limit_is_met_where_it_lies() -> None:
     assert line is not None
     met = crossing(line, 0.65, 19.0, level=0.8, furthest=39.0)
     assert met is not None
-    assert met.first <= 25 <= met.last  # 0.9 − 0.01 · 25
-    assert met.last - met.first < 6
+    first, last = met
+    assert first <= 25 <= last  # 0.9 − 0.01 · 25
+    assert last - first < 6
 
 
 def test_a_lower_is_better_limit_is_met_from_below() -> None:
     line = fitted([(x, 1.8 - y) for x, y in noisy(Random(1), 20, -0.01, 0.005)])
     assert line is not None
     met = crossing(line, 1.15, 19.0, level=0.8, furthest=39.0)
-    assert met is not None and met.first <= 25 <= met.last
+    assert met is not None and met[0] <= 25 <= met[1]
 
 
 @pytest.mark.parametrize("limit", [0.2, 0.72, 0.95])

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from gate.errors import ConfigError, MeasureError
 from gate.model import Case, Complexity, Part, RecordedTrial, Suite, ToolCall, Turn
-from gate.suites import Selection, distribution, select, select_all
+from gate.suites import Selection, select, select_all
 from gate.suites.selection import where
 
 CALL = ToolCall("f", {})
@@ -105,13 +105,3 @@ def test_a_tag_of_one_suite_is_known_to_all() -> None:
     assert select_all([SUITE, OTHER], Selection(tags=["other"])) == [OTHER]
     with pytest.raises(ConfigError):
         select_all([SUITE, OTHER], Selection(tags=["nobody"]))
-
-
-def test_distribution() -> None:
-    found = distribution(SUITE)
-    assert (found.cases, found.turns, found.recorded) == (3, 4, 3)
-    assert found.by_complexity == {"simple": 1, "medium": 1, "complex": 1}
-    assert found.by_tag == {"": 1, "refund": 2, "smoke": 1}
-    assert found.by_turns == {1: 2, 2: 1}
-    assert (found.expects_calls, found.expects_no_call, found.states_no_calls) == (1, 1, 1)
-    assert found.expects_response == 1

@@ -251,7 +251,7 @@ def test_a_signal_ends_what_is_waited_for_within_a_second(tmp_path: Path, number
     (tmp_path / "hang").write_text("#!/bin/sh\nsleep 60 &\necho $! > pid\nsleep 60\n")
     (tmp_path / "hang").chmod(0o755)
     code = f"""
-import sys, tempfile
+import signal, sys, tempfile
 from pathlib import Path
 from gate.errors import Cancelled
 from gate.system import signals, stopping
@@ -261,6 +261,7 @@ def work():
         run(["./hang"], environment={{"PATH": "/bin:/usr/bin"}}, cwd=Path("."), seconds=60)
 async def later():
     work()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts in the background
 stopping.heed()
 try:
     signals.run(later()) if {in_loop} else work()

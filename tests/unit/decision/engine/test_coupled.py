@@ -9,7 +9,7 @@ import pytest
 from gate.decision.engine.coupled import compared, paired_difference
 from gate.decision.engine.evidence import gather
 from gate.decision.engine.rule import decide
-from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Continue, Metric, Partner, Round, State
+from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Metric, More, Partner, Round, State
 from gate.model import Outcome, Side
 
 PASSED, FAILED = [1.0], [0.0]
@@ -46,7 +46,7 @@ def test_a_suite_that_met_the_same_world_passes_at_once_however_flaky_its_cases_
 def test_without_the_pairs_the_same_trials_are_noise_that_takes_more_of_them() -> None:
     state = replayed(100)
     bare = suite(dict(state.baseline), dict(state.rounds[0].trials))
-    assert isinstance(decide(bare), Continue)
+    assert isinstance(decide(bare), More)
     assert gather(bare).bounds[0].low < gather(state).bounds[0].low
 
 
@@ -101,7 +101,7 @@ def test_a_case_that_fails_where_its_recording_passed_is_rerun_and_proven() -> N
     links: dict[str, list[Partner | None]] = {case: [Partner(0, whole=True)] for case in stored}
     state = suite(stored, now, links)
     world = 1
-    while isinstance(step := decide(state), Continue):
+    while isinstance(step := decide(state), More):
         (request,) = step.requests
         assert request.tag == CONFIRM
         assert request.cases == ("c000",)
@@ -130,7 +130,7 @@ def test_a_case_that_met_every_recorded_world_is_not_run_once_more() -> None:
     now = {case: [FAILED if i < 2 else PASSED] for i, case in enumerate(stored)}
     links: dict[str, list[Partner | None]] = {c: [Partner(0, whole=True)] for i, c in enumerate(stored) if i >= 15}
     step = decide(suite(stored, now, links))
-    assert isinstance(step, Continue)
+    assert isinstance(step, More)
     fresh = [request for request in step.requests if request.tag == FULL]
     assert all(request.cases == tuple(list(stored)[:15]) for request in fresh)
 
@@ -141,7 +141,7 @@ def test_drift_is_looked_for_where_something_went_live_alone() -> None:
     links: dict[str, list[Partner | None]] = {c: [Partner(0, whole=True)] for i, c in enumerate(stored) if i < 20}
     state = suite(stored, worse, links, Config(rerun="match"))
     step = decide(state)
-    assert isinstance(step, Continue)
+    assert isinstance(step, More)
     assert {request.tag for request in step.requests} == {CONCURRENT}
     asked = {case for request in step.requests for case in request.cases}
     assert asked
@@ -188,5 +188,5 @@ def test_a_pair_that_broke_is_rerun_as_soon_as_a_trial_of_its_own_would_be() -> 
     stored["c000"] = [PASSED, FAILED, PASSED, PASSED, PASSED]
     now = {case: [FAILED if case == "c000" else PASSED] for case in stored}
     step = decide(suite(stored, now, {case: [Partner(0)] for case in stored}))
-    assert isinstance(step, Continue)
+    assert isinstance(step, More)
     assert {(request.tag, request.cases) for request in step.requests} == {(CONFIRM, ("c000",))}

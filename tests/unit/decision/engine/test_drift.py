@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gate.decision.engine.drift import AGAIN, BOTH, LEVEL, QUARTERS, WHOLE, Check, next_check, parts_of
 from gate.decision.engine.evidence import gather, look_part
 from gate.decision.engine.rule import decide, follow
-from gate.decision.engine.state import Config, Continue, Metric, Request, Round, Row, State
+from gate.decision.engine.state import Config, Metric, More, Request, Round, Row, State
 from gate.model import Outcome, Side, Stage, StageKind
 from tests.unit.decision.numbers import bernoulli, drive, full, ids, rows, state
 
@@ -36,7 +36,7 @@ def some(passing: int, seed: int) -> dict[str, list[Row]]:
 
 def asked(step: object) -> tuple[str, ...]:
     """The cases of a step that is of the baseline's agent alone."""
-    assert isinstance(step, Continue)
+    assert isinstance(step, More)
     assert [(r.side, r.tag, r.n) for r in step.requests] == [(Side.BASELINE, "concurrent", 1)]
     return step.requests[0].cases
 
@@ -50,7 +50,7 @@ def test_the_baselines_agent_is_asked_before_a_suite_is_blocked_a_quarter_of_the
         rounds.append(beside(passes, cases=part))
     assert sorted(c for r in rounds for c in r.trials) == sorted(CASES)
     both = decide(state(FLAKY, FELL, *rounds, config=MATCH))
-    assert isinstance(both, Continue)
+    assert isinstance(both, More)
     assert [(r.side, len(r.cases)) for r in both.requests] == [(Side.BASELINE, 60), (Side.CANDIDATE, 60)]
 
 
@@ -65,7 +65,7 @@ def test_a_check_whose_steps_were_larger_goes_on_with_both_sides_once_every_case
         rounds.append(beside(0.4, cases=left[:n]))
         left = left[n:]
     step = decide(state(FLAKY, FELL, *rounds, config=MATCH))
-    assert isinstance(step, Continue)
+    assert isinstance(step, More)
     assert [r.side for r in step.requests] == [Side.BASELINE, Side.CANDIDATE]
 
 
@@ -113,7 +113,7 @@ def test_where_a_test_alone_forbids_a_pass_the_baselines_agent_is_asked_and_may_
     assert isinstance(answer, Outcome)
     assert (answer.verdict, answer.stage.kind) == ("PASS", StageKind.CERTIFIED)
     alone = decide(replace(start, config=Config()))
-    assert isinstance(alone, Continue)
+    assert isinstance(alone, More)
     assert alone.requests == (Request(Side.CANDIDATE, "full", tuple(CASES), 1),), "nothing else to ask"
 
 
@@ -190,7 +190,7 @@ def test_a_baselines_agent_that_does_not_answer_excuses_nothing() -> None:
 @pytest.mark.slow
 def test_an_open_check_goes_on_with_both_sides_until_it_has_an_answer() -> None:
     step = decide(state(FLAKY, FELL, beside(0.4), config=MATCH))  # whole at once, as in records of earlier versions
-    assert isinstance(step, Continue)
+    assert isinstance(step, More)
     both = (
         Request(Side.BASELINE, "concurrent", tuple(CASES), 1),
         Request(Side.CANDIDATE, "concurrent", tuple(CASES), 1),

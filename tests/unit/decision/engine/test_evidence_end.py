@@ -6,17 +6,16 @@ from random import Random
 
 import pytest
 
-from gate.decision.engine.bounds import Bound
 from gate.decision.engine.evidence import gather
 from gate.decision.engine.state import FULL, Config, Metric, Round, State
-from gate.model import Side
+from gate.model import MetricChange, Side
 from gate.statistics.shift import change_sd
 
 SUCCESS = Metric("success", "binary", margin=0.1)
 EPOCHS = 3
 
 
-def bounds(before: list[list[int]], now: list[list[int]]) -> tuple[Bound, Bound]:
+def bounds(before: list[list[int]], now: list[list[int]]) -> tuple[MetricChange, MetricChange]:
     """The bound while epochs may follow, and at the end."""
     names = [f"c{number:02d}" for number in range(len(before))]
     stored = {name: [[float(value)] for value in values] for name, values in zip(names, before, strict=True)}

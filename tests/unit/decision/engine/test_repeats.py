@@ -11,7 +11,7 @@ from gate.decision.engine.drift import LEVEL, REPEATED_SHARE, repeats_confirmed
 from gate.decision.engine.evidence import gather
 from gate.decision.engine.repeats import LEAST_CASES, REPEATS, REPEATS_SHARES, AskedAgain
 from gate.decision.engine.rule import decide
-from gate.decision.engine.state import Config, Continue, Partner, Round, State
+from gate.decision.engine.state import Config, More, Partner, Round, State
 from gate.model import Outcome, Side, Stage, StageKind
 from tests.unit.decision.numbers import confirm, full, ids, rows, state
 
@@ -24,7 +24,7 @@ FLAKY = {c: rows(1, 1, 1, 1, 0) if int(c[1:]) % 6 == 1 else rows(1, 1, 1, 1, 1) 
 
 def wanted(known: State) -> tuple[str, ...]:
     step = decide(known)
-    assert isinstance(step, Continue), step
+    assert isinstance(step, More), step
     return step.requests[0].cases
 
 
@@ -208,7 +208,7 @@ def test_repeats_that_do_not_tell_or_were_not_asked_alike_leave_it_to_an_epoch_o
     now: tuple[Round, ...],
 ) -> None:
     step = decide(state(FLAKY, SCREENED, *HALF_BROKEN, *now, config=Config(rerun="match")))
-    assert isinstance(step, Continue), step
+    assert isinstance(step, More), step
     assert {(r.side, r.tag) for r in step.requests} == {(Side.BASELINE, "concurrent")}
 
 

@@ -16,7 +16,7 @@ from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.engine.rule import decide
 from gate.decision.engine.schedule import NAMING_WAVES, WAVES
-from gate.decision.engine.state import Config, Continue, Metric, Request, Rerun, Round, Row, State
+from gate.decision.engine.state import Config, Metric, More, Request, Rerun, Round, Row, State
 from gate.model import Direction, Outcome, Side, Stage, StageKind
 from tests.patience import steps
 from tests.properties import examples
@@ -25,13 +25,13 @@ from tests.unit.decision.numbers import SUCCESS, bernoulli, confirm, drive, full
 STEADY = {c: rows(1, 1, 1, 1, 1) for c in ids(40)}
 
 
-def outcome(step: Continue | Outcome) -> Outcome:
+def outcome(step: More | Outcome) -> Outcome:
     assert isinstance(step, Outcome), step
     return step
 
 
-def asked(step: Continue | Outcome) -> tuple[Request, ...]:
-    assert isinstance(step, Continue), step
+def asked(step: More | Outcome) -> tuple[Request, ...]:
+    assert isinstance(step, More), step
     return step.requests
 
 
@@ -90,7 +90,7 @@ def test_an_undecided_suite_ends_inconclusive_after_three_passes() -> None:
 def test_a_proven_regression_stands_whatever_is_run_afterwards() -> None:
     now = dict.fromkeys(STEADY, 1.0) | {"c0003": 0.0, "c0004": 0.0}
     current = state(STEADY)
-    while isinstance(step := decide(current), Continue):
+    while isinstance(step := decide(current), More):
         new = (Round(r.tag, r.side, {c: [[now[c]]] * r.n for c in r.cases}) for r in step.requests)
         current = replace(current, rounds=(*current.rounds, *new))
     assert step.verdict == "REGRESSION"
@@ -318,7 +318,7 @@ def test_a_collapse_of_few_cases_with_an_agent_that_repeats_itself_never_passes(
     fallen = full({c: [[1.0, 0.0]] for c in before})
     known = replace(state(before, fallen, config=config, metrics=metrics), frozen=True)
     step = decide(known)
-    assert isinstance(step, Continue) or step.verdict == "INCONCLUSIVE"
+    assert isinstance(step, More) or step.verdict == "INCONCLUSIVE"
     for more in ([[1.0, 0.0]], [[None, None]]):
         rounds = [full(dict.fromkeys(before, more)) for _ in range(2)]
         assert outcome(decide(replace(known, rounds=(fallen, *rounds)))).verdict != "PASS"
@@ -411,7 +411,7 @@ def test_reruns_do_not_enter_looks_or_bounds() -> None:
 COST = Metric("cost", "positive", Direction.LOWER, 0.2)
 
 
-def costly(factor: float, config: Config | None = None, *, blocking: bool = True) -> Continue | Outcome:
+def costly(factor: float, config: Config | None = None, *, blocking: bool = True) -> More | Outcome:
     rng = Random(4)
     level = {c: rng.uniform(0.01, 0.05) for c in STEADY}
     before = {c: [[1.0, level[c] * rng.uniform(0.9, 1.1)] for _ in range(5)] for c in STEADY}
@@ -445,7 +445,7 @@ def test_a_few_that_cost_where_nothing_did_are_no_pass(cases: int, dear: int) ->
     baseline = {c: [(1.0, 0.0)] * 5 for c in ids(cases)}
     screened = full({c: [(1.0, 100.0 * (n < dear))] for n, c in enumerate(baseline)})
     found = decide(State(metrics, baseline, (screened,), Config()))
-    assert isinstance(found, Continue) or found.verdict == "REGRESSION"
+    assert isinstance(found, More) or found.verdict == "REGRESSION"
     whole = decide(State(metrics, baseline, (screened,), Config(can_run=False)))
     assert outcome(whole).verdict != "PASS"
 

@@ -8,9 +8,10 @@ from random import Random
 from msgspec.structs import replace
 
 from gate.histories.runs import reduced
-from gate.histories.trends import PastRun, SuiteHistory, suite_history
+from gate.histories.trends import Histories, PastRun, SuiteHistory, Unread, suite_history
 from gate.model import Case, Criterion, Direction, Invocation, Scale, Score, Trial, Usage
-from gate.reports.html.site import Shown
+from gate.records.keys import suite_key
+from gate.reports.html.site import site
 from tests.unit.histories.drawn import START, WEEK, in_numbers
 
 TAGS = ("refund", "order", "shipping", "smalltalk")
@@ -64,6 +65,20 @@ def busy(runs: int = 36, suite: str = "support/evals.yaml", cases: int = 60) -> 
     return suite_history(suite, [busy_run(number, runs=runs, cases=cases) for number in range(runs)])
 
 
-def shown(*suites: SuiteHistory, link: str = "") -> Shown:
-    names = {suite.suite_id: f"suite-{number}" for number, suite in enumerate(suites)}
-    return Shown(suites, names, source="the stored baselines", link=link, made=START + WEEK, version="1.2.3")
+def shown(
+    *suites: SuiteHistory,
+    unread: tuple[Unread, ...] = (),
+    source: str = "the stored baselines",
+    link: str = "",
+    made: float = START + WEEK,
+) -> dict[str, str]:
+    """The files of a dashboard of these suites."""
+    return site(Histories(suites, unread, source), link=link, made=made)
+
+
+def page_of(suite: SuiteHistory, link: str = "") -> str:
+    return shown(suite, link=link)[page_name(suite.suite_id)]
+
+
+def page_name(suite_id: str) -> str:
+    return f"{suite_key(suite_id)}.html"

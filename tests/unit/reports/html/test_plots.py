@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.model import Estimate
-from gate.reports.html.plots import Axis, Intervals, axis_of, histogram, intervals, movement
+from gate.reports.html.plots import Axis, axis_of, histogram, intervals, movement
 
 numbers = st.floats(-1e300, 1e300)
 
@@ -18,7 +18,7 @@ numbers = st.floats(-1e300, 1e300)
 def test_intervals_stay_inside(ends: list[float], limit: float, band: tuple[float, float]) -> None:
     side = Estimate(ends[1], ends[0], ends[2], 4)
     axis = axis_of([*ends, limit], (-math.inf, math.inf))
-    inside(intervals(Intervals(axis, side, side, band, limit), "both"))
+    inside(intervals(axis, side, side, "both", band=band, limit=limit))
 
 
 @given(st.lists(numbers), st.lists(numbers))
@@ -35,7 +35,7 @@ def inside(drawing: str) -> None:
 
 def test_a_mean_stands_where_it_is() -> None:
     axis = Axis(0.0, 1.0)
-    drawing = intervals(Intervals(axis, Estimate(0.5, 0.25, 1.0, 4), None, limit=0.0), "one side")
+    drawing = intervals(axis, Estimate(0.5, 0.25, 1.0, 4), None, "one side", limit=0.0)
     assert '<circle class="now" cx="50%"' in drawing
     assert '<line class="limit" x1="1.5%" x2="1.5%"' in drawing
     assert "before" not in drawing

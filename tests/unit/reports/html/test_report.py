@@ -100,37 +100,38 @@ def collected(trials: list[Trial], before: list[Trial] = [], telling: frozenset[
     cases = sorted({one.case_id for one in (*trials, *before)})
     found = CaseCollector(SuiteTrials([case(one) for one in cases], (TRAJECTORY,), lambda: trials, before), telling)
     results = [CaseResult(one, CaseStatus.OK) for one in cases]
-    return found.contents(results, results)
+    found.pack(results, results)
+    return found
 
 
-def unpacked(pieces: list[str]) -> Mapping[str, Any]:
+def unpacked(contents: Any) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
-    for piece in pieces:
+    for piece in contents.pieces.done:
         found |= json.loads(zlib.decompress(base64.b64decode(piece)))
     return found
 
 
 def test_a_case_has_what_was_asked_answered_called_and_judged() -> None:
     held = collected([trial()])
-    (one,) = unpacked(held.pieces)["0"]["trials"]
+    (one,) = unpacked(held)["0"]["trials"]
     assert one["turns"][0]["said"] == "done"
     assert one["turns"][0]["thought"] == "hm"
     assert one["turns"][0]["calls"][0] == {"name": "lookup", "args": {"of": 1}, "result": {"found": True}}
     score = one["scores"][TRAJECTORY.name]
     assert (score["votes"], score["parts"], score["reason"]) == ([1.0, 0.0], {"tone": 0.5}, "as expected")
     assert (one["passed"], one["usd"], one["tokens"]) == (True, 0.01, 15)
-    assert held.asked == {"a": "look up 1"}
+    assert held.asked("a") == "look up 1"
 
 
 def test_trials_beyond_a_few_are_counted() -> None:
-    found = unpacked(collected([trial(number=n) for n in range(1, 30)]).pieces)["0"]
+    found = unpacked(collected([trial(number=n) for n in range(1, 30)]))["0"]
     assert len(found["trials"]) == contents.SIDES["now"][1]
     assert found["left"] == {"now": 29 - len(found["trials"])}
 
 
 def test_sides_are_told_apart_and_trials_for_later_changes_are_shown() -> None:
     trials = [trial(), trial(number=2, side=Side.BASELINE), trial(number=3, tag=STORED)]
-    found = unpacked(collected(trials, [trial(number=4)]).pieces)["0"]
+    found = unpacked(collected(trials, [trial(number=4)]))["0"]
     assert [(one["side"], one["number"]) for one in found["trials"]] == [
         ("now", 1),
         ("beside", 2),
@@ -148,16 +149,17 @@ def test_texts_are_bounded() -> None:
     call = ToolCall(long, {long: [long] * 500, "deep": [[[[[[[[[[1]]]]]]]]]]}, result=long, error=long)
     turn = Invocation(long, (Part(long),) * 3, (call,) * 500)
     short = Invocation("q")
-    (piece,) = collected([Trial("a", 1, invocations=(turn, *(short,) * 99))]).pieces
+    found = collected([Trial("a", 1, invocations=(turn, *(short,) * 99))])
+    (piece,) = found.pieces.done
     assert 60 * 1_000 < len(zlib.decompress(base64.b64decode(piece))) < 60 * 60_000
-    one = unpacked([piece])["0"]["trials"][0]
+    one = unpacked(found)["0"]["trials"][0]
     assert (one["more"], one["turns"][0]["more"]) == (60, 440)
 
 
 def test_numbers_that_a_browser_would_round_are_texts() -> None:
     call = ToolCall("pay", {"to": 2**53, "deep": {"of": [2**63]}}, result={"id": 10**18 + 1, "n": 7})
     held = collected([Trial("a", 1, invocations=(Invocation("q", (), (call,)),))])
-    (shown,) = unpacked(held.pieces)["0"]["trials"][0]["turns"][0]["calls"]
+    (shown,) = unpacked(held)["0"]["trials"][0]["turns"][0]["calls"]
     assert shown["args"] == {"to": str(2**53), "deep": {"of": [str(2**63)]}}
     assert shown["result"] == {"id": str(10**18 + 1), "n": 7}
 
@@ -178,7 +180,8 @@ def test_outcomes_are_those_of_the_verdict() -> None:
         for judged in made:
             found = CaseCollector(SuiteTrials([one], criteria, lambda judged=judged: [judged]), frozenset("a"))
             results = [CaseResult("a", CaseStatus.OK)]
-            (held,) = unpacked(found.contents(results, results).pieces)["0"]["trials"]
+            found.pack(results, results)
+            (held,) = unpacked(found)["0"]["trials"]
             assert held.get("passed") == passed(judged, one, criteria)
             for name, score in judged.scores.items():
                 rule = next((c for c in criteria if c.name == name), None)
@@ -191,14 +194,14 @@ def test_cases_without_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(contents, "MAX_PAGE", 900)
     monkeypatch.setattr(contents, "PIECE", 100)
     held = collected([trial(case_id=name) for name in "abcdefgh"])
-    assert 0 < len(held.where) < 8
-    assert held.left_out == 8 - len(held.where)
-    assert list(held.where) == list("abcdefgh")[: len(held.where)]
+    assert 0 < len(held.pieces.where) < 8
+    assert held.pieces.left_out == 8 - len(held.pieces.where)
+    assert list(held.pieces.where) == list("abcdefgh")[: len(held.pieces.where)]
 
 
 def test_hostile_contents_come_out_as_they_went_in() -> None:
     for text in CORPUS:
-        found = unpacked(collected([trial(said=text)]).pieces)["0"]
+        found = unpacked(collected([trial(said=text)]))["0"]
         known = text.encode("utf-8", "replace").decode()
         assert found["trials"][0]["turns"][0].get("said", "") == known[: contents.MAX_TEXT - 1] + "…" * (
             len(known) > 4_000

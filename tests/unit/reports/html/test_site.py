@@ -9,14 +9,13 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from gate.histories.trends import suite_history
-from gate.insight.history import Unread
+from gate.histories.trends import Unread, suite_history
+from gate.records.keys import suite_key
 from gate.reports.html import site as module
-from gate.reports.html.site import site
 from tests.unit.histories.drawn import drawn_runs
 from tests.unit.reports.hostile import SOME_AND_ALL
 
-from .histories import busy, shown
+from .histories import busy, page_of, shown
 
 OWN_TAGS = frozenset(
     re.findall(
@@ -45,17 +44,18 @@ class Links(HTMLParser):
 
 @pytest.mark.slow
 def test_every_suite_has_a_page_a_badge_and_its_endpoint() -> None:
-    files = site(shown(busy(), suite_history("billing", drawn_runs(3, lambda _: 0.9))))
-    own = {f"suite-{n}.{kind}" for n in (0, 1) for kind in ("html", "svg", "json")}
+    files = shown(busy(), suite_history("billing", drawn_runs(3, lambda _: 0.9)))
+    names = [suite_key(name) for name in ("support/evals.yaml", "billing")]
+    own = {f"{name}.{kind}" for name in names for kind in ("html", "svg", "json")}
     assert set(files) == {"index.html", "history.json"} | own
-    assert {"badge.svg", "badge.json"} <= set(site(shown(busy())))
+    assert {"badge.svg", "badge.json"} <= set(shown(busy()))
     document = json.loads(files["history.json"])
     assert [suite["suite"] for suite in document["suites"]] == ["support/evals.yaml", "billing"]
 
 
 @pytest.mark.slow
 def test_all_links_lead_to_files_and_places_of_the_dashboard() -> None:
-    files = site(shown(busy()))
+    files = shown(busy())
     for name, page in files.items():
         if name.endswith(".html"):
             for target in Links(page).targets:
@@ -65,7 +65,7 @@ def test_all_links_lead_to_files_and_places_of_the_dashboard() -> None:
 
 
 def test_nothing_is_loaded() -> None:
-    for name, page in site(shown(busy())).items():
+    for name, page in shown(busy()).items():
         if name.endswith(".html"):
             assert "default-src &#39;none&#39;" in page
             assert not {"img", "link", "iframe", "object", "embed", "base"} & Links(page).tags, name
@@ -75,11 +75,11 @@ def test_nothing_is_loaded() -> None:
 def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_CASES", 10)
     monkeypatch.setattr(module, "MOST_RUNS", 5)
-    page = site(shown(busy()))["suite-0.html"]
+    page = page_of(busy())
     assert "the lowest 10 of 60 cases" in page
     assert "the newest 5 of 36 runs" in page
-    left = replace(shown(busy()), unread=tuple(Unread(f"{n}.jsonl", "not closed") for n in range(90)))
-    index = site(left)["index.html"]
+    unread = tuple(Unread(f"{n}.jsonl", "not closed") for n in range(90))
+    index = shown(busy(), unread=unread)["index.html"]
     assert "90 records could not be read" in index
     assert index.count("<li><code>") == 50
 
@@ -87,9 +87,9 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_a_page_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes a case and a run, so that 1,000 cases over 400 runs stay below two megabytes."""
-    one, many = (len(site(shown(busy(12, cases=n)))["suite-0.html"]) for n in (60, 120))
+    one, many = (len(page_of(busy(12, cases=n))) for n in (60, 120))
     assert (many - one) / 60 < 1_200
-    few, long = (len(site(shown(suite_history("s", drawn_runs(n, lambda _: 0.9))))["suite-0.html"]) for n in (20, 60))
+    few, long = (len(page_of(suite_history("s", drawn_runs(n, lambda _: 0.9)))) for n in (20, 60))
     assert (long - few) / 40 < 3_500
 
 
@@ -101,8 +101,8 @@ def test_hostile_names_stay_text(texts: tuple[str, ...]) -> None:
         drawn = enumerate(drawn_runs(4, lambda _: 0.9, verdict=name))
         hostile = {"commit": name, "agent": name, "tags": tags, "releases": (name,)}
         runs = [replace(run, id=f"{name}{n}", **hostile) for n, run in drawn]  # type: ignore[arg-type]
-        made = replace(shown(suite_history(name, runs)), unread=(Unread(name, name),), source=name)
-        for file, content in site(replace(made, link="r/{commit}/{run}.html")).items():
+        suite, link = suite_history(name, runs), "r/{commit}/{run}.html"
+        for file, content in shown(suite, unread=(Unread(name, name),), source=name, link=link).items():
             content.encode()
             if file.endswith(".html"):
                 links = Links(content)
@@ -113,17 +113,17 @@ def test_hostile_names_stay_text(texts: tuple[str, ...]) -> None:
 
 def test_links_to_reports_need_a_commit_that_is_one() -> None:
     link = "https://reports.example/{commit}/{run}.html"
-    page = site(shown(busy(), link=link))["suite-0.html"]
+    page = page_of(busy(), link)
     newest = busy().runs[-1]
     assert f'href="https://reports.example/{newest.commit}/{newest.id}.html"' in page
     runs = [replace(run, commit='"><script>', id="../x") for run in drawn_runs(3, lambda _: 0.9)]
-    assert "reports.example" not in site(shown(suite_history("s", runs), link=link))["suite-0.html"]
-    assert 'href="r/..%2Fx"' in site(shown(suite_history("s", runs), link="r/{run}"))["suite-0.html"]
+    assert "reports.example" not in page_of(suite_history("s", runs), link)
+    assert 'href="r/..%2Fx"' in page_of(suite_history("s", runs), "r/{run}")
 
 
 @pytest.mark.parametrize(("days", "said"), [(29, "pass"), (31, "unknown")])
 def test_a_pass_of_long_ago_is_no_badge(days: int, said: str) -> None:
     """Runs that could not be measured are not stored: an old pass would stay green for ever."""
     runs = [*busy().runs[:-1], replace(busy().runs[-1], verdict="pass")]
-    old = replace(shown(replace(busy(), runs=tuple(runs))), made=runs[-1].created + days * 86_400)
-    assert json.loads(site(old)["badge.json"])["message"] == said
+    old = shown(replace(busy(), runs=tuple(runs)), made=runs[-1].created + days * 86_400)
+    assert json.loads(old["badge.json"])["message"] == said
