@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from gate.decision.outcomes import PASS_RATE
+from gate.errors import brief
 from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import CaseTally, Finding, Uncompared, Wording
@@ -354,7 +355,7 @@ def _failures_not_confirmed(found: Finding, _: object) -> str:
 
 
 def _outage(found: Finding, _: object) -> str:
-    cases, often = found["cases"], f": {found['error']}" if found["error"] else ""
+    cases, often = found["cases"], f": {brief(found['error'])}" if found["error"] else ""
     if not found["compared"]:
         which = {1: "the only case", 2: "both cases"}.get(cases, f"all {cases} cases")
         return f"the agent failed in {which}{often}"
