@@ -4,7 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # One worker more than there are cores, since a test also waits: for processes, servers and deadlines.
 # Files in their order, not those with the most tests first: a few long tests at the end would keep one core waiting.
-PARALLEL = -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
+PARALLEL = -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + $(MORE)) --dist loadfile --no-loadscope-reorder
+MORE    := 1
 ELSEWHERE := not oracle and not container and not cluster and not browser and not connectors
 
 # What is large is installed by uv: environments share one cache, and hold links to it instead of copies.
@@ -111,7 +112,9 @@ $(ENVIRONMENTS:%=$(VENV)-%): $(VENV)-%:
 $(VENV)-npm:
 	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $@ $(FROM_NPM)
 
-# Long statistical and load checks, and every property with all of its examples.
+# Long statistical and load checks, and every property with all of its examples. Another worker, since most of these
+# tests are whole jobs, which wait for one process after another.
+slow: MORE := 2
 slow: $(VENV)/.tested
 	$(BIN)/python -m pytest $(PARALLEL) --durations=10 --hypothesis-profile thorough \
 		-m "(slow or hypothesis) and $(ELSEWHERE)" $(PYTEST_ARGS)

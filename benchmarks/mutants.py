@@ -300,6 +300,8 @@ def choose(found: Mapping[str, Mapping[str, str]], number: int, seed: int) -> li
     lines = {package: sum(text.count("\n") for text in files.values()) for package, files in found.items()}
     chosen: list[Mutant] = []
     for package, share in sorted(shares(lines, number).items()):
+        if not share:
+            continue  # finding the places of a package takes most of the time
         rng = Random(f"{seed} {package}")
         left: dict[str, list[tuple[str, Place]]] = {kind: [] for kind in KINDS}
         for file, text in sorted(found[package].items()):

@@ -1,6 +1,6 @@
 """The cost of recording and replaying the outside world: a replayed call, a live stream, the size of a recording.
 
-    python benchmarks/world.py [--rounds 5] [--cases 100] [--write PAGE]
+    python benchmarks/world.py [--rounds 5] [--cases 100] [--calls 20] [--events 200] [--write PAGE]
 
 Each figure is the median over rounds, with the smallest and the largest. The client is a process of its own.
 """
@@ -29,9 +29,9 @@ from gate.world.options import WorldOptions, upstreams_of
 from gate.world.proxy import serving
 from gate.world.world import World
 
-IN_FLIGHT, CALLS = 64, 20
+IN_FLIGHT = 64
 TRIALS, TURNS = 5, 4
-EVENTS, GAP = 200, 0.01
+GAP = 0.01
 MARK = "<!-- measured: world -->"
 WORDS = [f"word{number * 7919 % 1009}" for number in range(3000)]
 TOOLS = [
@@ -183,27 +183,27 @@ async def trials(world: World, run: str, calls: int) -> tuple[float, list[float]
     return took, each, made
 
 
-async def replayed(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
+async def replayed(folder: Path, rounds: int, calls: int) -> tuple[list[float], list[float]]:
     """Milliseconds a replayed call with 64 in flight: the proxy's processor time, and all that passed."""
     with Provided() as port:
         async with serving_in(folder, port, "recorded") as world:
-            _, _, recorded = await trials(world, "recorded", CALLS)
+            _, _, recorded = await trials(world, "recorded", calls)
     worked, passed = [], []
     for number in range(rounds):
         async with serving_in(folder, port, f"later{number}") as world:
             world.couple(recorded)
             before = time.process_time()
-            took, _, made = await trials(world, f"later{number}", CALLS)
+            took, _, made = await trials(world, f"later{number}", calls)
             assert all(one.replay is not None and one.replay.whole for one in made)
-            worked.append(1000 * (time.process_time() - before) / (IN_FLIGHT * CALLS))
-            passed.append(1000 * took / (IN_FLIGHT * CALLS))
+            worked.append(1000 * (time.process_time() - before) / (IN_FLIGHT * calls))
+            passed.append(1000 * took / (IN_FLIGHT * calls))
     return worked, passed
 
 
-async def streamed(folder: Path, rounds: int) -> list[float]:
+async def streamed(folder: Path, rounds: int, events: int) -> list[float]:
     """Return by how many per cent a live stream takes longer through the proxy; pairs in turn."""
     found = []
-    with Provided(EVENTS) as port:
+    with Provided(events) as port:
         async with serving_in(folder, port, "streams") as world:
             base = world.environment("s")["GATE_WORLD_URL"]
             for number in range(rounds * 2):
@@ -295,11 +295,11 @@ def spread(found: Sequence[float], unit: str, digits: int = 2) -> str:
     return f"{middle:.{digits}f} {unit} ({low:.{digits}f}–{high:.{digits}f}, n = {len(found)})"
 
 
-def table(cases: int, rounds: int) -> str:
+def table(cases: int, rounds: int, calls: int, events: int) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        worked, passed = asyncio.run(replayed(folder, rounds))
-        streams = asyncio.run(streamed(folder, rounds))
+        worked, passed = asyncio.run(replayed(folder, rounds, calls))
+        streams = asyncio.run(streamed(folder, rounds, events))
         megabytes = asyncio.run(size(folder, cases))
         (folder / "project").mkdir()
         took, worked_whole, live = whole_run(folder / "project", cases, rounds)
@@ -307,7 +307,7 @@ def table(cases: int, rounds: int) -> str:
     rows: list[tuple[str, str, str]] = [
         (f"{request}: processor time of the proxy", spread(worked, "ms"), "≤ 1 ms"),
         ("the same, time that passes, with the client on the same cores", spread(passed, "ms"), ""),
-        (f"a live stream of {EVENTS * GAP:g} s through the proxy, longer by", spread(streams, "%"), "≤ 3 %"),
+        (f"a live stream of {events * GAP:g} s through the proxy, longer by", spread(streams, "%"), "≤ 3 %"),
         (f"the recording of {cases} cases × {TRIALS} trials × {TURNS} calls", f"{megabytes:.1f} MB", "≤ 20 MB"),
         (f"`gate run` of {cases} cases after a change of a comment", spread(took, "s", 1), "≤ 5 s"),
         ("the same: processor time", spread(worked_whole, "s", 1), ""),
@@ -323,9 +323,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=20, help="Model calls of each trial.")
+    parser.add_argument("--events", type=int, default=200, help="Events of a live stream.")
     parser.add_argument("--write", type=Path)
     chosen = parser.parse_args()
-    found = table(chosen.cases, chosen.rounds)
+    found = table(chosen.cases, chosen.rounds, chosen.calls, chosen.events)
     print(found)
     if chosen.write is not None:
         before, _, rest = chosen.write.read_text(encoding="utf-8").partition(MARK)

@@ -151,10 +151,15 @@ def become(message: dict[str, Any], streams: list[int]) -> NoReturn:
         os.environ.clear()
         os.environ.update(message["environment"])
         if not sys.flags.isolated:
-            sys.path.insert(0, message["cwd"] if "module" in message else "")
+            sys.path.insert(0, folder_of(message))
         sys.argv[1:] = message["arguments"]
+        for number in message.get("heeds", ()):
+            signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
         if "module" in message:
             runpy.run_module(message["module"], run_name="__main__", alter_sys=True)
+        elif "script" in message:
+            sys.argv[0] = message["script"]
+            runpy.run_path(message["script"], run_name="__main__")
         else:
             exec(message["code"], {"__name__": "__main__"})
         code = 0
@@ -168,6 +173,13 @@ def become(message: dict[str, Any], streams: list[int]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def folder_of(message: dict[str, Any]) -> str:
+    """The folder that an interpreter puts first on its path."""
+    if "script" in message:
+        return str(Path(message["script"]).parent)
+    return str(message["cwd"]) if "module" in message else ""
 
 
 # --- what a command starts ------------------------------------------------------------------------

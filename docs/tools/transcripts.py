@@ -19,9 +19,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RUN = "<!-- run -->"
@@ -40,6 +41,7 @@ PROGRESS = re.compile(
     r"^(\S+: (screen|round|confirm|rerun|side by side)\b|  \d+ of \d+ runs, .* left).*\n", re.MULTILINE
 )
 END = "END-OF-COMMAND"
+Options = Callable[[dict[str, str]], dict[str, Any]]
 WHO = {"NAME": "ada", "EMAIL": "ada@example.com", "DATE": "2026-01-05T09:00:00Z"}
 HIDDEN = ("COLUMNS", "LINES", "GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "GIT_", "INPUT_")
 """Variables that would change what the commands do."""
@@ -69,7 +71,7 @@ class Difference:
 class Shell:
     """One shell, in a folder of its own, that remembers folder and variables from command to command."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, options: Options) -> None:
         folder = folder / "ada"  # so that `..` is ours, too
         folder.mkdir()
         environment = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
@@ -86,12 +88,12 @@ class Shell:
         self._shell = subprocess.Popen(
             ["bash", "--norc"],
             cwd=folder,
-            env=environment,
             text=True,
             encoding="utf-8",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            **options(environment),
         )
 
     def __enter__(self) -> Shell:
@@ -160,9 +162,9 @@ def follow(page: Path, shell: Shell, until: str | None = None) -> list[Differenc
     return found
 
 
-def check(page: Path, folder: Path) -> list[Difference]:
-    """Runs a page in an empty folder."""
-    with Shell(folder) as shell:
+def check(page: Path, folder: Path, options: Options = lambda environment: {"env": environment}) -> list[Difference]:
+    """Runs a page in an empty folder. ``options`` are those of `subprocess` for a shell with this environment."""
+    with Shell(folder, options) as shell:
         return follow(page, shell)
 
 

@@ -22,6 +22,8 @@ def report(step: Step) -> StepOutcome:
     """Judge the raw scores of an untrusted run by the rules and cases of the base branch."""
     run = step.activity.run
     assert run is not None, "REPORT names the run"
+    if run.unmeasured:
+        return StepOutcome(0, note=f"nothing to report of run {run.id}: {run.unmeasured}")
     pull = step.github.pull_request_of(run)
     if pull is None:
         return StepOutcome(0, note=f"nothing to report: no open pull request has the head {run.head[:12]} any more")

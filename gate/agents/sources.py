@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from gate.formats.python_text import parsed
 
@@ -36,11 +35,11 @@ def sources_of(modules: Iterable[Path], files: Iterable[Path], text: Callable[[P
     known = frozenset(files)
     folders = {folder.as_posix() for path in known for folder in path.parents if folder.parts}
     needed = _with_imports(modules, known, text)
-    if not needed or any(_LOOKS.search(module.text) for module in needed.values()):
+    if not needed or any(_LOOKS.search(text) for text, _ in needed.values()):
         return []
     found = [_package(path, known) for path in needed]
-    for path, module in needed.items():
-        found += _named_in(path, module.program, known, folders)
+    for path, (_, program) in needed.items():
+        found += _named_in(path, program, known, folders)
     found += [f"{folder}/" for folder in sorted(folders) if PurePosixPath(folder).name in MATERIAL]
     found += [name for name in DEPENDENCIES if Path(name) in known]
     return _without_covered(dict.fromkeys(found))
@@ -60,9 +59,8 @@ def sources_of_entry(entry: Sequence[str], root: Path, tracked: Sequence[str]) -
     return sources_of([path for path in files if path.as_posix() in entry], files, text)
 
 
-class _Module(NamedTuple):
-    text: str
-    program: ast.Module | None
+_Module = tuple[str, ast.Module | None]
+"""The text of a module, and its program; None if it is not valid."""
 
 
 def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callable[[Path], str]) -> dict[Path, _Module]:
@@ -74,7 +72,7 @@ def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callabl
             continue
         content = text(path)
         program = parsed(content)
-        seen[path] = _Module(content, program)
+        seen[path] = content, program
         for name in _imported(program, path) if program is not None else ():
             open_ += [one for one in _files_of(name, path, known) if one not in seen]
     return seen

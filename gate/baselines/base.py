@@ -282,9 +282,7 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     """
     header, footer = record.header, record.footer
     problem = ""
-    if header.shard != (1, 1):
-        problem = f"it is shard {header.shard[0]} of {header.shard[1]}: merge the shards first"
-    elif footer is None:
+    if footer is None:
         problem = "it was not closed: continue the run with --resume"
     elif footer.stopped:
         problem = f"its run was stopped: {footer.stopped}"
@@ -302,7 +300,7 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     missing = [case.id for case in header.plan if case.id not in measured]
     if not problem and (missing or not own):
         problem = f"{len(missing)} of its cases were not run" if missing else "it holds no trial"
-    problem = problem or outage_in(record)
+    problem = shard_of(record) or problem or outage_in(record)
     if same_as(record):
         problem = f"nothing was run for it: its trials are those of {same_as(record)[:12]}, which are stored"
     if not problem and header.commit is not None and not COMMIT_ID.fullmatch(header.commit):
@@ -316,6 +314,12 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
 def same_as(record: Record) -> str:
     """Return the commit whose stored trials the record repeats; empty if the trials are its own."""
     return str(record.footer.terms.get("same_as", "")) if record.footer is not None else ""
+
+
+def shard_of(record: Record) -> str:
+    """Return a sentence if the record holds a shard's part of the cases; else empty."""
+    number, shards = record.header.shard
+    return "" if (number, shards) == (1, 1) else f"it is shard {number} of {shards}: merge the shards first"
 
 
 def outage_in(record: Record) -> str:

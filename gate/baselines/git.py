@@ -365,7 +365,8 @@ class GitStore(BlobStore):
             judged = [candidate.key for candidate in anchors(view, stored) if ledger.knows(candidate.key)]
             pinned.update(judged[:ANCHOR_SEARCH])
         kept = max(self.max_records - 1, 0)
-        oldest = new.time - self.max_age_days * _DAY
+        newest = max((file.time for file in others), default=new.time)
+        oldest = min(new.time, newest) - self.max_age_days * _DAY  # so one clock that is ahead drops nothing
         gone = []
         for nth, file in enumerate(others):
             is_beyond = nth >= kept or file.time < oldest

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import exp, inf
 
-from msgspec import Struct
-
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.course import difference, same_world
+from gate.decision.crashes import count_failed
 from gate.decision.gaps import removed_cases
-from gate.decision.outcomes import all_unchecked, holds, measured_values, outcomes_of, passed
-from gate.model import Case, CaseResult, CaseStatus, Criterion, Direction, Outcome, Part, ToolCall, Trial, text_of
+from gate.decision.outcomes import all_unchecked, holds, measured_values, outcomes_of, passed, value_of
+from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, text_of
 from gate.model.finding import Wording
 from gate.security.limits import cut, shorten, tail
 from gate.statistics.evalues import case_log_e
@@ -35,39 +34,19 @@ def case_results(comparison: Comparison, outcome: Outcome | None) -> tuple[CaseR
     return (*known, *gone)
 
 
-def _e_value(passed_before: int, before: int, passed_now: int, now: int) -> float | None:
+def _e_value(before: Sequence[bool], now: Sequence[bool]) -> float | None:
     """Return the evidence that the case passes less often now; None if a side has no trial."""
     if not before or not now:
         return None
-    return exp(min(case_log_e(passed_before, before, passed_now, now), 700.0))
+    return exp(min(case_log_e(sum(before), len(before), sum(now), len(now)), 700.0))
 
 
-class _Seen(Struct, frozen=True):
-    """The outcomes of a case's trials, on both sides."""
-
-    now: Sequence[bool]
-    before: Sequence[bool]
-    decided: float | None = None
-    """The e-value used in the decision if trials are coupled: these are weaker evidence than independent draws."""
-
-    @property
-    def e_value(self) -> float | None:
-        """The evidence for passing less often than in the baseline."""
-        if self.decided is not None:
-            return self.decided
-        return _e_value(sum(self.before), len(self.before), sum(self.now), len(self.now))
-
-    @property
-    def improvement(self) -> float | None:
-        """The evidence for passing more often than in the baseline: the same test with the sides exchanged."""
-        return _e_value(sum(self.now), len(self.now), sum(self.before), len(self.before))
-
-
-def _decided(comparison: Comparison, case_id: str, outcome: Outcome | None) -> float | None:
-    if outcome is None or not comparison.coupling.partners:
+def _e_value_decided(comparison: Comparison, case_id: str, outcome: Outcome | None) -> float | None:
+    """Return the e-value used in the decision if trials are coupled: these are weaker evidence than independent
+    draws."""
+    if outcome is None or not comparison.coupling.partners or case_id not in outcome.evidence.cases:
         return None
-    known = outcome.evidence.cases.get(case_id)
-    return None if known is None else known.e_value
+    return outcome.evidence.cases[case_id].e_value
 
 
 def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) -> CaseResult:
@@ -77,24 +56,29 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
     of_base = comparison.of_base(case.id)
     now = outcomes_of(counted, case, criteria)
     before = outcomes_of(comparison.counted(of_base), case, criteria)
-    seen = _Seen(now, before, _decided(comparison, case.id, outcome))
+    e_value = _e_value_decided(comparison, case.id, outcome)
+    if e_value is None:
+        e_value = _e_value(before, now)
     is_clean = len(criteria) == len(comparison.criteria) and len(now) == len(counted) and all(now)
-    failing = [] if is_clean else [trial for trial in measured if _fails(trial, case, comparison.criteria)]
+    failing: list[Trial] = []
+    if not is_clean:
+        failing = [trial for trial in measured if _fails(trial, case, comparison.criteria)]
+    is_broken = outcome is not None and case.id in outcome.cases
     attempts = comparison.candidate.get(case.id, ())
     worst = min(failing, key=_sum_of_scores, default=None)
     expected, actual = _responses(case, worst, comparison.criteria)
     return CaseResult(
         case.id,
-        _status(comparison, case, outcome, seen, failing),
+        _status(comparison, case, now, before, failing, e_value, is_broken=is_broken),
         location=case.location,
         passed=sum(now),
         trials=len(now),
         errors=len(attempts) - len(measured),
-        crashes=sum([trial.failed for trial in measured]),
+        crashes=count_failed(measured),
         baseline_passed=sum(before),
         baseline_trials=len(before),
-        baseline_crashes=sum([trial.failed for trial in of_base]),
-        e_value=seen.e_value,
+        baseline_crashes=count_failed(of_base),
+        e_value=e_value,
         reasons=_reasons(comparison, case, failing, attempts),
         expected=tuple([turn.tools for turn in case.turns]),
         actual=_calls(worst),
@@ -104,10 +88,10 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         expected_text=expected,
         actual_text=actual,
         duration=_duration(measured),
-        improvement=seen.improvement,
+        improvement=_e_value(now, before),
         tags=tuple(sorted(case.tags)),
         complexity=case.complexity,
-        log=tail(worst.log, MAX_LOG_SHOWN) if worst is not None else "",
+        log="" if worst is None else tail(worst.log, MAX_LOG_SHOWN),
         same_world=same_world(comparison, attempts),
         difference=difference(attempts),
         thresholds=case.thresholds,
@@ -128,11 +112,15 @@ def _sum_of_scores(trial: Trial) -> float:
 def _duration(trials: Sequence[Trial]) -> float | None:
     """Return the total duration of the trials in seconds; None if any is unknown."""
     known = [trial.duration for trial in trials if trial.duration is not None]
-    return sum(known) if known and len(known) == len(trials) else None
+    if not known or len(known) < len(trials):
+        return None
+    return sum(known)
 
 
 def _calls(trial: Trial | None) -> tuple[tuple[ToolCall, ...], ...]:
-    return () if trial is None else tuple([turn.tool_calls for turn in trial.invocations])
+    if trial is None:
+        return ()
+    return tuple([turn.tool_calls for turn in trial.invocations])
 
 
 def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[float | None, float | None]:
@@ -145,7 +133,14 @@ def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[
 
 
 def _status(
-    comparison: Comparison, case: Case, outcome: Outcome | None, seen: _Seen, failing: Sequence[Trial]
+    comparison: Comparison,
+    case: Case,
+    now: Sequence[bool],
+    before: Sequence[bool],
+    failing: Sequence[Trial],
+    e_value: float | None,
+    *,
+    is_broken: bool,
 ) -> CaseStatus:
     """Return the first status that applies."""
     trials = comparison.measured(case.id)
@@ -157,22 +152,22 @@ def _status(
         return CaseStatus.ERROR
     if all_unchecked(trials, comparison.criteria):
         return CaseStatus.UNCHECKED
-    if outcome is not None and case.id in outcome.cases:
+    if is_broken:
         return CaseStatus.BROKEN
     if failing and _below_its_own(comparison, case):
         return CaseStatus.FAILED
     if comparison.baseline and _is_new(comparison, case):
         return CaseStatus.NEW
-    if seen.e_value is not None and seen.e_value >= SUSPECT_E:
+    if e_value is not None and e_value >= SUSPECT_E:
         return CaseStatus.SUSPECT
-    first = seen.before or seen.now
-    if 0 < sum(first) < len(first) or (failing and any(seen.now)):
+    first = before or now
+    if 0 < sum(first) < len(first) or (failing and any(now)):
         return CaseStatus.FLAKY
-    if failing and not any(seen.now) and not (seen.now and seen.before):
+    if failing and not any(now) and not (now and before):
         return CaseStatus.FAILED
-    if not seen.now:
+    if not now:
         return CaseStatus.ERROR
-    if not any(seen.now):  # nor at the baseline: it would be suspected
+    if not any(now):  # nor at the baseline: it would be suspected
         return CaseStatus.NEVER_PASSED
     return CaseStatus.OK
 
@@ -184,16 +179,16 @@ def _is_new(comparison: Comparison, case: Case) -> bool:
 
 
 def _fails_hard(comparison: Comparison, case: Case, failing: Sequence[Trial]) -> bool:
-    for criterion in comparison.criteria:
-        if criterion.hard and criterion.blocking and any(_misses(criterion, case, trial) for trial in failing):
+    for criterion in comparison.blocking:
+        if criterion.hard and any(_misses(criterion, case, trial) for trial in failing):
             return True
     return False
 
 
 def _below_its_own(comparison: Comparison, case: Case) -> bool:
     """True if every trial misses a threshold that the author set for this case."""
-    for criterion in comparison.criteria:
-        if criterion.name in case.thresholds and criterion.blocking:
+    for criterion in comparison.blocking:
+        if criterion.name in case.thresholds:
             trials = comparison.measured(case.id)
             if all(trial.failed or _misses(criterion, case, trial) for trial in trials):
                 return True
@@ -257,32 +252,35 @@ def _responses(case: Case, trial: Trial | None, criteria: Iterable[Criterion]) -
     """Return the expected and actual responses if the trial fails a criterion that reads text; empty if unknown."""
     if trial is None or not any(reads_text(criterion) and _fails(trial, case, [criterion]) for criterion in criteria):
         return (), ()
-    wanted = [None if turn.response is None else _cut(turn.response) for turn in case.turns]
-    made = [_cut(turn.response) or None for turn in trial.invocations]
-    return (tuple(wanted) if any(wanted) else ()), (tuple(made) if any(made) else ())
+    wanted = tuple([None if turn.response is None else _cut(turn.response) for turn in case.turns])
+    made = tuple([_cut(turn.response) or None for turn in trial.invocations])
+    if not any(wanted):
+        wanted = ()
+    if not any(made):
+        made = ()
+    return wanted, made
 
 
 def worst_wording(comparison: Comparison, criterion: Criterion) -> Wording | None:
     """Return the current wording of the case that got most worse; None if its text is unknown."""
     now, before = comparison.values(criterion), comparison.stored_values(criterion)
-    sign = 1.0 if criterion.direction is Direction.HIGHER else -1.0
-    falls = {}
+    gains = []
     for case_id in comparison.paired:
         if now.get(case_id) and before.get(case_id):
-            falls[case_id] = sign * (mean(before[case_id]) - mean(now[case_id]))
-    for case_id in sorted(falls, key=lambda case_id: (-falls[case_id], case_id)):
-        wording = _wording(comparison, case_id, criterion, sign)
+            gains.append((criterion.direction.sign * (mean(now[case_id]) - mean(before[case_id])), case_id))
+    for _, case_id in sorted(gains):
+        wording = _wording(comparison, case_id, criterion)
         if wording is not None:
             return wording
     return None
 
 
-def _wording(comparison: Comparison, case_id: str, criterion: Criterion, sign: float) -> Wording | None:
+def _wording(comparison: Comparison, case_id: str, criterion: Criterion) -> Wording | None:
     """Return the worst answer of a case now next to its best before; None if a text is unknown."""
 
     def quality(trial: Trial) -> float:
-        score = trial.scores.get(criterion.name)
-        return inf if score is None or score.value is None else sign * score.value
+        value = value_of(trial, criterion)
+        return inf if value is None else criterion.direction.sign * value
 
     worst = min(comparison.measured(case_id, full=True), key=quality, default=None)
     answer = _last_text(worst)
@@ -290,15 +288,20 @@ def _wording(comparison: Comparison, case_id: str, criterion: Criterion, sign: f
         return None
     best = max(comparison.baseline[case_id], key=quality)
     wanted = comparison.by_id[case_id].turns[-1].response
-    expected = "" if wanted is None else shorten(_cut(wanted), MAX_WORDING_CHARS)
+    expected = ""
+    if wanted is not None:
+        expected = shorten(_cut(wanted), MAX_WORDING_CHARS)
     reason = shorten(worst.scores[criterion.name].reason, MAX_WORDING_CHARS)
     return Wording(case_id, _last_text(best), answer, expected, reason)
 
 
 def _last_text(trial: Trial | None) -> str:
     """Return the text of a trial's last turn, as far as it is known."""
-    texts = [turn.text for turn in trial.invocations if turn.text] if trial is not None else []
-    return shorten(texts[-1], MAX_WORDING_CHARS) if texts else ""
+    text = ""
+    if trial is not None:
+        for turn in trial.invocations:
+            text = turn.text or text
+    return shorten(text, MAX_WORDING_CHARS)
 
 
 def reads_text(criterion: Criterion) -> bool:

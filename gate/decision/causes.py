@@ -39,22 +39,19 @@ ROUNDING = 1e-9
 # --- what a pass, or an open answer, rests on -----------------------------------------------------
 
 
-def no_worse(comparison: Comparison, outcome: Outcome | None) -> Finding:
+def passes(comparison: Comparison, outcome: Outcome | None) -> Finding:
     """Return the grounds for a pass."""
     uncompared = Uncompared()
     if comparison.stored:
         new, edited, removed = new_cases(comparison), edited_cases(comparison), removed_cases(comparison)
         uncompared = Uncompared(len(new), len(edited), len(removed))
-    if outcome is None:
-        total = len(comparison.judged)
-        checked = total - len(comparison.unchecked)
-        return Finding.of("thresholds_hold", checked=checked, cases=total, uncompared=uncompared)
-    rate = outcome.evidence.metrics.get(PASS_RATE)
+    compared = comparison.with_baseline if outcome is not None else frozenset()
+    cases, unchecked = len(comparison.judged), comparison.unchecked
     return Finding.of(
-        "no_worse",
-        cases=len(comparison.with_baseline.difference(comparison.unchecked)),
-        rate_cases=0 if rate is None else rate.cases,
-        rate_low=None if rate is None else rate.excluded,
+        "passes",
+        compared=len(compared.difference(unchecked)),
+        checked=cases - len(unchecked),
+        cases=cases,
         uncompared=uncompared,
     )
 
@@ -75,13 +72,12 @@ def got_worse(
     """Return the grounds for a proven loss: a trade-off, the cases that broke, or the suite as a whole."""
     trade = trade_of(outcome)
     if trade is not None:
-        return trade if trade["named"] else trade.but(lost=most_suspect(cases) or trade["lost"])
-    broken = tuple([case.id for case in cases if case.status is CaseStatus.BROKEN])
-    if broken and outcome is None:
-        return Finding.of("cases_broke", cases=broken)
-    if broken and outcome is not None and proven_by_cases(outcome):
-        moved = tallies(outcome.evidence, broken)
-        return Finding.of("cases_broke", cases=broken, moved=moved, of=outcome.evidence.paired)
+        return trade if trade["named"] else trade.but(cases=most_suspect(cases) or trade["cases"])
+    broken = [case for case in cases if case.status is CaseStatus.BROKEN]
+    if broken and (outcome is None or proven_by_cases(outcome)):
+        counts = {} if outcome is None else outcome.evidence.cases
+        broke = tuple([_tally(case.id, counts.get(case.id, case)) for case in broken])
+        return Finding.of("cases_broke", cases=broke, of=0 if outcome is None else outcome.evidence.paired)
     blocking = [row for row in rows if row.criterion.blocking]
     at_fault = [row.criterion for row in blocking if row.verdict is Verdict.REGRESSED]
     found = _whole_got_worse(comparison, at_fault, cases, outcome)
@@ -145,10 +141,10 @@ def trade_of(outcome: Outcome | None) -> Finding | None:
         return None
     gained = sorted(gains.items(), key=lambda one: (-(one[1].e_value or 0.0), one[0]))
     return Finding.of(
-        "traded_off",
-        lost=lost,
-        gained=tuple([_tally(case_id, counts) for case_id, counts in gained]),
+        "cases_broke",
+        cases=lost,
         named=bool(outcome.cases),
+        gained=tuple([_tally(case_id, counts) for case_id, counts in gained]),
         gained_named=bool(evidence.gained),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.gaps import edited_cases, new_cases, removed_cases
-from gate.model import Trial
+from gate.model import Trial, Verdict
 from gate.model.finding import Finding
 from gate.security.limits import cut
 
@@ -33,8 +33,8 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
     for criterion in comparison.unmatched.removed:
         found.append(Finding.of("not_compared", criterion=criterion.name, why="removed"))
     fresh = {name for (_, name), why in comparison.not_comparable.items() if why is Incomparable.NEW}
-    if fresh:
-        found.append(Finding.of("new_criteria", criteria=tuple(sorted(fresh))))
+    for name in sorted(fresh):
+        found.append(Finding.of("not_compared", Verdict.PASS, criterion=name, why="new"))
     if removed:
         found.append(Finding.of("cases_changed", how="removed", cases=removed))
     return tuple(found)

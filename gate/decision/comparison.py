@@ -184,7 +184,7 @@ class Comparison(Struct, frozen=True, dict=True):
                 if case_id not in self.settings.quarantine and measured_values(trials, criterion):
                     cases += 1
             if cases and judged.isdisjoint(self.stored_values(criterion)):
-                found[name] = Finding.of("not_compared", criterion=name, why="cases_gone", cases=cases)
+                found[name] = Finding.of("not_compared", criterion=name, why="cases_gone", of=cases)
         return found
 
     # --- the candidate's trials -------------------------------------------------------------------

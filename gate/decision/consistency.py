@@ -53,7 +53,9 @@ def in_cluster(case: Case, cluster: str) -> Case:
 
 def _name_in(case: Case, key: str) -> str:
     stated = case.metadata.get(key)
-    return str(stated) if isinstance(stated, str | int) and not isinstance(stated, bool) else ""
+    if isinstance(stated, bool) or not isinstance(stated, str | int):
+        return ""
+    return str(stated)
 
 
 def compares_trials(criteria: Iterable[Criterion]) -> bool:
@@ -84,7 +86,10 @@ def compared(
         return tuple(trials)
     scores: dict[int, Score] = {}
     for side in Side:
-        chosen = [(n, t) for n, t in enumerate(trials) if t.side is side and t.answered and t.tag == FULL]
+        chosen: list[tuple[int, Trial]] = []
+        for position, trial in enumerate(trials):
+            if trial.side is side and trial.answered and trial.tag == FULL:
+                chosen.append((position, trial))
         scores |= _scores(_queues(cases, chosen, apart))
     found = list(trials)
     for position, score in scores.items():
@@ -116,9 +121,11 @@ def _queues(cases: Sequence[Case], trials: Queue, apart: Collection[str]) -> lis
         by_case.setdefault(trial.case_id, []).append((position, trial))
     groups: dict[tuple[str, str], list[Queue]] = {}
     for case in cases:
-        group = "" if case.id in apart else group_of(case)
+        key = ("", case.id)
+        if case.id not in apart and group_of(case):
+            key = (group_of(case), "")
         if case.id in by_case:
-            groups.setdefault((group, "" if group else case.id), []).append(by_case[case.id])
+            groups.setdefault(key, []).append(by_case[case.id])
     queues: list[Queue] = []
     for members in groups.values():
         in_turn = chain.from_iterable(zip_longest(*members))
@@ -135,7 +142,8 @@ def _scores(queues: Sequence[Queue]) -> Mapping[int, Score]:
     scores = {}
     for queue in queues:
         if problem:
-            scores.update(dict.fromkeys([position for position, _ in queue], Score(None, error=problem)))
+            for position, _ in queue:
+                scores[position] = Score(None, error=problem)
             continue
         for (_, first), (position, second) in zip(queue[::2], queue[1::2], strict=False):
             scores[position] = _compare(first, second)
@@ -148,11 +156,13 @@ def _uses_tools(queue: Queue) -> bool:
 
 
 def _compare(first: Trial, second: Trial) -> Score:
-    same = pattern(first) == pattern(second)
-    other = f"trial {first.number}" + ("" if first.case_id == second.case_id else f" of {first.case_id}")
-    if same:
-        return Score(1.0, f"as {other}: {_words(pattern(second))}")
-    return Score(0.0, f"{_words(pattern(second))}; {other}: {_words(pattern(first))}")
+    other = f"trial {first.number}"
+    if first.case_id != second.case_id:
+        other += f" of {first.case_id}"
+    words = _words(pattern(second))
+    if pattern(first) == pattern(second):
+        return Score(1.0, f"as {other}: {words}")
+    return Score(0.0, f"{words}; {other}: {_words(pattern(first))}")
 
 
 def _words(found: Pattern) -> str:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.decision.outcomes import are_successes
 from gate.model import Criterion, Direction, Estimate
@@ -49,7 +50,9 @@ class ByRates(Struct, frozen=True):
         Failed trials have no verdict of the judge: they count as 0 and are not corrected.
         """
         judged = 1 - fell
-        return _within(judged * corrected_share(measured / judged, self.known), (0.0, 1.0)) if judged else measured
+        if not judged:
+            return measured
+        return _within(judged * corrected_share(measured / judged, self.known), (0.0, 1.0))
 
     def estimate(self, found: Estimate) -> Estimate:
         low, high = corrected_interval(found.value, found.trials, self.known)
@@ -102,8 +105,9 @@ def correction_for(criterion: Criterion, values: Collection[float]) -> Correctio
         return None
     if are_successes(values, criterion.scale):
         return ByRates(known) if is_usable(known) else None
-    graded = known.graded
-    return ByDifference(graded, criterion.scale.range) if graded is not None and corrects(graded) else None
+    if known.graded is None or not corrects(known.graded):
+        return None
+    return ByDifference(known.graded, criterion.scale.range)
 
 
 def calibrated_judge(
@@ -113,16 +117,22 @@ def calibrated_judge(
     known = criterion.calibration
     if known is None:
         return None
-    candidate, baseline = (correction.estimate(side) if correction and side else None for side in (now, before))
-    table = (known.both_pass, known.both_fail, known.only_judge, known.only_people)
     of_passed, of_failed = _rate(known.both_pass, known.passed), _rate(known.both_fail, known.failed)
-    by = correction.slope[0] if correction else 1.0
-    beyond_chance = kappa(table) if known.labels else None
-    return CalibratedJudge(known.labels, known.agreed, beyond_chance, of_passed, of_failed, candidate, baseline, by)
+    beyond_chance = None
+    if known.labels:
+        beyond_chance = kappa((known.both_pass, known.both_fail, known.only_judge, known.only_people))
+    judge = CalibratedJudge(known.labels, known.agreed, beyond_chance, of_passed, of_failed)
+    if correction is None:
+        return judge
+    candidate = None if now is None else correction.estimate(now)
+    baseline = None if before is None else correction.estimate(before)
+    return replace(judge, candidate=candidate, baseline=baseline, slope=correction.slope[0])
 
 
 def _rate(successes: int, n: int) -> Estimate | None:
-    return Estimate(successes / n, *clopper_pearson(successes, n), n, n) if n else None
+    if not n:
+        return None
+    return Estimate(successes / n, *clopper_pearson(successes, n), n, n)
 
 
 def mean_fallen(groups: Sequence[Sequence[float]], fell: Sequence[int]) -> float:

@@ -30,10 +30,15 @@ class CoupledTrials(Struct, frozen=True):
         places = {id(trial): place for place, trial in enumerate(stored)}
         found = []
         for trial in trials:
-            partner, whole = self.partners.get(id(trial), (None, False))
-            place = None if partner is None else places.get(id(partner))
-            found.append(None if place is None else Partner(place, whole))
-        return tuple(found) if any(found) else ()
+            link = None
+            if id(trial) in self.partners:
+                partner, whole = self.partners[id(trial)]
+                if id(partner) in places:
+                    link = Partner(places[id(partner)], whole)
+            found.append(link)
+        if not any(found):
+            return ()
+        return tuple(found)
 
 
 NONE = CoupledTrials()
@@ -52,19 +57,20 @@ def coupling(stored: Iterable[Trial], trials: Iterable[Trial]) -> CoupledTrials:
     draws: dict[tuple[str, str], Trial] = {}
     dropped = set()
     for trial in stored:
-        names = _names(trial)
-        if any((trial.case_id, name) in draws for name in names):
-            dropped.add(id(trial))
+        keys = [(trial.case_id, name) for name in _names(trial)]
+        if draws.keys().isdisjoint(keys):
+            draws |= dict.fromkeys(keys, trial)
         else:
-            draws |= {(trial.case_id, name): trial for name in names}
+            dropped.add(id(trial))
     partners, taken = {}, set()
     for trial in sorted(trials, key=_order):
         replay = trial.replay
         if replay is None or not replay.replayed:
             continue
-        key = trial.case_id, replay.source
-        partner = draws.get(key)
-        known = key if partner is None else (trial.case_id, id(partner))
+        known: tuple[str, str | int] = (trial.case_id, replay.source)
+        partner = draws.get((trial.case_id, replay.source))
+        if partner is not None:
+            known = (trial.case_id, id(partner))
         if not replay.source or known in taken or _says_nothing(trial, partner):
             dropped.add(id(trial))
             continue
@@ -77,9 +83,12 @@ def coupling(stored: Iterable[Trial], trials: Iterable[Trial]) -> CoupledTrials:
 def _names(trial: Trial) -> tuple[str, ...]:
     """Return the names by which a stored trial's draw is known: its own recording, and the one that answered it."""
     replay = trial.replay
-    if replay is None:
-        return ()
-    return tuple(name for name in (replay.recording, replay.source if replay.coupled else "") if name)
+    names = []
+    if replay is not None and replay.recording:
+        names.append(replay.recording)
+    if replay is not None and replay.coupled:
+        names.append(replay.source)
+    return tuple(names)
 
 
 def _order(trial: Trial) -> tuple[int, bool, int]:

@@ -11,7 +11,7 @@ from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.outcomes import as_values, outcomes_of
 from gate.model import FULL, PROBE, REPEAT, Scale, Side, ToolTime, Trial, tool_times
 from gate.model.course import Course, LiveCase, ReplayedShare
-from gate.statistics.intervals import mean
+from gate.statistics.intervals import mean, mean_of_means
 
 FIXED_DESIGN = 5
 """Trials per case of the fixed design that runs are compared with."""
@@ -21,18 +21,20 @@ COVERED = 0.9
 
 def course(comparison: Comparison) -> Course:
     """Return the runs by reason: each counts in ``runs`` and under exactly one reason."""
-    planned, again = [], Counter[Side]()
+    judged, epochs = {case.id for case in comparison.judged}, comparison.epochs
+    runs, again = Counter[tuple[str, Side]](), Counter[Side]()
+    both, reruns = Counter[str](), Counter[str]()
+    whole = 0
     for trial in comparison.trials:
         if trial.again:
             again[trial.side] += 1
-        else:
-            planned.append(trial)
-    runs = Counter((trial.tag, trial.side) for trial in planned)
-    both: Counter[str] = Counter(trial.tag for trial in planned)
-    reruns = Counter(t.case_id for t in planned if t.tag == CONFIRM and t.side is Side.CANDIDATE)
-    judged, epochs = {case.id for case in comparison.judged}, comparison.epochs
-    in_epochs = [trial for trial in planned if trial.tag == FULL and trial.side is Side.CANDIDATE]
-    whole = sum(trial.case_id in judged for trial in in_epochs)
+            continue
+        runs[trial.tag, trial.side] += 1
+        both[trial.tag] += 1
+        if trial.side is Side.CANDIDATE and trial.tag == CONFIRM:
+            reruns[trial.case_id] += 1
+        if trial.side is Side.CANDIDATE and trial.tag == FULL:
+            whole += trial.case_id in judged
     return Course(
         epochs=epochs,
         cases=len(judged),
@@ -43,7 +45,7 @@ def course(comparison: Comparison) -> Course:
         alpha=comparison.settings.alpha,
         suites=comparison.settings.suites,
         family=comparison.settings.family,
-        baseline_runs=sum(trial.side is Side.BASELINE for trial in comparison.trials),
+        baseline_runs=sum([trial.side is Side.BASELINE for trial in comparison.trials]),
         fixed_runs=FIXED_DESIGN * len(judged),
         concurrent=both[CONCURRENT] > 0,
         stopped=comparison.stopped,
@@ -53,7 +55,7 @@ def course(comparison: Comparison) -> Course:
         baseline_confirming=runs[PROBE, Side.BASELINE],
         epoch_runs=None if whole == epochs * len(judged) else whole,
         baseline_epochs=runs[FULL, Side.BASELINE],
-        quarantined=len(in_epochs) - whole,
+        quarantined=runs[FULL, Side.CANDIDATE] - whole,
         repeating=both[REPEAT],
         baseline_repeating=runs[REPEAT, Side.BASELINE],
         drifting=both[CONCURRENT],
@@ -72,7 +74,9 @@ def tool_times_of(comparison: Comparison) -> tuple[ToolTime, ...]:
     turns = []
     for trials in comparison.candidate.values():
         for trial in trials:
-            for turn in trial.invocations if trial.error is None else ():
+            if trial.error is not None:
+                continue
+            for turn in trial.invocations:
                 if asked or any(call.duration is not None for call in turn.tool_calls):
                     turns.append(turn)
     return tuple(tool_times(turns))
@@ -97,7 +101,7 @@ def trend(comparison: Comparison) -> tuple[float, ...]:
     if len(whole) < 2 or not now:
         return ()
     whole.sort(key=lambda run: began[run])
-    return (*[mean([mean(values) for values in runs[run].values()]) for run in whole], mean(now))
+    return (*[mean_of_means(runs[run].values()) for run in whole], mean(now))
 
 
 # --- what recordings answered ---------------------------------------------------------------------
@@ -105,21 +109,29 @@ def trend(comparison: Comparison) -> tuple[float, ...]:
 
 def replayed_share(comparison: Comparison) -> ReplayedShare | None:
     """Return the share answered by the baseline's recordings; None if no trial had one."""
-    ran: dict[str, Sequence[Trial]] = {}
+    live = []
+    saved: list[float] = []
+    cases = replayed = 0
+    has_source = False
     for case in comparison.judged:
-        if comparison.candidate.get(case.id):
-            ran[case.id] = comparison.candidate[case.id]
-    trials = [trial for group in ran.values() for trial in group]
-    if not any(trial.replay is not None and trial.replay.source for trial in trials):
+        trials = comparison.candidate.get(case.id, ())
+        cases += bool(trials)
+        for trial in trials:
+            if trial.replay is not None:
+                has_source = has_source or bool(trial.replay.source)
+                replayed += trial.replay.replayed
+            if trial.saved_usd is not None:
+                saved.append(trial.saved_usd)
+        if trials and not same_world(comparison, trials):
+            live.append(_live(case.id, trials))
+    if not has_source:
         return None
-    live = [_live(case_id, group) for case_id, group in ran.items() if not same_world(comparison, group)]
-    saved = [trial.saved_usd for trial in trials if trial.saved_usd is not None]
     return ReplayedShare(
-        cases=len(ran),
-        same=len(ran) - len(live),
-        runs=sum(one.runs for one in live),
-        calls=sum(one.calls for one in live),
-        replayed=sum(trial.replay.replayed for trial in trials if trial.replay is not None),
+        cases=cases,
+        same=cases - len(live),
+        runs=sum([one.runs for one in live]),
+        calls=sum([one.calls for one in live]),
+        replayed=replayed,
         saved_usd=sum(saved) if saved else None,
         live=tuple(live),
     )
@@ -153,5 +165,5 @@ def _live(case_id: str, trials: Sequence[Trial]) -> LiveCase:
     """Return the calls that a case made to the real world; a trial that says nothing about its recording counts as
     live."""
     asked = [trial for trial in trials if trial.replay is None or not trial.replay.same]
-    calls = sum(trial.replay.live for trial in trials if trial.replay is not None)
+    calls = sum([trial.replay.live for trial in trials if trial.replay is not None])
     return LiveCase(case_id, len(asked), calls, difference(trials))

@@ -4,26 +4,24 @@ criterion's own unit."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
 from gate.decision.engine.state import Metric, margin_of
 from gate.decision.outcomes import are_successes
-from gate.model import Criterion, Direction, Estimate, MetricChange, Scale
+from gate.model import Criterion, Estimate, MetricChange, Scale
 from gate.model.finding import Change
 from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
-
-Groups = Sequence[Sequence[float]]
-"""Values by case."""
 
 # --- means ----------------------------------------------------------------------------------------
 
 
-def estimate_of(groups: Groups, scale: Scale) -> Estimate | None:
+def estimate_of(groups: Collection[Sequence[float]], scale: Scale) -> Estimate | None:
     """Return the mean over cases, each represented by its own mean; None without values."""
-    known = [group for group in groups if group]
-    return estimate([mean(group) for group in known], [value for group in known for value in group], scale)
+    means = [mean(group) for group in groups if group]
+    return estimate(means, list(chain.from_iterable(groups)), scale)
 
 
 def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> Estimate | None:
@@ -53,7 +51,9 @@ def _with_spread(found: Estimate, means: Sequence[float], values: Sequence[float
 def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[tuple[float, Estimate], ...]:
     """Return each limited quantile with its interval, as far as the values suffice."""
     found = []
-    for q, _ in criterion.quantiles if values else ():
+    if not values:
+        return ()
+    for q, _ in criterion.quantiles:
         low, high = quantile_interval(values, q)
         ends = max(low, min(values)), min(high, max(values))
         level = 0.95 if (low, high) == ends else 0.0
@@ -66,21 +66,23 @@ def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[t
 
 def natural(change: float, criterion: Criterion) -> float:
     """Return an oriented change as readers see it: candidate minus baseline; relative for money, time and counts."""
-    change = change if criterion.direction is Direction.HIGHER else -change
-    return math.expm1(min(change, 50.0)) if criterion.scale.is_relative else change
+    change = criterion.direction.sign * change
+    if criterion.scale.is_relative:
+        return math.expm1(min(change, 50.0))
+    return change
 
 
 def natural_margin(margin: float, criterion: Criterion) -> float:
     """Return an oriented margin as readers see it; always positive."""
     if not criterion.scale.is_relative:
         return margin
-    return math.expm1(margin) if criterion.direction is Direction.LOWER else -math.expm1(-margin)
+    return abs(natural(-margin, criterion))
 
 
 def margin_over(found: MetricChange, criterion: Criterion, cases: int) -> float:
     """Return the oriented margin of a similar suite with ``cases`` cases: a margin widened for few cases narrows with
     more."""
-    own = criterion.scale.default_margin if criterion.margin is None else criterion.margin
+    own = criterion.margin_or_default
     if criterion.scale.is_relative or found.margin <= own:
         return found.margin
     return margin_of(Metric(criterion.name, "binary", criterion.direction, own), cases)
@@ -109,4 +111,4 @@ def detectable_drop(found: MetricChange | None, criterion: Criterion) -> float |
     """Return the smallest drop that is found in 80 % of cases, in the criterion's unit; always positive."""
     if found is None or found.detectable is None:
         return None
-    return abs(natural(-found.detectable, criterion)) if criterion.scale.is_relative else found.detectable
+    return natural_margin(found.detectable, criterion)

@@ -25,7 +25,7 @@ def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome |
         *quantile_limits(comparison, criterion),
         *change_against_base(criterion, outcome),
     ]
-    return findings or [Finding.of("nothing_held")]
+    return findings or [Finding.of("nothing_decides")]
 
 
 # --- hard failures and missing scores -------------------------------------------------------------

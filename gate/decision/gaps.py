@@ -25,11 +25,9 @@ MOST_CASES = 200
 
 def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list[Finding]:
     """Return the contents of the base that were not compared; ``blocking``: the rows that can fail the suite."""
-    silent = silent_criteria(comparison)
-    names = {finding["criterion"] for finding in silent}
     found = []
     for row in blocking:
-        if row.not_compared is not None and row.criterion.name != PASS_RATE and row.criterion.name not in names:
+        if row.not_compared is not None and row.criterion.name != PASS_RATE:
             found.append(row.not_compared)
     expected = comparison.baseline.keys() - comparison.settings.quarantine.keys()
     if expected and not any(case.id in expected and comparison.comparable(case.id) for case in comparison.judged):
@@ -38,7 +36,7 @@ def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list
     for finding in (too_many_gone(comparison), edited_and_missing(comparison)):
         if finding is not None:
             found.append(finding)
-    return [*found, *silent]
+    return found
 
 
 def are_few(gone: int, known: int) -> bool:
@@ -209,7 +207,10 @@ def silent_criteria(comparison: Comparison) -> tuple[Finding, ...]:
         if are_few(len(gone), len(applied)):
             continue
         if _as_silent_by_chance(applied.values()) <= comparison.settings.own_alpha / len(blocking):
-            found.append(Finding.of("checks_fell_away", criterion=criterion.name, cases=gone, of=len(applied)))
+            silent = Finding.of(
+                "not_compared", criterion=criterion.name, why="nothing_to_check", cases=gone, of=len(applied)
+            )
+            found.append(silent)
     return tuple(found)
 
 

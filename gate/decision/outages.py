@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -26,7 +27,10 @@ MOST = 0.5
 
 def commonest_error(trials: Iterable[Trial], most: int = MAX_MESSAGE_CHARS) -> str:
     """Return the most common error of these trials with its kind, cut to ``most`` characters; empty without errors."""
-    counts = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
+    counts: Counter[str] = Counter()
+    for trial in trials:
+        if trial.error is not None:
+            counts[f"{trial.error.kind.value}: {trial.error.message}"] += 1
     if not counts:
         return ""
     text = min(counts, key=lambda text: (-counts[text], text))
@@ -66,12 +70,12 @@ def _outage(comparison: Comparison) -> Finding | None:
                 down.append(trials)
     if not down:
         return None
-    often = commonest_error([trial for trials in down for trial in trials if trial.failed])
+    often = commonest_error(chain.from_iterable(down))
     if not comparison.baseline:
         if len(down) < tried:
             return None
         return Finding.of("outage", cases=len(down), of=tried, compared=False, error=often)
-    alike = max(Counter(_cause_of(trials[0]) for trials in down).values())
+    alike = max(Counter([_cause_of(trials[0]) for trials in down]).values())
     if alike <= MOST * tried:
         return None
     return Finding.of("outage", cases=alike, of=tried, compared=True, error=often)
@@ -101,16 +105,16 @@ def _without_base_that_is_down(comparison: Comparison) -> Comparison:
 
 def _rounds_of_a_base_that_is_down(comparison: Comparison) -> set[int]:
     answered_before = {trial.case_id for trial in comparison.stored if trial.answered}
-    asked: dict[int, set[str]] = {}
-    up: dict[int, set[str]] = {}
+    asked: dict[int, set[str]] = defaultdict(set)
+    up: dict[int, set[str]] = defaultdict(set)
     for trial in comparison.trials:
         if trial.side is not Side.BASELINE or not trial.measured or trial.tag not in OF_ALL_CASES:
             continue
         if trial.case_id in answered_before:
-            asked.setdefault(trial.round, set()).add(trial.case_id)
+            asked[trial.round].add(trial.case_id)
             if trial.answered:
-                up.setdefault(trial.round, set()).add(trial.case_id)
-    return {number for number, cases in asked.items() if len(cases - up.get(number, set())) > MOST * len(cases)}
+                up[trial.round].add(trial.case_id)
+    return {number for number, cases in asked.items() if len(cases - up[number]) > MOST * len(cases)}
 
 
 def excused(comparison: Comparison) -> Comparison:
@@ -157,7 +161,8 @@ def base_gone(comparison: Comparison) -> Finding | None:
         lost += rounds[number]
     if len(lost) < LEAST_IN_VAIN:
         return None
-    return Finding.of("base_gone", trials=len(lost), error=commonest_error(lost))
+    of, error = sum(map(len, rounds.values())), commonest_error(lost)
+    return Finding.of("failures_excused", failed=len(lost), of=of, error=error, at_base=True, gone=True)
 
 
 # --- lost trials ----------------------------------------------------------------------------------
@@ -179,7 +184,7 @@ def lost_ids(comparison: Comparison) -> frozenset[int]:
 def unscored_ids(comparison: Comparison) -> frozenset[int]:
     """Return the answers (by ``id``) without a computable score of a blocking criterion, the baseline's included; empty
     if none is the candidate's. A judge that refuses the worst answers makes the rest look good."""
-    names = [criterion.name for criterion in comparison.criteria if criterion.blocking]
+    names = [criterion.name for criterion in comparison.blocking]
     found = [id(trial) for trial in _judged_attempts(comparison) if trial.answered and lacks_a_score(trial, names)]
     if not found:
         return frozenset()
@@ -193,7 +198,7 @@ def unscored_ids(comparison: Comparison) -> frozenset[int]:
 
 def _judged_attempts(comparison: Comparison) -> list[Trial]:
     """Return the candidate's trials of judged cases, including errors."""
-    return [trial for case in comparison.judged for trial in comparison.candidate.get(case.id, ())]
+    return list(chain.from_iterable([comparison.candidate.get(case.id, ()) for case in comparison.judged]))
 
 
 def counted_as_failed(comparison: Comparison, lost: Collection[int]) -> Comparison:

@@ -39,7 +39,9 @@ def mark(criterion: Criterion, case: Case) -> float | None:
         return own
     if criterion.direction is Direction.LOWER:
         return criterion.limit
-    return criterion.threshold if criterion.threshold is not None else criterion.pass_threshold
+    if criterion.threshold is not None:
+        return criterion.threshold
+    return criterion.pass_threshold
 
 
 def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
@@ -53,7 +55,9 @@ def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
         return None
     if score.value is None:
         return None if score.error else True
-    return score.value <= limit if criterion.direction is Direction.LOWER else score.value >= limit
+    if criterion.direction is Direction.LOWER:
+        return score.value <= limit
+    return score.value >= limit
 
 
 def value_of(trial: Trial, criterion: Criterion) -> float | None:
@@ -65,8 +69,12 @@ def value_of(trial: Trial, criterion: Criterion) -> float | None:
 def measured_values(trials: Sequence[Trial], criterion: Criterion) -> list[float]:
     """Return the measured values of these trials."""
     name = criterion.name
-    scores = [trial.scores.get(name) for trial in trials]
-    return [score.value for score in scores if score is not None and score.value is not None]
+    found = []
+    for trial in trials:
+        score = trial.scores.get(name)
+        if score is not None and score.value is not None:
+            found.append(score.value)
+    return found
 
 
 def are_successes(values: Iterable[float], scale: Scale) -> bool:
@@ -92,7 +100,8 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
         if not criterion.blocking:
             continue
         score = trial.scores.get(criterion.name)
-        asked, checked = True, checked or _applies(score)
+        asked = True
+        checked = checked or _applies(score)
         outcome = holds(criterion, case, score)
         if outcome is False and criterion.hard:
             return False

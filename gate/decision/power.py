@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from operator import mul
 from random import Random
 from statistics import NormalDist, fmean
 
@@ -118,22 +119,23 @@ class Rates(Struct, frozen=True, dict=True):
     @property
     def units(self) -> int:
         """Number of clusters and of cases without one."""
-        named = [cluster for cluster in self.clusters if cluster]
+        named = list(filter(None, self.clusters))
         return len(self.counts) - len(named) + len(set(named))
 
     @cached_property
     def posteriors(self) -> tuple[tuple[float, ...], ...]:
         """The weights of the rates on the grid, by case."""
-        weights = [weight / sum(FIRST) for weight in FIRST]
+        whole = sum(FIRST)
+        weights = [weight / whole for weight in FIRST]
         distinct = Counter(self.counts)
         for _ in range(STEPS):
             total = [0.0] * len(GRID)
             for count, cases in distinct.items():
-                for i, share in enumerate(_posterior(weights, *count)):
-                    total[i] += cases * share
-            weights = [t / len(self.counts) for t in total]
+                for place, share in enumerate(_posterior(weights, *count)):
+                    total[place] += cases * share
+            weights = [sum_of_shares / len(self.counts) for sum_of_shares in total]
         known = {count: _posterior(weights, *count) for count in distinct}
-        return tuple(known[count] for count in self.counts)
+        return tuple([known[count] for count in self.counts])
 
     def draw(self, rng: Random, cases: int) -> list[Drawn]:
         """Return a suite of ``cases`` cases. Cases of a cluster are drawn independently, though they may depend on each
@@ -147,11 +149,10 @@ class Rates(Struct, frozen=True, dict=True):
     def _chosen(self, rng: Random, cases: int) -> list[tuple[int, str]]:
         """Return the known cases that the drawn ones resemble, with their clusters; whole clusters if there are any."""
         known = range(len(self.counts))
-        if not any(self.clusters):
-            chosen = known if cases == len(known) else rng.choices(known, k=cases)
-            return [(i, "") for i in chosen]
         if cases == len(known):
-            return [*enumerate(self.clusters)]
+            return list(enumerate(self.clusters or [""] * cases))
+        if not any(self.clusters):
+            return [(place, "") for place in rng.choices(known, k=cases)]
         units = grouped(map(str, known), {str(i): cluster for i, cluster in enumerate(self.clusters)})
         found: list[tuple[int, str]] = []
         while len(found) < cases:
@@ -160,11 +161,13 @@ class Rates(Struct, frozen=True, dict=True):
 
 
 def _posterior(weights: Sequence[float], passed_trials: int, trials: int) -> tuple[float, ...]:
-    found = [w * p**passed_trials * (1 - p) ** (trials - passed_trials) for w, p in zip(weights, GRID, strict=True)]
+    found = []
+    for weight, rate in zip(weights, GRID, strict=True):
+        found.append(weight * rate**passed_trials * (1 - rate) ** (trials - passed_trials))
     total = sum(found)
     if not total:
         return tuple(weights)
-    return tuple([f / total for f in found])
+    return tuple([share / total for share in found])
 
 
 class Share(Struct, frozen=True):
@@ -232,7 +235,9 @@ class Curve(Struct, frozen=True):
         if self.b <= 0:
             return None
         drop = max(0.0, (_NORMAL.inv_cdf(share) - self.a) / self.b) ** 2
-        return drop if drop <= max(within) else None
+        if drop > max(within):
+            return None
+        return drop
 
 
 class Power(Struct, frozen=True):
@@ -264,7 +269,10 @@ class Power(Struct, frozen=True):
 def telling_drop(power: Power) -> Drop:
     """Return the most informative drop: the largest that is not nearly always found, at most 20 points."""
     asked = [one for one in power.drops if one.drop <= SAID_FIRST]
-    return next((one for one in reversed(asked) if one.found.share < NEARLY_ALWAYS), asked[0])
+    for one in reversed(asked):
+        if one.found.share < NEARLY_ALWAYS:
+            return one
+    return asked[0]
 
 
 class Wanted(Struct, frozen=True):
@@ -294,11 +302,13 @@ def power_of(
     counts = [(drop, _count_found(rates, design, drop, n, rng, tick), n) for drop in ladder]
     curve = Curve.fitted(counts)
     drops = [Drop(drop, curve.at(drop, n * len(ladder)), share_of(count, n)) for drop, count, _ in counts]
-    broken = Counter[str]()
+    breaks = Counter[str]()
     for _ in range(n):
         verdict, _ = _run(rates, design, rng, tick, broken=True)
-        broken[verdict] += 1
-    tried = n - broken[NONE_BREAKS]
+        breaks[verdict] += 1
+    tried, broken = n - breaks[NONE_BREAKS], None
+    if tried:
+        broken = share_of(breaks["REGRESSION"], tried)
     return Power(
         design,
         known=bool(rates.counts),
@@ -308,7 +318,7 @@ def power_of(
         drops=tuple(drops),
         curve=curve,
         finds=curve.reaches(WANTED, ladder),
-        broken=share_of(broken["REGRESSION"], tried) if tried else None,
+        broken=broken,
         blocked=share_of(unchanged["REGRESSION"], n),
         inconclusive=share_of(unchanged["INCONCLUSIVE"], n),
         runs_per_case=fmean(spent) / design.cases,
@@ -341,7 +351,10 @@ def wanted_designs(
                 high, best = middle, share
             else:
                 low = middle + 1
-        answers.append(Wanted(drop, stored, DESIGNS[low] if low < len(DESIGNS) else None, best))
+        cases = None
+        if low < len(DESIGNS):
+            cases = DESIGNS[low]
+        answers.append(Wanted(drop, stored, cases, best))
     return tuple(answers)
 
 
@@ -349,7 +362,9 @@ def drops_of(design: Design) -> tuple[float, ...]:
     """Return the drops to simulate: between those that no design of this size finds and those that each finds."""
     if design.cases >= 200:
         return (0.01, 0.02, 0.05, 0.1)
-    return (0.02, 0.05, 0.1, 0.2) if design.cases >= 60 else (0.05, 0.1, 0.2, 0.3, 0.5)
+    if design.cases >= 60:
+        return (0.02, 0.05, 0.1, 0.2)
+    return (0.05, 0.1, 0.2, 0.3, 0.5)
 
 
 def runs_of(design: Design, questions: int, criteria: int = 0) -> int:
@@ -368,8 +383,9 @@ def _run(
 
     drawn = rates.draw(rng, design.cases)
     before = [case.rate for case in drawn]
-    mean = fmean(before)
-    left = max(0.0, 1 - drop / mean) if mean else 1.0
+    mean, left = fmean(before), 1.0
+    if mean:
+        left = max(0.0, 1 - drop / mean)
     now = [rate * left for rate in before]
     if broken:
         able = [place for place, rate in enumerate(before) if rate >= BREAKABLE]
@@ -380,21 +396,25 @@ def _run(
     known = dict(zip(ids, drawn, strict=True))
     sides = {Side.BASELINE: dict(zip(ids, before, strict=True)), Side.CANDIDATE: dict(zip(ids, now, strict=True))}
     scores = rates.scores
+    metrics = [Metric("success", "binary", margin=design.margin)]
+    if scores is not None:
+        metrics += scores.metrics
+
+    def trial(side: Side, case_id: str) -> Row:
+        passes = rng.random() < sides[side][case_id]
+        if scores is None:
+            return [float(passes)]
+        return [float(passes), *scores.draw(rng, known[case_id].like, passes)]
 
     def trials(side: Side, cases: Iterable[str], n: int) -> dict[str, list[Row]]:
         found = {}
         for case_id in cases:
-            rows: list[Row] = []
-            for _ in range(n):
-                passes = rng.random() < sides[side][case_id]
-                rows.append([float(passes), *(scores.draw(rng, known[case_id].like, passes) if scores else ())])
-            found[case_id] = rows
+            found[case_id] = [trial(side, case_id) for _ in range(n)]
         return found
 
-    metrics = (Metric("success", "binary", margin=design.margin), *(scores.metrics if scores else ()))
     stored, seed = trials(Side.BASELINE, ids, design.stored), rng.randrange(1 << 30)
     clusters = {case_id: case.cluster for case_id, case in known.items() if case.cluster}
-    start = State(metrics, stored, (), replace(design.config, fineness=FINENESS), seed, clusters)
+    start = State(tuple(metrics), stored, (), replace(design.config, fineness=FINENESS), seed, clusters)
     outcome, spent = follow(start, trials)
     tick()
     return outcome.verdict, spent
@@ -426,9 +446,13 @@ def missed_thresholds(
     for criterion in criteria:
         if not criterion.blocking or criterion.hard or criterion.threshold is None:
             continue
-        apart = {case_id for case_id, case in own.items() if criterion.name in case.thresholds}
-        groups = [measured_values(group, criterion) for case_id, group in by_case.items() if case_id not in apart]
-        chance = chance_of_miss(groups, criterion, epochs) if any(groups) else None
+        groups = []
+        for case_id, group in by_case.items():
+            if case_id not in own or criterion.name not in own[case_id].thresholds:
+                groups.append(measured_values(group, criterion))
+        if not any(groups):
+            continue
+        chance = chance_of_miss(groups, criterion, epochs)
         if chance is not None:
             found[criterion.name] = chance
     return found
@@ -446,7 +470,7 @@ def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapp
 
 def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[Criterion]) -> Scores | None:
     """Return the scores that are tested besides success."""
-    trials = [trial for group in groups for trial, _ in group]
+    trials = [trial for trial, _ in chain.from_iterable(groups)]
     tested = []
     for criterion in criteria:
         blocks = criterion.blocking and criterion.blocks_regression and not criterion.hard
@@ -456,13 +480,12 @@ def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[C
         return None
     passing, failing = [], []
     for group in groups:
-        passing.append(tuple([_values(trial, tested) for trial, outcome in group if outcome]))
-        failing.append(tuple([_values(trial, tested) for trial, outcome in group if not outcome]))
+        rows: dict[bool, list[Row]] = {True: [], False: []}
+        for trial, outcome in group:
+            rows[outcome].append([value_of(trial, criterion) for criterion in tested])
+        passing.append(tuple(rows[True]))
+        failing.append(tuple(rows[False]))
     return Scores(tuple([metric_of(criterion, trials) for criterion in tested]), tuple(passing), tuple(failing))
-
-
-def _values(trial: Trial, criteria: Iterable[Criterion]) -> Row:
-    return [value_of(trial, criterion) for criterion in criteria]
 
 
 def cost_per_run(trials: Sequence[Trial]) -> float | None:
@@ -526,12 +549,15 @@ def chance_of_passing(rates: Rates, stored: int, *, epochs: int, margin: float |
     cases = len(rates.counts)
     if not cases:
         return 0.0
-    spread = sum(
-        weight * rate * (1 - rate) for weights in rates.posteriors for weight, rate in zip(weights, GRID, strict=True)
-    )
+    spread = 0.0
+    for weights in rates.posteriors:
+        for weight, rate in zip(weights, GRID, strict=True):
+            spread += weight * rate * (1 - rate)
     sd = math.sqrt(spread * (1 / epochs + 1 / stored)) / cases
+    if sd == 0:
+        return 1.0
     room = margin_of(Metric("success", "binary", margin=margin), cases)
-    return _NORMAL.cdf(room / sd - _NORMAL.inv_cdf(0.95)) if sd > 0 else 1.0
+    return _NORMAL.cdf(room / sd - _NORMAL.inv_cdf(0.95))
 
 
 def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, epochs: int) -> float:
@@ -543,8 +569,7 @@ def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, e
     cases = len(rates.counts)
     if not cases:
         return 0.0
-    expected = [sum(w * p for w, p in zip(weights, GRID, strict=True)) for weights in rates.posteriors]
-    mean = fmean(expected)
+    mean = fmean([sum(map(mul, weights, GRID)) for weights in rates.posteriors])
     if mean <= 0:
         return 0.0
     left = max(0.0, 1 - drop / mean)
@@ -555,9 +580,13 @@ def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, e
             pooled = (epochs * now + stored * before) / (epochs + stored)
             unchanged += number * weight * pooled * (1 - pooled) * (1 / epochs + 1 / stored)
             changed += number * weight * (now * (1 - now) / epochs + before * (1 - before) / stored)
-    share = LEVEL_SHARE if cases >= FEW else LEVEL_SHARE_OF_FEW
+    share = LEVEL_SHARE
+    if cases < FEW:
+        share = LEVEL_SHARE_OF_FEW
     beyond = cases * min(drop, mean) - _NORMAL.inv_cdf(1 - share * alpha) * math.sqrt(unchanged)
-    return _NORMAL.cdf(beyond / math.sqrt(changed)) if changed > 0 else float(beyond > 0)
+    if changed == 0:
+        return float(beyond > 0)
+    return _NORMAL.cdf(beyond / math.sqrt(changed))
 
 
 # --- one broken case ------------------------------------------------------------------------------
@@ -565,10 +594,11 @@ def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, e
 
 def provable(cases: int, baseline_trials: int, alpha: float = ALPHA, *, recorded: bool = False) -> bool:
     """True if the schedule's reruns can prove that a case broke if it always passed and now always fails."""
-    few = 1 + sum(WAVES)
-    long = case_log_e(baseline_trials, baseline_trials, 0, few) >= math.log(LONG_E)
+    most = 1 + sum(WAVES)
+    if case_log_e(baseline_trials, baseline_trials, 0, most) >= math.log(LONG_E):
+        most += sum(LONG_WAVES)
     needed = reruns_to_prove(cases, baseline_trials, alpha, recorded=recorded)
-    return needed is not None and needed <= few + (sum(LONG_WAVES) if long else 0)
+    return needed is not None and needed <= most
 
 
 def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = ALPHA, *, recorded: bool = False) -> int | None:
@@ -581,4 +611,6 @@ def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = ALPHA, *, r
         return suite_e([broken, *[quiet] * (cases - 1)], recorded=recorded) >= 1 / (alpha * CASES_SHARE)
 
     least = 1 + bisect_left(range(1, MOST_RERUNS + 1), True, key=proves)  # each failure adds evidence
-    return least if least <= MOST_RERUNS else None
+    if least > MOST_RERUNS:
+        return None
+    return least

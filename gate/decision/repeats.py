@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from statistics import fmean
 from typing import NamedTuple
 
@@ -135,17 +136,24 @@ def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
     for case_id, sessions in answers.items():
         passing[case_id] = {session: group for session, group in sessions.items() if steady(group[0])}
     differing, is_of_base = _rate_of_difference(passing)
-    if differing <= (max(REPRODUCED, 1 / len(answers)) if is_of_base else MOST):
-        return _of_outcomes(answers, steady, trials) if _says_little(passing) else NONE
+    most = max(REPRODUCED, 1 / len(answers)) if is_of_base else MOST
+    if differing <= most:
+        if _says_little(passing):
+            return _of_outcomes(answers, steady, trials)
+        return NONE
     within = {side: _differing_within(passing, side) for side in Side}
     pooled = [*within[Side.CANDIDATE], *within[Side.BASELINE]]
     least = min(LEAST, len(answers))
     frozen = {}
     for side in Side:
-        told = within[side] if len(within[side]) >= least else pooled
+        told = within[side]
+        if len(told) < least:
+            told = pooled
         frozen[side] = len(told) < least or _is_frozen(told, differing, of_one_agent=is_of_base)
     is_known = len(within[Side.CANDIDATE]) >= least or any(trial.tag == REPEAT for trial in trials)
-    partly = frozenset() if all(frozen.values()) else _cached_cases(answers)
+    partly: frozenset[str] = frozenset()
+    if not all(frozen.values()):
+        partly = _cached_cases(answers)
     return _repeated(answers, steady, frozen, partly, is_known=is_known, proven=is_of_base)
 
 
@@ -175,7 +183,9 @@ def _of_outcomes(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
     frozen = dict.fromkeys(Side, True)
     proven = _stored_twice(answers)
     found = _repeated(answers, steady, frozen, frozenset(), is_known=is_known, proven=proven)
-    return replace(found, ask=tuple(varied) if found.untold else ())
+    if found.untold:
+        return replace(found, ask=tuple(varied))
+    return found
 
 
 def _repeated(
@@ -201,14 +211,17 @@ def _repeated(
             cases.append(case_id)
             dropped.update(id(trial) for trial in copies)
     is_frozen = frozen[Side.CANDIDATE] and is_known
+    lost: tuple[CaseTally, ...] = ()
+    if is_frozen and not _stored_twice(answers):
+        lost = _lost_one_way(answers, steady)
     return Repeats(
         frozenset(dropped),
         tuple(cases),
-        sum(_is_repeated(sessions) for sessions in answers.values()),
+        sum(map(_is_repeated, answers.values())),
         is_frozen,
         frozen[Side.CANDIDATE] and not is_known,
         proven=proven,
-        lost=_lost_one_way(answers, steady) if is_frozen and not _stored_twice(answers) else (),
+        lost=lost,
     )
 
 
@@ -224,7 +237,9 @@ def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bo
             if not trial.answer or not trial.answered or is_replayed:
                 continue
             side = Side.BASELINE if of_store else trial.side
-            session = AgentSession(trial.run, of_store, side, trial.process if by_process else "")
+            session = AgentSession(trial.run, of_store, side, "")
+            if by_process:
+                session = session._replace(process=trial.process)
             found.setdefault(trial.case_id, {}).setdefault(session, []).append(trial)
     return found
 
@@ -252,12 +267,13 @@ def _is_constant(group: Trials) -> bool:
 
 def _is_reproduced(sessions: OfCase) -> bool:
     """True if several runs gave the same answer and none gave another."""
-    return len(_runs(sessions)) > 1 and _is_constant([trial for group in sessions.values() for trial in group])
+    return len(_runs(sessions)) > 1 and _is_constant(list(chain.from_iterable(sessions.values())))
 
 
 def _stored_twice(answers: Answers) -> bool:
     """True if two stored runs show the nature of the agent's repeats."""
-    return sum(len(_of_store(sessions)) > 1 for sessions in answers.values()) >= min(LEAST, len(answers))
+    twice = [sessions for sessions in answers.values() if len(_of_store(sessions)) > 1]
+    return len(twice) >= min(LEAST, len(answers))
 
 
 def _but_one(group: Trials) -> list[Trial]:
@@ -289,7 +305,7 @@ def _rate_of_difference(answers: Answers) -> tuple[float, bool]:
             every.append(share)
     if len(own) >= min(LEAST, len(answers)):
         return fmean(own), True
-    return (fmean(every) if every else 0.0), False
+    return fmean(every or [0.0]), False
 
 
 def _disagreement(runs: Sequence[Trials]) -> float | None:
@@ -303,15 +319,22 @@ def _disagreement(runs: Sequence[Trials]) -> float | None:
         for answer, n in Counter(trial.answer for trial in group).items():
             shares[answer] = shares.get(answer, 0.0) + n / len(group)
             squares += (n / len(group)) ** 2
-    agreeing = sum(share**2 for share in shares.values()) - squares
+    agreeing = sum([share**2 for share in shares.values()]) - squares
     return 1 - agreeing / (len(runs) * (len(runs) - 1))
 
 
 def _differing(group: Trials) -> float:
     """Return the share of pairs of these trials, at least two, that answer differently."""
     n = len(group)
-    alike = sum(k * (k - 1) for k in Counter(trial.answer for trial in group).values())
-    return 1 - alike / (n * (n - 1))
+    return 1 - _pairs_alike(group) / (n * (n - 1))
+
+
+def _pairs_alike(group: Trials) -> int:
+    """Return the number of ordered pairs of these trials with the same answer."""
+    found = 0
+    for n in Counter([trial.answer for trial in group]).values():
+        found += n * (n - 1)
+    return found
 
 
 def _differing_within(answers: Answers, side: Side) -> list[float]:
@@ -359,10 +382,9 @@ def _says_little(passing: Answers) -> bool:
     first = []
     for sessions in passing.values():
         if sessions:
-            first.append(next(iter(sessions.values()))[0].answer)
+            first.append(next(iter(sessions.values()))[0])
     n = len(first)
-    alike = sum(k * (k - 1) for k in Counter(first).values())
-    return n > 1 and alike >= SHORT * n * (n - 1)
+    return n > 1 and _pairs_alike(first) >= SHORT * n * (n - 1)
 
 
 def _varies(sessions: OfCase, steady: Steady) -> bool:
@@ -372,7 +394,8 @@ def _varies(sessions: OfCase, steady: Steady) -> bool:
         return False
     if any(passed_before):
         return not all(passed_before)
-    return any(steady(trial) for session, group in sessions.items() if not session.of_store for trial in group)
+    later = [group for session, group in sessions.items() if not session.of_store]
+    return any(map(steady, chain.from_iterable(later)))
 
 
 def _lost_one_way(answers: Answers, steady: Steady) -> tuple[CaseTally, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
 from gate.decision.correction import calibrated_judge
+from gate.decision.crashes import count_failed
 from gate.decision.estimates import (
     change_estimate,
     detectable_drop,
@@ -18,14 +20,12 @@ from gate.decision.estimates import (
 from gate.decision.findings import change_against_base, error_of, findings_of
 from gate.decision.gaps import silent_criteria
 from gate.decision.outcomes import PASS_RATE, as_values, outcomes_of
-from gate.decision.tags import Pairs, outcomes, scores
+from gate.decision.tags import BothSides, Pairs, estimates_of, pairs_of
 from gate.model import Criterion, CriterionResult, Estimate, EvidenceSummary, Outcome, Scale, Trial, Verdict, worst
 from gate.model.finding import Finding
-from gate.statistics.intervals import all_pass, mean
+from gate.statistics.intervals import all_pass, mean_of_means
 
-BothSides = tuple[Estimate | None, Estimate | None]
-"""The estimates of the candidate and the baseline."""
-NOTHING_HELD = Finding.of("nothing_held")
+NOTHING_DECIDES = Finding.of("nothing_decides")
 
 
 def rows_of(
@@ -52,9 +52,9 @@ def rows_of(
 
 def _with_same_trials(row: CriterionResult) -> CriterionResult:
     """Return a row of a suite whose trials are the stored ones: a row that nothing judges is no omission there."""
-    if row.findings != (NOTHING_HELD,):
+    if row.findings != (NOTHING_DECIDES,):
         return row
-    return replace(row, findings=(Finding.of("nothing_held", same=True),), checked=True)
+    return replace(row, findings=(Finding.of("nothing_decides", same=True),), checked=True)
 
 
 def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionResult]) -> list[CriterionResult]:
@@ -66,9 +66,10 @@ def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionR
     for row in rows:
         why = reasons.get(row.criterion.name)
         found.append(row if why is None else _not_compared(row, why))
-    for criterion in comparison.unmatched.removed if comparison.stored else ():
-        why = Finding.of("not_compared", criterion=criterion.name, why="removed")
-        found.append(_not_compared(CriterionResult(criterion, Verdict.PASS, checked=False), why))
+    if comparison.stored:
+        for criterion in comparison.unmatched.removed:
+            why = Finding.of("not_compared", criterion=criterion.name, why="removed")
+            found.append(_not_compared(CriterionResult(criterion, Verdict.PASS, checked=False), why))
     return found
 
 
@@ -81,75 +82,87 @@ def _not_compared(row: CriterionResult, why: Finding) -> CriterionResult:
 
 
 def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> CriterionResult:
-    is_rate = criterion.name == PASS_RATE
-    findings = _findings_of_rate(comparison, criterion, outcome) if is_rate else None
-    if findings is None:
+    if criterion.name == PASS_RATE:
+        findings = _findings_of_rate(comparison, criterion, outcome)
+        sides = _outcomes_of_all(comparison)
+        unscored = crashes = 0
+        why, dimensions = "no_trial", _pass_power(sides, criterion)
+        if comparison.judged_trials:
+            why = "unchecked"
+    else:
         findings = findings_of(comparison, criterion, outcome)
-    verdict, checked = worst([finding.verdict for finding in findings]), findings != [NOTHING_HELD]
-    now, before = _rate_of_both(comparison, criterion) if is_rate else _means_of_both(comparison, criterion)
+        sides = _scores_of_all(comparison, criterion)
+        unscored = sum([error_of(trial, criterion) is not None for trial in comparison.judged_trials])
+        crashes = count_failed(comparison.judged_trials)
+        why, dimensions = "no_trial", _dimensions(comparison, criterion)
+    verdict, checked = worst([finding.verdict for finding in findings]), findings != [NOTHING_DECIDES]
+    now, before = estimates_of(sides, criterion.scale)
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
-        is_unchecked = is_rate and comparison.judged_trials
-        findings = [Finding.of("no_value", why="unchecked" if is_unchecked else "no_trial")]
-    change = outcome.evidence.metrics.get(criterion.name) if outcome is not None else None
-    values = [value for group in comparison.values(criterion).values() for value in group]
-    return CriterionResult(
+        findings = [Finding.of("no_value", why=why)]
+    values = list(chain.from_iterable(comparison.values(criterion).values()))
+    row = CriterionResult(
         criterion,
         verdict,
         tuple(findings),
         candidate=now,
         baseline=before,
-        change=change_estimate(change, criterion),
-        compared=None if change is None else _compared_means(comparison, criterion),
-        p_value=_p_value(outcome, criterion.name),
-        detectable=detectable_drop(change, criterion),
-        spent=spent(outcome.evidence) if outcome and change and change.blocks_regression else None,
-        not_measured=0 if is_rate else _count_unscored(comparison, criterion),
-        crashes=0 if is_rate else sum(trial.failed for trial in comparison.judged_trials),
+        not_measured=unscored,
+        crashes=crashes,
         quantiles=quantile_estimates(criterion, values),
-        dimensions=_pass_power(comparison, criterion) if is_rate else _dimensions(comparison, criterion),
+        dimensions=dimensions,
         judge=calibrated_judge(criterion, comparison.correction_of(criterion), now, before),
         checked=checked,
+    )
+    if outcome is None:
+        return row
+    return _with_change(comparison, row, outcome.evidence)
+
+
+def _with_change(comparison: Comparison, row: CriterionResult, evidence: EvidenceSummary) -> CriterionResult:
+    """Return the row with the figures of the sequential test."""
+    criterion = row.criterion
+    if evidence.last_look is not None and criterion.name in evidence.last_look.metrics:
+        row = replace(row, p_value=evidence.last_look.metrics[criterion.name].p_adjusted)
+    change = evidence.metrics.get(criterion.name)
+    if change is None:
+        return row
+    if change.blocks_regression:
+        row = replace(row, spent=spent(evidence))
+    return replace(
+        row,
+        change=change_estimate(change, criterion),
+        compared=_compared_means(comparison, criterion),
+        detectable=detectable_drop(change, criterion),
     )
 
 
 def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return the findings on the pass rate: from the criterion that limits it, if any, and from the sequential test."""
-    findings = findings_of(comparison, comparison.rate, None) if comparison.rate is not None else []
-    return [*findings, *change_against_base(rate, outcome)] or [NOTHING_HELD]
-
-
-def _count_unscored(comparison: Comparison, criterion: Criterion) -> int:
-    return sum([error_of(trial, criterion) is not None for trial in comparison.judged_trials])
+    findings = change_against_base(rate, outcome)
+    if comparison.rate is not None:
+        findings = findings_of(comparison, comparison.rate, None) + findings
+    return findings or [NOTHING_DECIDES]
 
 
 def _compared_means(comparison: Comparison, criterion: Criterion) -> tuple[float, float] | None:
     """Return the means of both sides over the cases that both measured."""
-    sides = outcomes(comparison) if criterion.name == PASS_RATE else scores(comparison, criterion)
+    sides = pairs_of(comparison, criterion)
     both = [case_id for case_id, values in sides.now.items() if values and sides.before.get(case_id)]
     if not both:
         return None
-    return _mean_of(sides.before, both), _mean_of(sides.now, both)
-
-
-def _mean_of(side: Mapping[str, Sequence[float]], ids: Sequence[str]) -> float:
-    return mean([mean(side[case_id]) for case_id in ids])
+    now, before = sides.groups(both)
+    return mean_of_means(before), mean_of_means(now)
 
 
 # --- estimates ------------------------------------------------------------------------------------
 
 
-def _means_of_both(comparison: Comparison, criterion: Criterion) -> BothSides:
-    """Return the means over all judged cases in epochs, since reruns pick the cases that failed."""
+def _scores_of_all(comparison: Comparison, criterion: Criterion) -> Pairs:
+    """Return the scores of all judged cases in epochs, since reruns pick the cases that failed."""
     stored = comparison.stored_values(criterion)
-    before = [stored[case.id] for case in comparison.judged if case.id in stored]
-    now = list(comparison.values(criterion).values())
-    return estimate_of(now, criterion.scale), estimate_of(before, criterion.scale)
-
-
-def _rate_of_both(comparison: Comparison, criterion: Criterion) -> BothSides:
-    sides = _outcomes_of_all(comparison)
-    return estimate_of([*sides.now.values()], criterion.scale), estimate_of([*sides.before.values()], criterion.scale)
+    before = {case.id: stored[case.id] for case in comparison.judged if case.id in stored}
+    return Pairs(comparison.values(criterion), before)
 
 
 def _outcomes_of_all(comparison: Comparison) -> Pairs:
@@ -170,18 +183,17 @@ def _outcomes_of_all(comparison: Comparison) -> Pairs:
     return Pairs(now, before)
 
 
-def _pass_power(comparison: Comparison, criterion: Criterion) -> dict[str, BothSides]:
+def _pass_power(sides: Pairs, criterion: Criterion) -> dict[str, BothSides]:
     """Return pass^k next to the pass rate, for the number of trials that each case has; empty if a case has only
     one."""
-    sides = _outcomes_of_all(comparison)
     k = min(map(len, sides.now.values()), default=0)
     if k < 2:
         return {}
-    estimates = [_estimate_pass_power([*side.values()], k, criterion) for side in (sides.now, sides.before)]
-    return {f"pass^{k}": (estimates[0], estimates[1])}
+    now = _estimate_pass_power(sides.now.values(), k, criterion)
+    return {f"pass^{k}": (now, _estimate_pass_power(sides.before.values(), k, criterion))}
 
 
-def _estimate_pass_power(groups: Sequence[Sequence[float]], k: int, criterion: Criterion) -> Estimate | None:
+def _estimate_pass_power(groups: Iterable[Sequence[float]], k: int, criterion: Criterion) -> Estimate | None:
     shares = [all_pass(round(sum(group)), len(group), k) for group in groups if len(group) >= k]
     return estimate(shares, shares, criterion.scale)
 
@@ -209,18 +221,11 @@ def _by_dimension(groups: Sequence[Sequence[Trial]], criterion: Criterion) -> di
     return {name: estimate_of(values, Scale.UNIT) for name, values in found.items()}
 
 
-def _p_value(outcome: Outcome | None, name: str) -> float | None:
-    """Return the p-value of the last look, adjusted for all blocking metrics and statistics."""
-    look = outcome.evidence.last_look if outcome is not None else None
-    test = look.metrics.get(name) if look is not None else None
-    return None if test is None else test.p_adjusted
-
-
 def spent(evidence: EvidenceSummary) -> float:
     """Return the share of the error budget that looks, repeats and case reruns have used so far."""
     from gate.decision.engine.evidence import CASES_SHARE  # weight: only with a baseline
 
     alpha = 1 / (evidence.e_threshold * CASES_SHARE)
-    looks = sum(look.spent for look in evidence.looks)
-    repeats = sum(test.threshold for test in evidence.repeats)
+    looks = sum([look.spent for look in evidence.looks])
+    repeats = sum([test.threshold for test in evidence.repeats])
     return min(1.0, CASES_SHARE + (looks + repeats) / alpha)

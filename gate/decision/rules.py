@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.causes import got_worse, no_worse, not_enough_evidence
+from gate.decision.causes import got_worse, not_enough_evidence, passes
 from gate.decision.comparison import Comparison
 from gate.decision.crashes import uncleared
 from gate.decision.findings import cases_fail
@@ -203,7 +203,7 @@ def noise(table: Table) -> Finding | None:
     if fail is not None:
         return fail
     if not comparison.paired and not comparison.same_as and not _is_held_to_anything(comparison):
-        return Finding.of("nothing_decides")
+        return Finding.of("nothing_decides", Verdict.INCONCLUSIVE)
     return None
 
 
@@ -254,7 +254,7 @@ def judge(table: Table) -> Finding:
             return replace(cause, verdict=verdict)
     if table.comparison.same_as:
         return Finding.of("same_agent", commit=table.comparison.same_as)
-    return no_worse(table.comparison, table.outcome)
+    return passes(table.comparison, table.outcome)
 
 
 def if_accepted(table: Table) -> Verdict:

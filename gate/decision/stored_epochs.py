@@ -29,7 +29,7 @@ def with_stored_epochs(
     for epoch in _epochs(trials):
         measured = {trial.case_id for trial in epoch if trial.measured and not lacks_a_score(trial, blocking)}
         if measured.issuperset(judged) and not _was_down(epoch, answered):
-            last = max(trial.round for trial in epoch)  # in shards, rounds may have other numbers
+            last = max([trial.round for trial in epoch])  # in shards, rounds may have other numbers
             found += [replace(trial, tag=FULL, round=last) for trial in epoch]
     return tuple(found)
 
@@ -41,13 +41,16 @@ def rounds_of_outages(trials: Sequence[Trial]) -> frozenset[int]:
     for trial in trials:
         if trial.tag == STORED:
             rounds.setdefault(trial.round, []).append(trial)
-    return frozenset(number for number, epoch in rounds.items() if _was_down(epoch, answered))
+    return frozenset([number for number, epoch in rounds.items() if _was_down(epoch, answered)])
 
 
 def _answered_before(trials: Iterable[Trial]) -> frozenset[str]:
     """Return the cases that the candidate answered in trials outside these epochs."""
-    own = (trial for trial in trials if trial.side is Side.CANDIDATE and trial.tag != STORED)
-    return frozenset(trial.case_id for trial in own if trial.answered)
+    found = set()
+    for trial in trials:
+        if trial.side is Side.CANDIDATE and trial.tag != STORED and trial.answered:
+            found.add(trial.case_id)
+    return frozenset(found)
 
 
 def _epochs(trials: Iterable[Trial]) -> list[list[Trial]]:
@@ -68,11 +71,13 @@ def _epochs(trials: Iterable[Trial]) -> list[list[Trial]]:
 def _was_down(epoch: Iterable[Trial], answered: Collection[str]) -> bool:
     """True if most trials of cases that answered before did not answer, or several in a row did not."""
     known = [trial for trial in epoch if trial.case_id in answered]
-    if 2 * sum(trial.answered for trial in known) < len(known):
+    if 2 * sum([trial.answered for trial in known]) < len(known):
         return True
     in_a_row = 0
     for trial in sorted(known, key=lambda trial: trial.started or 0.0):
-        in_a_row = 0 if trial.answered else in_a_row + 1
+        in_a_row += 1
+        if trial.answered:
+            in_a_row = 0
         if in_a_row == DOWN_IN_A_ROW:
             return True
     return False

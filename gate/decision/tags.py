@@ -22,7 +22,6 @@ from gate.model import (
     Concentration,
     Criterion,
     CriterionResult,
-    Direction,
     Estimate,
     GroupKind,
     GroupResult,
@@ -31,7 +30,7 @@ from gate.model import (
 )
 from gate.model.finding import Finding
 from gate.statistics.concentration import concentrated
-from gate.statistics.intervals import mean, paired_change
+from gate.statistics.intervals import mean, mean_of_means, paired_change
 
 MOST_GROUPS = 200
 """Maximum number of groups, the largest; further tags name only single cases."""
@@ -45,20 +44,34 @@ Group = tuple[GroupKind, str]
 # --- both sides of a criterion --------------------------------------------------------------------
 
 
+BothSides = tuple[Estimate | None, Estimate | None]
+"""The estimates of the candidate and the baseline."""
+
+
 class Pairs(Struct, frozen=True):
     """The values of a criterion for each judged case, on both sides; empty or missing for a case without values."""
 
     now: Mapping[str, Sequence[float]]
     before: Mapping[str, Sequence[float]]
 
+    def groups(self, cases: Iterable[str]) -> tuple[list[Sequence[float]], list[Sequence[float]]]:
+        """Return the values of these cases, of the candidate and of the baseline."""
+        now: list[Sequence[float]] = []
+        before: list[Sequence[float]] = []
+        for case_id in cases:
+            now.append(self.now.get(case_id, ()))
+            before.append(self.before.get(case_id, ()))
+        return now, before
+
     def losses(self, cases: Iterable[str], criterion: Criterion) -> dict[str, float]:
         """Return the losses of these cases against the baseline, without cases that lack values on a side."""
         found = {}
         for case_id in cases:
             now, before = self.now.get(case_id), self.before.get(case_id)
-            loss = loss_of(now, before, criterion) if now and before else None
-            if loss is not None:
-                found[case_id] = loss
+            if now and before:
+                loss = _loss_of(now, before, criterion)
+                if loss is not None:
+                    found[case_id] = loss
         return found
 
     def by_chance(self, case_id: str, criterion: Criterion, rng: Random) -> list[float]:
@@ -71,34 +84,45 @@ class Pairs(Struct, frozen=True):
         for way in ways:
             here = [values[place] for place in way]
             there = [value for place, value in enumerate(values) if place not in way]
-            found.append(loss_of(here, there, criterion) or 0.0)
+            found.append(_loss_of(here, there, criterion) or 0.0)
         return found
 
 
-def loss_of(now: Sequence[float], before: Sequence[float], criterion: Criterion) -> float | None:
+def _loss_of(now: Sequence[float], before: Sequence[float], criterion: Criterion) -> float | None:
     """Return the loss of the mean; for money, time and counts the log ratio, None if that is undefined."""
     mean_now, mean_before = fmean(now), fmean(before)
     if criterion.scale.is_relative:
         if min(mean_now, mean_before) <= 0:
             return None
         mean_now, mean_before = math.log(mean_now), math.log(mean_before)
-    return mean_before - mean_now if criterion.direction is Direction.HIGHER else mean_now - mean_before
+    return criterion.direction.sign * (mean_before - mean_now)
 
 
-def outcomes(comparison: Comparison) -> Pairs:
+def _outcomes(comparison: Comparison) -> Pairs:
     """Return the outcomes of trials in whole epochs by judged case, by the comparable criteria if there are any."""
     now, before = {}, {}
     for case in comparison.judged:
         criteria = comparison.deciding(case.id)
-        of_base = comparison.baseline[case.id] if case.id in comparison.with_baseline else ()
         now[case.id] = as_values(outcomes_of(comparison.measured(case.id, full=True), case, criteria))
-        before[case.id] = as_values(outcomes_of(of_base, case, criteria))
+        if case.id in comparison.with_baseline:
+            before[case.id] = as_values(outcomes_of(comparison.baseline[case.id], case, criteria))
     return Pairs(now, before)
 
 
-def scores(comparison: Comparison, criterion: Criterion) -> Pairs:
-    """Return the scores of trials in whole epochs."""
+def pairs_of(comparison: Comparison, criterion: Criterion) -> Pairs:
+    """Return the values of a criterion, or the outcomes for the pass rate, of trials in whole epochs."""
+    if criterion.name == PASS_RATE:
+        return _outcomes(comparison)
+    return _scores(comparison, criterion)
+
+
+def _scores(comparison: Comparison, criterion: Criterion) -> Pairs:
     return Pairs(comparison.values(criterion), comparison.stored_values(criterion))
+
+
+def estimates_of(sides: Pairs, scale: Scale) -> BothSides:
+    """Return the means over cases on both sides."""
+    return estimate_of(sides.now.values(), scale), estimate_of(sides.before.values(), scale)
 
 
 # --- results by group -----------------------------------------------------------------------------
@@ -123,9 +147,10 @@ def by_group(comparison: Comparison, cases: Sequence[CaseResult]) -> tuple[tuple
     groups = groups_of(comparison.judged)
     if not groups:
         return (), 0
-    rates, broken = outcomes(comparison), {case.id for case in cases if case.status is CaseStatus.BROKEN}
+    rates, broken = _outcomes(comparison), {case.id for case in cases if case.status is CaseStatus.BROKEN}
     found = [_result(comparison, group, ids, rates, broken) for group, ids in list(groups.items())[:MOST_GROUPS]]
-    return tuple(sorted(found, key=_badness)), max(0, len(groups) - MOST_GROUPS)
+    found.sort(key=_badness)
+    return tuple(found), max(0, len(groups) - MOST_GROUPS)
 
 
 def _badness(found: GroupResult) -> tuple[float | str, ...]:
@@ -140,8 +165,7 @@ def _result(comparison: Comparison, group: Group, ids: Sequence[str], rates: Pai
     losses = rates.losses(ids, rate)
     means = {}
     for criterion in comparison.criteria:
-        sides = scores(comparison, criterion)
-        means[criterion.name] = _both(sides, ids, criterion.scale)
+        means[criterion.name] = _both(_scores(comparison, criterion), ids, criterion.scale)
     candidate, baseline = _both(rates, ids, rate.scale)
     return GroupResult(
         *group,
@@ -149,17 +173,15 @@ def _result(comparison: Comparison, group: Group, ids: Sequence[str], rates: Pai
         candidate,
         baseline,
         _change(comparison, losses, rates),
-        sum(loss > 0 for loss in losses.values()),
-        sum(loss < 0 for loss in losses.values()),
+        sum([loss > 0 for loss in losses.values()]),
+        sum([loss < 0 for loss in losses.values()]),
         len(broken.intersection(ids)),
         means,
     )
 
 
-def _both(sides: Pairs, ids: Iterable[str], scale: Scale) -> tuple[Estimate | None, Estimate | None]:
-    ids = list(ids)
-    now = [sides.now.get(case_id, ()) for case_id in ids]
-    before = [sides.before.get(case_id, ()) for case_id in ids]
+def _both(sides: Pairs, ids: Iterable[str], scale: Scale) -> BothSides:
+    now, before = sides.groups(ids)
     return estimate_of(now, scale), estimate_of(before, scale)
 
 
@@ -172,7 +194,7 @@ def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -
     differences = [-mean([losses[ids[place]] for place in members]) for members in units]
     inverse = mean([1 / len(rates.now[case_id]) + 1 / len(rates.before[case_id]) for case_id in ids])
     value, low, high = paired_change(differences, extra_variance=inverse / 2 / len(units) ** 2)
-    trials = sum(len(rates.now[case_id]) for case_id in ids)
+    trials = sum([len(rates.now[case_id]) for case_id in ids])
     if not math.isfinite(low):
         return Estimate(value, value, value, len(ids), trials, level=0.0)
     return Estimate(value, max(-1.0, low), min(1.0, high), len(ids), trials, level=0.9)
@@ -187,17 +209,17 @@ def where(
     """Return the groups in which a regression or an unproven loss is concentrated; usually none."""
     if verdict not in EXPLAINED or not comparison.paired:
         return ()
-    named = cause["criteria"] if cause.kind in ("suite_got_worse", "not_enough_evidence") else ()
-    name = named[0] if named else PASS_RATE
-    known = [row.criterion for row in rows if row.criterion.name == name]
-    criterion = known[0] if known else comparison.metrics[0]
+    criterion = comparison.metrics[0]
+    if cause.kind in ("suite_got_worse", "not_enough_evidence") and cause["criteria"]:
+        for row in rows:
+            if row.criterion.name == cause["criteria"][0]:
+                criterion = row.criterion
     if criterion.hard:
         return ()
-    pairs = outcomes(comparison) if name == PASS_RATE else scores(comparison, criterion)
-    return concentrations(comparison, criterion, pairs)
+    return _concentrations(comparison, criterion, pairs_of(comparison, criterion))
 
 
-def concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) -> tuple[Concentration, ...]:
+def _concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) -> tuple[Concentration, ...]:
     """Test all groups together, and return the figures of the groups that the test names."""
     losses = pairs.losses([case.id for case in comparison.judged], criterion)
     groups = list(groups_of(case for case in comparison.judged if case.id in losses).items())[:MOST_GROUPS]
@@ -228,7 +250,7 @@ def _units_of(group: frozenset[str], ids: Sequence[str], units: Sequence[Sequenc
     """Return the units with most of their cases in a group."""
     found = set()
     for unit, members in enumerate(units):
-        inside = sum(ids[place] in group for place in members)
+        inside = sum([ids[place] in group for place in members])
         if 2 * inside > len(members):
             found.add(unit)
     return frozenset(found)
@@ -240,7 +262,9 @@ def _figures(
     inside = set(members)
     rest = [case_id for case_id in losses if case_id not in inside]
     lost = [case_id for case_id, loss in losses.items() if loss > 0]
-    lost_inside = sum(case_id in inside for case_id in lost)
+    lost_inside = len(inside.intersection(lost))
+    now, before = pairs.groups(members)
+    rest_now, rest_before = pairs.groups(rest)
     kind, name = group
     return Concentration(
         kind,
@@ -248,15 +272,11 @@ def _figures(
         criterion.name,
         cases=len(members),
         of=len(losses),
-        before=_mean_of(pairs.before, members),
-        now=_mean_of(pairs.now, members),
-        rest_before=_mean_of(pairs.before, rest),
-        rest_now=_mean_of(pairs.now, rest),
+        before=mean_of_means(before),
+        now=mean_of_means(now),
+        rest_before=mean_of_means(rest_before),
+        rest_now=mean_of_means(rest_now),
         lost=lost_inside,
         rest_lost=len(lost) - lost_inside,
         p=p,
     )
-
-
-def _mean_of(side: Mapping[str, Sequence[float]], ids: Sequence[str]) -> float:
-    return mean([mean(side[case_id]) for case_id in ids])

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from statistics import NormalDist
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.decision.all_pass import METRIC as ALL_PASS
@@ -25,6 +26,7 @@ from gate.statistics.intervals import (
     fisher_less,
     mean,
     mean_interval,
+    mean_of_means,
     quantile,
     share_upper_bound,
     t_quantile,
@@ -39,8 +41,10 @@ TURNS = 0.05
 
 def error_of_tests(comparison: Comparison) -> float:
     """Return the error probability allowed for each test of a case's own threshold or of a quantile at one look."""
-    blocking = [c for c in comparison.criteria if c.blocking and not c.hard]
-    tests = sum(len(c.quantiles) + len(_with_own_threshold(comparison, c)) for c in blocking)
+    tests = 0
+    for criterion in comparison.blocking:
+        if not criterion.hard:
+            tests += len(criterion.quantiles) + len(_with_own_threshold(comparison, criterion))
     return comparison.settings.own_threshold_alpha / max(1, tests) / comparison.settings.looks
 
 
@@ -55,23 +59,26 @@ def _with_own_threshold(comparison: Comparison, criterion: Criterion) -> list[Ca
 class Group(Struct, frozen=True):
     """Values of epochs by case, including those that represent agent failures."""
 
-    values: Sequence[Sequence[float]] = ()
-    failed: Sequence[int] = ()
+    values: list[list[float]] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
     """Number of values that represent agent failures, by case."""
+
+    def add(self, values: list[float], failed: int) -> None:
+        """Add a case."""
+        self.values.append(values)
+        self.failed.append(failed)
 
     def mean(self, correction: Correction | None) -> float:
         """Return the mean over cases, corrected if the judge is calibrated."""
-        plain = mean_of(self.values)
-        return plain if correction is None else correction.value(plain, mean_fallen(self.values, self.failed))
+        plain = mean_of_means(self.values)
+        if correction is None:
+            return plain
+        return correction.value(plain, mean_fallen(self.values, self.failed))
 
     @property
     def trials(self) -> list[float]:
         """The values of all cases."""
-        return [value for group in self.values for value in group]
-
-    def and_also(self, other: Group) -> Group:
-        """Return the cases of both groups."""
-        return Group([*self.values, *other.values], [*self.failed, *other.failed])
+        return list(chain.from_iterable(self.values))
 
 
 class Sample(Struct, frozen=True):
@@ -87,7 +94,7 @@ class Sample(Struct, frozen=True):
     @property
     def all(self) -> Group:
         """All cases of the candidate."""
-        return self.kept.and_also(self.new)
+        return Group(self.kept.values + self.new.values, self.kept.failed + self.new.failed)
 
     @property
     def value(self) -> float:
@@ -101,67 +108,43 @@ def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
     if found is None:
         own = {case.id for case in _with_own_threshold(comparison, criterion)}
         cases = [case for case in comparison.judged if case.id not in own]
-        found = comparison.samples[criterion.name] = sample_of(comparison, criterion, cases)
+        found = replace(_sample_of(comparison, criterion, cases), correction=comparison.correction_of(criterion))
+        comparison.samples[criterion.name] = found
     return found
 
 
-def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
+def _sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
     """Return the values that a requirement applies to. An agent failure counts as the worst value of a bounded
     scale."""
-    kept: tuple[list[list[float]], list[int]] = ([], [])
-    before: tuple[list[list[float]], list[int]] = ([], [])
-    new: tuple[list[list[float]], list[int]] = ([], [])
-    values, stored, worst = comparison.values(criterion), comparison.stored_values(criterion), worst_of(criterion)
+    sample = Sample(Group(), Group(), Group())
+    values, stored = comparison.values(criterion), comparison.stored_values(criterion)
     for case in cases:
-        failed = comparison.measured(case.id, full=True) if comparison.errors else ()
-        failed_now = _stand_ins(failed, criterion, worst)
+        failed_now: list[float] = []
+        failed_then: list[float] = []
+        if comparison.errors:
+            failed_now = _stand_ins(comparison.measured(case.id, full=True), criterion)
+        if (case.id, criterion.name) not in comparison.not_comparable:
+            failed_then = _stand_ins(comparison.baseline.get(case.id, ()), criterion)
         now = [*values.get(case.id, ()), *failed_now]
-        if not now:
-            continue
-        is_comparable = (case.id, criterion.name) not in comparison.not_comparable
-        failed_then = _stand_ins(comparison.baseline.get(case.id, ()) if is_comparable else (), criterion, worst)
         then = [*stored.get(case.id, ()), *failed_then]
-        side = kept if then else new
-        side[0].append(now)
-        side[1].append(len(failed_now))
-        if then:
-            before[0].append(then)
-            before[1].append(len(failed_then))
-    return Sample(Group(*kept), Group(*before), Group(*new))
+        if now and then:
+            sample.kept.add(now, len(failed_now))
+            sample.before.add(then, len(failed_then))
+        elif now:
+            sample.new.add(now, len(failed_now))
+    return sample
 
 
-def _stand_ins(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
+def _stand_ins(trials: Iterable[Trial], criterion: Criterion) -> list[float]:
     """Return the values that represent trials without a score because the agent failed."""
+    worst = criterion.worst
     if worst is None or criterion.metric == ALL_PASS:  # the metric itself has counted them
         return []
     found = []
     for trial in trials:
-        score = trial.scores.get(criterion.name, NONE)
-        if trial.failed and score.does_not_apply:
+        if trial.failed and trial.scores.get(criterion.name, NONE).does_not_apply:
             found.append(worst)
     return found
-
-
-def _ends(criterion: Criterion) -> tuple[float, float] | None:
-    """Return the ends of a scale that has both, else None."""
-    return criterion.scale.range if criterion.scale.is_bounded else None
-
-
-def worst_of(criterion: Criterion) -> float | None:
-    """Return the worst value of a criterion's scale, or None if it is unbounded (seconds, dollars)."""
-    return _end(criterion, is_high=criterion.direction is Direction.LOWER)
-
-
-def best_of(criterion: Criterion) -> float | None:
-    """Return the best value of a criterion's scale, or None if it is unbounded."""
-    return _end(criterion, is_high=criterion.direction is Direction.HIGHER)
-
-
-def _end(criterion: Criterion, *, is_high: bool) -> float | None:
-    least, most = criterion.scale.range
-    if not is_high:
-        return least
-    return most if math.isfinite(most) else None
 
 
 def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Finding]:
@@ -171,9 +154,8 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Findin
     sample = _judged_sample(comparison, criterion)
     if not sample.all.values:
         return []
-    sample = replace(sample, correction=comparison.correction_of(criterion))
     held = _held(comparison, sample, criterion)
-    if not _short_of(held.value, held.threshold, criterion):
+    if not criterion.direction.is_worse(held.value, held.threshold):
         return [_without_new_cases(sample, held, criterion) or Finding.of("mean", mean=held)]
     if _is_excused(comparison, sample, held, criterion):
         return [Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))]
@@ -191,15 +173,14 @@ def _misses(held: HeldMean, group: Group, *, base_cases: bool = False) -> Findin
 
 def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldMean:
     assert criterion.threshold is not None
-    has_scores = bool(comparison.values(criterion))
-    return HeldMean(
-        sample.value,
-        criterion.threshold,
-        len(sample.all.values),
-        failed=sum(sample.all.failed) if has_scores else len(sample.all.trials),
-        failed_as=worst_of(criterion) or 0.0,
-        measured=None if sample.correction is None else mean_of(sample.all.values),
-    )
+    everything = sample.all
+    failed, measured = len(everything.trials), None
+    if comparison.values(criterion):
+        failed = sum(everything.failed)
+    if sample.correction is not None:
+        measured = mean_of_means(everything.values)
+    cases, failed_as = len(everything.values), criterion.worst or 0.0
+    return HeldMean(sample.value, criterion.threshold, cases, failed=failed, failed_as=failed_as, measured=measured)
 
 
 def _without_new_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding | None:
@@ -208,7 +189,8 @@ def _without_new_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> 
     if not sample.kept.values or not sample.new.values:
         return None
     value, before = sample.kept.mean(sample.correction), sample.before.mean(sample.correction)
-    if not _short_of(value, held.threshold, criterion) or _short_of(before, held.threshold, criterion):
+    is_worse = criterion.direction.is_worse
+    if not is_worse(value, held.threshold) or is_worse(before, held.threshold):
         return None
     of_base = replace(held, value=value, cases=len(sample.kept.values), failed=sum(sample.kept.failed), measured=None)
     return _misses(of_base, sample.kept, base_cases=True)
@@ -219,10 +201,10 @@ def _is_excused(comparison: Comparison, sample: Sample, held: HeldMean, criterio
     it."""
     if not criterion.ratchet or not comparison.excuses or not sample.before.values:
         return False
-    if not _short_of(sample.before.mean(sample.correction), held.threshold, criterion):
+    is_worse, new = criterion.direction.is_worse, sample.new
+    if not is_worse(sample.before.mean(sample.correction), held.threshold):
         return False
-    new = sample.new
-    return not new.values or not _short_of(new.mean(sample.correction), held.threshold, criterion)
+    return not new.values or not is_worse(new.mean(sample.correction), held.threshold)
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> int:
@@ -233,21 +215,21 @@ def _lost(comparison: Comparison, criterion: Criterion) -> int:
     found = 0
     for case in comparison.judged:
         trials = [trial for trial in comparison.candidate.get(case.id, ()) if trial.tag == FULL]
-        found += len(comparison.lost(trials)) if trials else 1
+        if not trials:
+            found += 1
+        found += len(comparison.lost(trials))
         for trial in trials:
-            score = trial.scores.get(criterion.name, NONE)
-            found += trial.answered and score.unmeasured
+            found += trial.answered and trial.scores.get(criterion.name, NONE).unmeasured
     return found
 
 
 def _misses_with_hits(sample: Sample, held: HeldMean, criterion: Criterion, lost: int) -> bool:
     """True if the mean misses its threshold even if every lost trial counts as the best value."""
-    best = best_of(criterion)
-    if best is None:
+    if criterion.best is None:
         return False
     trials = len(sample.all.trials)
-    value = (held.value * trials + best * lost) / (trials + lost)
-    return _short_of(value, held.threshold, criterion)
+    value = (held.value * trials + criterion.best * lost) / (trials + lost)
+    return criterion.direction.is_worse(value, held.threshold)
 
 
 def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
@@ -256,7 +238,9 @@ def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
     The cases stay the same from run to run, so only the spread within cases counts.
     """
     variance = _variance_within(groups)
-    return None if variance is None else math.sqrt(variance / sum(map(len, groups)))
+    if variance is None:
+        return None
+    return math.sqrt(variance / sum(map(len, groups)))
 
 
 def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epochs: int = 0) -> float | None:
@@ -272,8 +256,8 @@ def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epoc
         return None
     trials = sum(map(len, groups))
     spread = math.sqrt(variance * (1 / trials + 1 / (epochs * len(groups) or trials)))
-    room = mean([mean(group) for group in groups]) - criterion.threshold
-    return NormalDist().cdf((-room if criterion.direction is Direction.HIGHER else room) / spread)
+    room = criterion.direction.sign * (mean_of_means(groups) - criterion.threshold)
+    return NormalDist().cdf(-room / spread)
 
 
 def close_thresholds(comparison: Comparison) -> list[Finding]:
@@ -283,8 +267,10 @@ def close_thresholds(comparison: Comparison) -> list[Finding]:
         if criterion.hard or criterion.threshold is None or comparison.correction_of(criterion) is not None:
             continue
         groups = _judged_sample(comparison, criterion).all.values
-        chance = chance_of_miss(groups, criterion) if groups else None
-        if chance is not None and chance >= CLOSE and not _short_of(mean_of(groups), criterion.threshold, criterion):
+        if not groups or criterion.direction.is_worse(mean_of_means(groups), criterion.threshold):
+            continue
+        chance = chance_of_miss(groups, criterion)
+        if chance is not None and chance >= CLOSE:
             found.append(Finding.of("threshold_close", criterion=criterion.name, chance=chance))
     return found
 
@@ -295,16 +281,18 @@ CLOSE = 0.05
 
 def _variance_within(groups: Sequence[Sequence[float]]) -> float | None:
     """Return the pooled variance of trials within a case; after a single epoch the larger variance of all trials."""
-    freedom = sum(len(group) - 1 for group in groups)
+    values = list(chain.from_iterable(groups))
+    freedom = len(values) - len(groups)
     if freedom >= len(groups):
-        return sum(_squares(group) for group in groups) / freedom
-    values = [value for group in groups for value in group]
-    return _squares(values) / (len(values) - 1) if len(values) > 1 else None
+        return sum(map(_squares, groups)) / freedom
+    if len(values) < 2:
+        return None
+    return _squares(values) / (len(values) - 1)
 
 
 def _squares(values: Sequence[float]) -> float:
     middle = mean(values)
-    return math.fsum((value - middle) ** 2 for value in values)
+    return math.fsum([(value - middle) ** 2 for value in values])
 
 
 def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
@@ -316,16 +304,16 @@ def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
     done = comparison.epochs
     if criterion.threshold is None or criterion.hard or not criterion.blocking or not 0 < done < most:
         return False
-    sample = replace(_judged_sample(comparison, criterion), correction=comparison.correction_of(criterion))
+    sample = _judged_sample(comparison, criterion)
     groups = sample.all.values
     if not groups:
         return False
     distance = abs(sample.value - criterion.threshold)
     variance = _variance_within(groups)
-    if variance is None:  # a single trial
-        low, high = _ends(criterion) or (0.0, 0.0)
+    if variance is None and criterion.scale.is_bounded:  # a single trial
+        low, high = criterion.scale.range
         variance = ((high - low) / 2) ** 2
-    if variance == 0.0:
+    if not variance:
         return False
     spread = math.sqrt(variance / len(groups) * (most - done) / (done * most))
     return NormalDist().cdf(-distance / spread) >= TURNS
@@ -346,18 +334,20 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
     """
     groups = [group for group in groups if group]
     trials = sum(map(len, groups))
-    ends = _ends(criterion)
     variance = _variance_within(groups)
-    if ends is None or variance is None:
+    if not criterion.scale.is_bounded or variance is None:
         return None
-    if all(value in ends for group in groups for value in group):
+    low, high = criterion.scale.range
+    if set(chain.from_iterable(groups)) <= {low, high}:
         share = (trials + 1) / (trials + 2)
-        variance = max(variance, share * (1 - share) * (ends[1] - ends[0]) ** 2)
-    freedom = max(1, trials - len(groups)) if trials > len(groups) else trials - 1
+        variance = max(variance, share * (1 - share) * (high - low) ** 2)
+    freedom = trials - 1
+    if trials > len(groups):
+        freedom = trials - len(groups)
     epochs = trials / len(groups)
     room = t_quantile(1 - QUIET, freedom) * math.sqrt(variance / len(groups) * (1 / epochs + 1))
-    value = mean_of(groups)
-    return max(ends[0], value - room) if criterion.direction is Direction.HIGHER else min(ends[1], value + room)
+    value = mean_of_means(groups) - criterion.direction.sign * room
+    return min(high, max(low, value))
 
 
 def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding]:
@@ -366,14 +356,14 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding
     held = excused = short = 0
     missed: list[tuple[HeldMean, int]] = []
     for case in _with_own_threshold(comparison, criterion):
-        sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
+        sample, least = _sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
         groups = sample.all.values
         if not groups:
             continue
         held += 1
-        value = mean_of(groups)
+        value = mean_of_means(groups)
         if not _misses_own(sample, least, criterion, error):
-            short += _short_of(value, least, criterion)
+            short += criterion.direction.is_worse(value, least)
         elif criterion.ratchet and comparison.excuses and _was_below(sample, least, criterion):
             excused += 1
         else:
@@ -399,7 +389,8 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding
 
 def _was_below(sample: Sample, least: float, criterion: Criterion) -> bool:
     """True if the case was below its own threshold at the baseline."""
-    return bool(sample.before.values) and _short_of(mean_of(sample.before.values), least, criterion)
+    before = sample.before.values
+    return bool(before) and criterion.direction.is_worse(mean_of_means(before), least)
 
 
 def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
@@ -412,53 +403,48 @@ def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
 
 def _misses_own(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:
     """True if a case misses its own threshold: beyond chance, or in every one of a few trials."""
-    values = sample.all.trials
-    if len(values) >= FEWEST_TRIALS and all(_short_of(value, least, criterion) for value in values):
+    values, is_worse = sample.all.trials, criterion.direction.is_worse
+    if len(values) >= FEWEST_TRIALS and all(is_worse(value, least) for value in values):
         return True
-    reach = best_case([mean(group) for group in sample.all.values], values, criterion, error)
-    return reach is not None and _short_of(reach, least, criterion)
+    reach = _best_case([mean(group) for group in sample.all.values], values, criterion, error)
+    return reach is not None and is_worse(reach, least)
 
 
-def _short_of(value: float, threshold: float, criterion: Criterion) -> bool:
-    return value < threshold if criterion.direction is Direction.HIGHER else value > threshold
-
-
-def mean_of(groups: Sequence[Sequence[float]]) -> float:
-    """Return the mean over cases, each represented by its own mean."""
-    return mean([mean(group) for group in groups])
-
-
-def best_case(means: Sequence[float], values: Sequence[float], criterion: Criterion, error: float) -> float | None:
+def _best_case(means: Sequence[float], values: Sequence[float], criterion: Criterion, error: float) -> float | None:
     """Return the one-sided bound of the mean on its good side; None with too little data.
 
     Exact for 0/1 scores. Otherwise the tighter of Student's bound over case means and, for bounded scores, Chernoff's
     over all trials, each at half the error; a single case has no spread over cases, which leaves only Chernoff's.
     """
-    better = criterion.direction is Direction.HIGHER
+    higher = criterion.direction is Direction.HIGHER
+    low, high = criterion.scale.range
     if are_successes(values, criterion.scale):
-        ones = round(sum(values))
-        n = len(values)
-        return share_upper_bound(ones, n, error) if better else 1 - share_upper_bound(n - ones, n, error)
-    ends = _ends(criterion)
-    if ends is None or not all(ends[0] <= v <= ends[1] for v in values):
-        return _student(means if len(means) > 1 else values, error, better=better)
-    student = _student(means, error / 2, better=better)
-    chernoff = _chernoff(values, ends, error if student is None else error / 2, better=better)
+        ones, n = round(sum(values)), len(values)
+        if higher:
+            return share_upper_bound(ones, n, error)
+        return 1 - share_upper_bound(n - ones, n, error)
+    if not criterion.scale.is_bounded or not low <= min(values) <= max(values) <= high:
+        return _student(means if len(means) > 1 else values, error, higher=higher)
+    student = _student(means, error / 2, higher=higher)
     if student is None:
+        return _chernoff(values, criterion, error)
+    chernoff = _chernoff(values, criterion, error / 2)
+    if criterion.direction.is_worse(chernoff, student):
         return chernoff
-    return min(student, chernoff) if better else max(student, chernoff)
+    return student
 
 
-def _student(sample: Sequence[float], error: float, *, better: bool) -> float | None:
+def _student(sample: Sequence[float], error: float, *, higher: bool) -> float | None:
     if len(sample) < 2:
         return None
     low, high = mean_interval(sample, 1 - 2 * error)
-    return high if better else low
+    return high if higher else low
 
 
-def _chernoff(values: Sequence[float], ends: tuple[float, float], error: float, *, better: bool) -> float:
-    """Return Chernoff's bound on the scale itself; ``better``: the upper bound, else the lower."""
-    worst, best = ends if better else ends[::-1]
+def _chernoff(values: Sequence[float], criterion: Criterion, error: float) -> float:
+    """Return Chernoff's bound on the scale itself, towards its best value."""
+    worst, best = criterion.worst, criterion.best
+    assert worst is not None and best is not None
     share = (mean(values) - worst) / (best - worst)
     return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
 
@@ -512,8 +498,9 @@ def _was_above(comparison: Comparison, criterion: Criterion, value: float, case:
 
 def _with_margin(value: float, criterion: Criterion) -> float:
     """Return the largest value still called unchanged, if lower is better."""
-    margin = criterion.scale.default_margin if criterion.margin is None else criterion.margin
-    return value * (1 + margin) if criterion.scale.is_relative else value + margin
+    if criterion.scale.is_relative:
+        return value * (1 + criterion.margin_or_default)
+    return value + criterion.margin_or_default
 
 
 def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Finding]:
@@ -538,7 +525,7 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
         values = sample.new.trials  # the others are excused
         if not values or quantile(values, q) <= limit:
             return found
-    over = sum(value > limit for value in values)
+    over = sum([value > limit for value in values])
     if binomial_at_least(over, len(values), 1 - q) <= error:
         return replace(found.but(over=over, trials=len(values)), verdict=Verdict.BELOW_THRESHOLD)
     too_few = len(values) < FEWEST_TRIALS
@@ -552,5 +539,6 @@ def _risen(sample: Sample, q: float, criterion: Criterion, error: float) -> bool
     """
     now, before = sample.kept.trials, sample.before.trials
     reached = quantile(before, q)
-    within = sum(value <= _with_margin(reached, criterion) for value in now)
-    return fisher_less(within, len(now), sum(value <= reached for value in before), len(before)) <= error
+    most = _with_margin(reached, criterion)
+    within, within_before = sum([value <= most for value in now]), sum([value <= reached for value in before])
+    return fisher_less(within, len(now), within_before, len(before)) <= error

@@ -37,8 +37,8 @@ def without_unseen(criteria: Sequence[Criterion], trials: Sequence[Trial], *, re
 
     ``reported``: there is other evidence, such as a baseline of the same agent definition.
     """
-    names = frozenset() if reported else needs_calls(criteria)
-    if not names or shows_calls(trials):
+    names = needs_calls(criteria)
+    if reported or not names or shows_calls(trials):
         return trials
     parts = {criterion.name: criterion.parts for criterion in criteria if not criterion.reads_tools}
     return [_without_scores_of_calls(trial, names, parts) for trial in trials]
@@ -58,8 +58,8 @@ def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mappi
     """True if a score is on calls, or one of its parts is and has a value here."""
     if name not in parts:
         return True
-    for part in parts[name]:
-        score = trial.scores.get(part) if part in names else None
+    for part in names.intersection(parts[name]):
+        score = trial.scores.get(part)
         if score is not None and score.value is not None:
             return True
     return False

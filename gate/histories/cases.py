@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -22,11 +23,13 @@ class CaseHistory(Struct, frozen=True):
     """(passed, trials) per record, oldest first; (0, 0) if the case was not run."""
 
     @classmethod
-    def of(cls, case_id: str, by_record: tuple[tuple[int, int], ...]) -> CaseHistory | None:
+    def of(cls, case_id: str, by_record: Sequence[tuple[int, int]]) -> CaseHistory | None:
         """Return the history of a case; None if it was never measured."""
-        passed = sum(passed for passed, _ in by_record)
-        trials = sum(trials for _, trials in by_record)
-        return cls(case_id, passed, trials, *wilson(passed, trials), by_record) if trials else None
+        passed, trials = map(sum, zip(*by_record, strict=True))
+        if not trials:
+            return None
+        low, high = wilson(passed, trials)
+        return cls(case_id, passed, trials, low, high, tuple(by_record))
 
     @property
     def rate(self) -> float:
@@ -35,6 +38,10 @@ class CaseHistory(Struct, frozen=True):
     @property
     def flaky(self) -> bool:
         """True if the same agent both passed and failed within a record, or outcomes alternated between records."""
-        seen = [passed > 0 for passed, trials in self.by_record if trials]
-        turns = sum(one != other for one, other in pairwise(seen))
-        return turns > 1 or any(0 < passed < trials for passed, trials in self.by_record)
+        seen = []
+        for passed, trials in self.by_record:
+            if 0 < passed < trials:
+                return True
+            if trials:
+                seen.append(passed > 0)
+        return sum([one != other for one, other in pairwise(seen)]) > 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gate.decision.outcomes import PASS_RATE, measured_values, passed
+from gate.decision.outcomes import PASS_RATE, as_values, measured_values, outcomes_of
 from gate.model import Case, Criterion, Scale, Trial
 from gate.statistics.changepoint import LEAST_RUNS, Move, largest_move
 
@@ -62,8 +62,7 @@ def _sums(
     found = {}
     for case_id, group in groups.items():
         if metric.name == PASS_RATE:
-            outcomes = [passed(trial, cases[case_id], criteria) for trial in group]
-            values = [float(outcome) for outcome in outcomes if outcome is not None]
+            values = as_values(outcomes_of(group, cases[case_id], criteria))
         else:
             values = measured_values(group, metric)
         if values:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -225,7 +226,7 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
     measures = _measures(ordered)
     tags = _tags(ordered)
     contents = _contents(ordered)
-    criteria = sum(criterion.name not in SPENT for criterion in measures)
+    criteria = len([criterion for criterion in measures if criterion.name not in SPENT])
     found = []
     for criterion in measures:
         whole = _series(ordered, contents, criterion, ERROR / criteria)
@@ -247,13 +248,15 @@ def _same_run(known: PastRun, run: PastRun) -> PastRun:
 
 def _measures(runs: Sequence[PastRun]) -> list[Criterion]:
     """Return the measures to follow: the criteria of the newest run, and the costs of trials."""
-    newest = runs[-1]
-    own = next((c for c in newest.criteria if c.metric == RATE_METRIC), None)
-    others = [c for c in newest.criteria if c.metric != RATE_METRIC and not c.stands_for]
+    rate, others = pass_rate_criterion(), []
+    for criterion in runs[-1].criteria:
+        if criterion.metric == RATE_METRIC:
+            rate = pass_rate_criterion(own=criterion)
+        elif not criterion.stands_for:
+            others.append(criterion)
     beside = spent_beside(others)
-    wanted = [pass_rate_criterion(own=own), *others]
-    wanted += [SPENT[name] for name in SPENT if name in beside]
-    measured = {name for run in runs for name in run.values.values}
+    wanted = [rate, *others, *[SPENT[name] for name in SPENT if name in beside]]
+    measured = set(chain.from_iterable([run.values.values for run in runs]))
     return [criterion for criterion in wanted if criterion.name in measured]
 
 
@@ -272,11 +275,11 @@ def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
     newest = runs[-1].tags
     sizes = []
     for tag, cases in members.items():
-        size = sum(case in newest for case in cases)
+        size = len(newest.keys() & cases)
         if 1 < size < len(newest):
             sizes.append((-size, tag))
-    largest = sorted(sizes)[:MOST_TAGS]
-    return {tag: members[tag] for tag in sorted(tag for _, tag in largest)}
+    largest = [tag for _, tag in sorted(sizes)[:MOST_TAGS]]
+    return {tag: members[tag] for tag in sorted(largest)}
 
 
 Contents = Sequence[Mapping[str, int]]
@@ -337,9 +340,8 @@ def _stretches(
     found = [Stretch(0)]
     for position, number in enumerate(measured[1:], 1):
         changed = _changed(runs[measured[position - 1]], runs[number], criterion)
-        own = measured_content[number]
-        earlier = measured[found[-1].start : position]
-        if changed or all(own.isdisjoint(measured_content[run]) for run in reversed(earlier)):
+        earlier = [measured_content[run] for run in reversed(measured[found[-1].start : position])]
+        if changed or all(map(measured_content[number].isdisjoint, earlier)):
             found.append(Stretch(position, changed))
     return tuple(found)
 
@@ -379,8 +381,9 @@ def _with_course(
     for number in current:
         content = contents[number]
         measured.append({content[case]: sums for case, sums in cells[number].items()})
-    scale = series.criterion.scale
-    reach = scale.range[1] - scale.range[0] if scale.is_bounded else 0.0
+    scale, reach = series.criterion.scale, 0.0
+    if scale.is_bounded:
+        reach = scale.range[1] - scale.range[0]
     found = levels(measured, reach)
     parted = course(found, level=error)
     moves = []
@@ -404,18 +407,17 @@ def _going(found: Sequence[Level], times: Sequence[float], error: float) -> Goin
     by_run = _line(found, [float(one.run) for one in found])
     if by_run is None:
         return None
-    by_week = None
+    runs, by_week = len(found), None
     if times[0] > 0 and times[-1] - times[0] >= DAY:
-        by_week = _line(found, [(time - times[0]) / WEEK for time in times])
-    low, high = by_run.interval(1 - error)
-    is_found = low > 0 or high < 0
-    runs = len(found)
-    return Going(runs, _slope(by_run, runs), None if by_week is None else _slope(by_week, runs), is_found)
+        line = _line(found, [(time - times[0]) / WEEK for time in times])
+        if line is not None:
+            by_week = _slope(line, runs)
+    return Going(runs, _slope(by_run, runs), by_week, by_run.goes(error))
 
 
 def _line(found: Sequence[Level], xs: Sequence[float]) -> FittedLine | None:
     """Return the line through the levels; their error is never less than that of the levels themselves."""
-    floor = sum(one.variance for one in found) / len(found)
+    floor = sum([one.variance for one in found]) / len(found)
     return fitted(list(zip(xs, [one.value for one in found], strict=True)), floor)
 
 
@@ -480,9 +482,11 @@ def _cases(runs: Sequence[PastRun]) -> tuple[CaseHistory, ...]:
     for case_id in sorted(content):
         counts = []
         for run in runs:
-            is_same = run.cases.get(case_id) == content[case_id]
-            counts.append(run.values.outcomes.get(case_id, (0, 0)) if is_same else (0, 0))
-        history = CaseHistory.of(case_id, tuple(counts))
+            passed_and_trials = (0, 0)
+            if run.cases.get(case_id) == content[case_id]:
+                passed_and_trials = run.values.outcomes.get(case_id, (0, 0))
+            counts.append(passed_and_trials)
+        history = CaseHistory.of(case_id, counts)
         if history is not None:
             found.append(history)
     return tuple(found)

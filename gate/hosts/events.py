@@ -91,6 +91,8 @@ class MeasuringRun(Struct, frozen=True):
     head_repository: str
     """``owner/name``; empty if the fork was deleted."""
     head_repository_id: int
+    unmeasured: str = ""
+    """The reason why it measured nothing, in GitHub's words: nobody is to be told of a failure then."""
 
 
 class Facts(Struct, frozen=True):
@@ -246,6 +248,7 @@ def _workflow_run(payload: Mapping[str, Any], _facts: Facts) -> Activity:
         head_branch=_get(payload, "workflow_run", "head_branch") or "",
         head_repository=_get(payload, "workflow_run", "head_repository", "full_name") or "",
         head_repository_id=_get(payload, "workflow_run", "head_repository", "id") or 0,
+        unmeasured=_NOT_MEASURED.get(str(_get(payload, "workflow_run", "conclusion")), ""),
     )
     own = _need(payload, str, "repository", "full_name")
     return Activity(
@@ -270,6 +273,11 @@ _SUPPORTED: dict[str, Callable[[Mapping[str, Any], Facts], Activity]] = {
     "workflow_dispatch": _on_demand,
     "workflow_run": _workflow_run,
 }
+_NOT_MEASURED = {
+    "cancelled": "it was cancelled",  # as by a later push or label
+    "action_required": "it waits for the approval of a maintainer",
+}
+"""The conclusions of runs that left nothing to report. Others that left nothing have failed."""
 _UNSAFE = {
     "issue_comment": (
         "issue_comment would let anyone who comments start a job that holds a token that writes and secrets",

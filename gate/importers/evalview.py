@@ -159,16 +159,6 @@ class EvalViewFile(StrictModel):
     tags: list[Text] = Field(default=[])
     difficulty: Literal["trivial", "easy", "medium", "hard", "expert"] = "medium"
     meta: dict[str, Any] | None = None
-    description: Any = None
-    suite_type: Any = None
-    generated: Any = None
-    adapter: Any = None
-    endpoint: Any = None
-    model: Any = None
-    tools: Any = None
-    gate: Any = None
-    mocks: Any = None
-    source_file: Any = None
 
     @model_validator(mode="after")
     def _one_conversation(self) -> Self:
@@ -296,7 +286,7 @@ _MARKS = {"input", "turns", "expected", "thresholds", "weights", "checks"}
 def read(document: Document) -> Contents:
     """Return the case in a file."""
     try:
-        file = EvalViewFile.model_validate(document.data)
+        file = EvalViewFile.model_validate({key: held for key, held in document.data.items() if key not in _IGNORED})
     except ValidationError as error:
         raise validation_error(document, error, _MODELS) from error
     shared = _project_weights(document) if file.own_weights is None else None
@@ -360,9 +350,9 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     losses = [Loss(case.id, "variance.max_std_dev")] if variance.get("max_std_dev") is not None else []
     losses += [Loss(case.id, f"variance.{key}", check=False) for key in ("runs", "confidence_level") if key in variance]
     data = document.data
-    losses += [
-        Loss(case.id, key, check=False) for key in data if key in _NOT_CARRIED and data[key] not in (None, [], {})
-    ]
+    for key, held in data.items():
+        if key in _IGNORED and key != "source_file" and held not in (None, [], {}):
+            losses.append(Loss(case.id, key, check=False))
     asked, turns = data.get("input"), data.get("turns")
     if turns and isinstance(asked, Mapping) and asked.get("query") != turns[0].get("query"):
         losses.append(Loss(case.id, "input.query, of which EvalView asks the turns as well", check=False))
@@ -389,7 +379,7 @@ IGNORED = Ignored(
         "safety.severity_threshold": "here any harm fails",
     }
 )
-_NOT_CARRIED = ("description", "suite_type", "generated", "adapter", "endpoint", "model", "tools", "gate", "mocks")
+_IGNORED = frozenset(key for key in IGNORED.reasons if "." not in key)
 
 
 def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:

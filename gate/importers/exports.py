@@ -335,22 +335,21 @@ _WRITTEN, _PEOPLE = "when it was written", "for people"
 _SOURCE, _RECORDED = "where the row comes from", "of the recording"
 _OF_CALLS = ("description", "reasoning", "type")
 IGNORED = Ignored(
-    {
-        **dict.fromkeys(("created_at", "modified_at", "createdAt", "updatedAt", "updated_at"), _WRITTEN),
-        **dict.fromkeys(("comments", "description"), _PEOPLE),
-        **dict.fromkeys(("dataset_id", "source_run_id", "datasetName", "datasetId", "dataset_name"), _SOURCE),
-        **dict.fromkeys(("sourceTraceId", "sourceObservationId", "source_trace_id", "source_observation_id"), _SOURCE),
-        **dict.fromkeys(("project_id", "projectId", "source_file", "sourceFile", "schema_type", "schemaType"), _SOURCE),
-        **dict.fromkeys(("token_cost", "input_token_count", "output_token_count", "completion_time"), _RECORDED),
-        **dict.fromkeys(("tokenCost", "inputTokenCount", "outputTokenCount", "completionTime"), _RECORDED),
-        **{f"{key}.{one}": _RECORDED for key in ("tools_called", "toolsCalled") for one in _OF_CALLS},
-        **{f"{key}.{one}": _PEOPLE for key in ("expected_tools", "expectedTools") for one in _OF_CALLS},
-        **dict.fromkeys(("sample.model", "sample.usage", "sample.finish_reason", "sample.error"), _RECORDED),
-        "$.meta": "of a page of a service's answer",
-        "$.tags": "of DeepEval's own reports",
-        "$.custom_column_key_values": "columns that DeepEval's own reports show",
-        "$.customColumnKeyValues": "columns that DeepEval's own reports show",
-    }
+    adk.either_spelling(
+        {
+            **dict.fromkeys(("created_at", "modified_at", "updated_at"), _WRITTEN),
+            **dict.fromkeys(("comments", "description"), _PEOPLE),
+            **dict.fromkeys(("dataset_id", "dataset_name", "source_run_id", "source_trace_id"), _SOURCE),
+            **dict.fromkeys(("source_observation_id", "project_id", "source_file", "schema_type"), _SOURCE),
+            **dict.fromkeys(("token_cost", "input_token_count", "output_token_count", "completion_time"), _RECORDED),
+            **{f"tools_called.{one}": _RECORDED for one in _OF_CALLS},
+            **{f"expected_tools.{one}": _PEOPLE for one in _OF_CALLS},
+            **dict.fromkeys(("sample.model", "sample.usage", "sample.finish_reason", "sample.error"), _RECORDED),
+            "$.meta": "of a page of a service's answer",
+            "$.tags": "of DeepEval's own reports",
+            "$.custom_column_key_values": "columns that DeepEval's own reports show",
+        }
+    )
 )
 
 

@@ -20,7 +20,7 @@ from gate.formats.messages import FormatError
 from gate.formats.reading import Ignored, changed, plain_copy
 from gate.formats.shapes import as_mapping, as_text
 from gate.importers.eval_archive import read_eval_archive
-from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Turn, Usage, total_usage
+from gate.model import Case, ForeignScore, Invocation, Location, RecordedTrial, Turn, Usage, total_usage
 from gate.security.limits import shorten
 from gate.suites.base import (
     NO_ANSWER,
@@ -93,15 +93,17 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
     seen = set[tuple[str, int]]()
     for number, sample in enumerate(_samples(document)):
-        case = _case(document, sample, number)
-        known = cases.setdefault(case.id, case)
-        if (known.turns, known.options) != (case.turns, case.options):
-            raise document.error(
-                f"sample {case.id!r} has a different input or target from an earlier epoch", "samples", number
-            )
-        trial = _trial(document, sample, case, number)
-        if (trial.case_id, trial.number) in seen:
-            raise document.error(f"epoch {trial.number} of sample {case.id!r} occurs twice", "samples", number)
+        location = document.location("samples", number)
+        try:
+            case = _case(sample, location)
+            known = cases.setdefault(case.id, case)
+            if (known.turns, known.options) != (case.turns, case.options):
+                raise FormatError(f"sample {case.id!r} has a different input or target from an earlier epoch")
+            trial = _trial(sample, case, location)
+            if (trial.case_id, trial.number) in seen:
+                raise FormatError(f"epoch {trial.number} of sample {case.id!r} occurs twice")
+        except FormatError as error:
+            raise document.error(str(error), "samples", number) from None
         seen.add((trial.case_id, trial.number))
         recorded.append(trial)
         if known is case:
@@ -146,30 +148,31 @@ def _samples(document: Document) -> list[Sample]:
     return samples
 
 
-def _case(document: Document, sample: Sample, number: int) -> Case:
+def _case(sample: Sample, location: Location) -> Case:
+    """Return the case of a sample. Raises `FormatError`."""
     identifier = sample.get("id")
     if isinstance(identifier, bool) or not isinstance(identifier, str | int) or identifier == "":
-        raise document.error("a sample has no id", "samples", number)
+        raise FormatError("a sample has no id")
     given = sample.get("input")
     spoken = [{"role": "user", "content": given}] if isinstance(given, str) else given
     try:
         user = messages.to_invocation(_plain(spoken, sample)).user
     except FormatError as error:
-        raise document.error(f"input: {error}", "samples", number) from None
+        raise FormatError(f"input: {error}") from None
     targets = sample.get("target") or []
     targets = [targets] if isinstance(targets, str) else targets
     if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
-        raise document.error("target: expected a string or a list of strings", "samples", number)
+        raise FormatError("target: expected a string or a list of strings")
     metadata = sample.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        raise document.error("metadata: expected a mapping", "samples", number)
+        raise FormatError("metadata: expected a mapping")
     contained = targets if _INCLUDES in _scorers(sample) and len(targets) == 1 else []
     return Case(
         str(identifier),
         (Turn(user, attached=messages.attached(_plain(spoken, sample))),),
         metadata={**metadata, **({"target": targets} if targets else {})},
         options={"contains": {"values": contained, "ignore_case": True}} if contained else {},
-        location=document.location("samples", number),
+        location=location,
     )
 
 
@@ -178,21 +181,19 @@ def _scorers(sample: Sample) -> Iterator[str]:
     yield from map(str, as_mapping(scores))
 
 
-def _trial(document: Document, sample: Sample, case: Case, number: int) -> RecordedTrial:
+def _trial(sample: Sample, case: Case, location: Location) -> RecordedTrial:
+    """Return the trial of a sample. Raises `FormatError`."""
     epoch = sample.get("epoch", 1)
     if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
-        raise document.error("epoch: expected a whole number from 1", "samples", number)
-    origin = f"{document.location('samples', number)}, epoch {epoch}"
+        raise FormatError("epoch: expected a whole number from 1")
+    origin = f"{location}, epoch {epoch}"
     if sample.get("invalidation"):
-        raise document.error(f"sample {case.id!r} was invalidated", "samples", number)
+        raise FormatError(f"sample {case.id!r} was invalidated")
     if error := sample.get("error"):
         said = error.get("message") if isinstance(error, Mapping) else error
         return RecordedTrial(case.id, epoch, (), shorten(str(said), MAX_ERROR_CHARS), origin)
-    try:
-        said = messages.to_invocation(_plain(sample.get("messages"), sample))
-        usage, duration = _usage(sample), messages.number(sample.get("working_time"), "working_time")
-    except FormatError as problem:
-        raise document.error(str(problem), "samples", number) from None
+    said = messages.to_invocation(_plain(sample.get("messages"), sample))
+    usage, duration = _usage(sample), messages.number(sample.get("working_time"), "working_time")
     invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
     if not is_answered([invocation]):
         return RecordedTrial(case.id, epoch, (), NO_ANSWER, origin)

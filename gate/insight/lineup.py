@@ -77,7 +77,6 @@ def line_up(
     quality: str = PASS_RATE,
     votes: Sequence[OrderedVote] = (),
     judge_cost_usd: float | None = None,
-    notes: Sequence[str] = (),
 ) -> Lineup:
     """Return the comparison of these records; ``terms`` decide if a trial passes, the first record's own by default.
 
@@ -107,7 +106,7 @@ def line_up(
         preferences=preferences_of(votes, pairs, comparisons),
         votes=tuple(votes),
         judge_cost_usd=judge_cost_usd,
-        notes=(*notes, *_notes(contenders, common, measured)),
+        notes=tuple(_notes(contenders, common, measured)),
     )
 
 

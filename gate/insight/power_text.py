@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -124,13 +123,8 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
 
 def _shown(answers: Sequence[SuitePower], asked: Asked) -> str:
     if asked.as_json:
-        return json.dumps([_plain(answer) for answer in answers], indent=2)
+        return json.dumps(to_builtins(answers), indent=2)
     return "\n\n".join(_text(answer, asked) for answer in answers)
-
-
-def _plain(answer: SuitePower) -> dict[str, Any]:
-    plain: dict[str, Any] = to_builtins(answer)
-    return plain
 
 
 def _text(answer: SuitePower, asked: Asked) -> str:

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
-from msgspec import Struct
-
 MAX_WORK = 2_000_000
 """The most characters to look at in one text: tags inside tags are read more than once."""
 _EACH = 20
@@ -55,9 +53,8 @@ class _WorkLimit:
             raise MarkupError("it has too many tags, or nests them too deeply, to be read")
 
 
-class HtmlTag(Struct, frozen=True):
-    name: str
-    attributes: tuple[tuple[str, str], ...]
+_Tag = tuple[str, list[tuple[str, str]], int]
+"""The name and the attributes of a closed tag, and the position after it."""
 
 
 def targets(text: str) -> Iterator[tuple[str, str]]:
@@ -69,21 +66,21 @@ def targets(text: str) -> Iterator[tuple[str, str]]:
 def _targets(text: str, work: _WorkLimit, depth: int) -> Iterator[tuple[str, str]]:
     if depth == 0:
         raise MarkupError("its documents are nested too deeply")
-    for tag, after in _tags(text, work):
-        for name, value in tag.attributes:
+    for tag, attributes, after in _tags(text, work):
+        for name, value in attributes:
             for reading in dict.fromkeys((value, unescape(value))):
-                yield from _of_attribute(tag.name, name, reading)
+                yield from _of_attribute(tag, name, reading)
                 if name == "srcdoc":
                     yield from _targets(reading, work, depth - 1)
-        if tag.name == "style":
+        if tag == "style":
             end = _STYLE_END.search(text, after)
             content = text[after : end.start() if end else len(text)]
             work.take(len(content))
             yield from _of_css(content)
 
 
-def _tags(text: str, work: _WorkLimit) -> Iterator[tuple[HtmlTag, int]]:
-    """Yield every closed tag with the position after it."""
+def _tags(text: str, work: _WorkLimit) -> Iterator[_Tag]:
+    """Yield every closed tag."""
     last = text.rfind(">")
     for start in _START.finditer(text, 0, last + 1):
         found = _tag(text, start, work)
@@ -91,7 +88,7 @@ def _tags(text: str, work: _WorkLimit) -> Iterator[tuple[HtmlTag, int]]:
             yield found
 
 
-def _tag(text: str, start: re.Match[str], work: _WorkLimit) -> tuple[HtmlTag, int] | None:
+def _tag(text: str, start: re.Match[str], work: _WorkLimit) -> _Tag | None:
     attributes: list[tuple[str, str]] = []
     place = start.end()
     while True:
@@ -99,7 +96,7 @@ def _tag(text: str, start: re.Match[str], work: _WorkLimit) -> tuple[HtmlTag, in
         assert found is not None, "it may match nothing"
         work.take(found.end() - place + _EACH)
         if found["end"]:
-            return HtmlTag(start[1].lower(), tuple(attributes)), found.end()
+            return start[1].lower(), attributes, found.end()
         if found.end() == place or found.end() >= len(text) or text.startswith(('="', "='"), found.end()):
             return None  # the text ends inside the tag
         value = next((found[kind] for kind in ("double", "single", "bare") if found[kind] is not None), "")

@@ -19,15 +19,15 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "nothing_held", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds",
-    "trial_limit", "quantile", "change", "cases_fail", "not_tested", "agent_fails", "not_compared", "checks_fell_away",
+    "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds",
+    "trial_limit", "quantile", "change", "cases_fail", "not_tested", "agent_fails", "not_compared",
     "no_cases", "outage", "failures_not_confirmed", "lost_decide", "collapsed",
-    "stated", "cases_not_compared", "shard", "thresholds_hold",
-    "no_worse", "nothing_decides", "not_enough_evidence", "cases_broke", "suite_got_worse", "traded_off",
+    "stated", "cases_not_compared", "shard",
+    "nothing_decides", "passes", "not_enough_evidence", "cases_broke", "suite_got_worse",
     "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete",
     "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed", "cases_changed",
-    "new_criteria", "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
-    "quiet_rise", "trials_lost", "failures_excused", "base_gone", "provider_moved", "unproven",
+    "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
+    "quiet_rise", "trials_lost", "failures_excused", "provider_moved", "unproven",
     "measured_before", "repeats_alike", "calls_not_reported", "one_answer",
     "cases_unchecked", "not_accepted",
 ]  # fmt: skip
@@ -237,9 +237,9 @@ NOT_COMPARED = Verdict.NOT_COMPARED
 BELOW = Verdict.BELOW_THRESHOLD
 REGRESSED = Verdict.REGRESSED
 
-WhyNotCompared = Literal["changed", "cases_gone", "removed", "without_others"]
-"""Its options, scorer or judge changed; none of its cases is compared; it is no longer measured; or, for the pass rate,
-it is compared without some criteria."""
+WhyNotCompared = Literal["changed", "cases_gone", "nothing_to_check", "removed", "new", "without_others"]
+"""Its options, scorer or judge changed; none of its cases is compared; it has nothing to check where it always had; it
+is no longer measured; the baseline does not have it; or, for the pass rate, it is compared without some criteria."""
 WhyOpen = Literal["", "suggests_drop", "drifted", "moved_before", "unbounded", "beyond_margin"]
 """One test suggests a drop; it does not show against the base's agent run now, or against its newest stored runs; too
 few trials bound it; the interval reaches beyond the margin."""
@@ -253,7 +253,9 @@ WhyAlike = Literal["steady", "faster", "other_runs_differ"]
 
 OF_CRITERION: Mapping[KindName, FindingKind] = {
     # ``same``: the trials are the stored ones themselves, so nothing can be lost
-    "nothing_held": kind("No threshold and no comparison judged it, so no tick stands beside it.", same=FLAG),
+    "nothing_decides": kind(
+        "Neither a threshold nor a comparison judges the criterion, or the suite.", PASS, OPEN, same=FLAG
+    ),
     # ``why``: no case, no selected case or no remaining case gives it anything to check; trials were measured, but no
     # blocking criterion applies to them; or no trial was measured
     "no_value": kind(
@@ -341,18 +343,17 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     ),
     "not_tested": kind("The engine ended undecided, and nothing could be compared.", OPEN, stage=Stage),
     "agent_fails": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
-    # ``cases``: of the baseline, in which it measured the criterion; ``others``: the criteria that are left out
+    # ``cases``: those in which it has nothing to check, of the ``of`` to which it applied at the baseline; ``others``:
+    # the criteria that are left out
     "not_compared": kind(
         "A criterion is not compared with the baseline.",
         NOT_COMPARED,
+        PASS,
         criterion=str,
         why=WhyNotCompared,
-        cases=NUMBER,
+        cases=NO_NAMES,
+        of=NUMBER,
         others=NO_NAMES,
-    ),
-    # ``of``: number of cases to which it applied at the baseline
-    "checks_fell_away": kind(
-        "It has nothing to check where it always had.", NOT_COMPARED, criterion=str, cases=NAMES, of=int
     ),
 }
 """Findings on a criterion; its verdict is the worst of them."""
@@ -410,7 +411,6 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
 GAPS: Mapping[KindName, FindingKind] = {
     "stated": kind("What a run's terms state in words of their own.", text=str),
     "not_compared": OF_CRITERION["not_compared"],
-    "checks_fell_away": OF_CRITERION["checks_fell_away"],
     # ``how``: removed, edited and missing now, or all of the base's; ``of``: cases that passed there, or for "none" all
     # cases; ``selected``: only those that the run selects; ``edited``: number of edited cases among all
     "cases_not_compared": kind(
@@ -437,20 +437,29 @@ CAUSES: Mapping[KindName, FindingKind] = {
         cases=NUMBER,
         problem=Field(Nested(tuple(PROBLEMS)), None),
     ),
-    # ``checked``: cases to which a blocking criterion applies
-    "thresholds_hold": kind(
-        "Nothing is compared; every threshold holds.", checked=int, cases=int, uncompared=Uncompared
+    # ``compared``: number of cases, 0 without a baseline; ``checked``: cases to which a blocking criterion applies
+    "passes": kind(
+        "Every threshold holds, and no case that is compared shows a loss.",
+        compared=int,
+        checked=int,
+        cases=int,
+        uncompared=Uncompared,
     ),
-    # ``rate_low``: the bad end of the pass rate's interval, 0 to 1, None if unbounded; ``rate_cases``: its cases
-    "no_worse": kind(
-        "It is no worse than the baseline.", cases=int, rate_cases=int, rate_low=float | None, uncompared=Uncompared
-    ),
-    "nothing_decides": kind("Nothing but a baseline could fail the suite, and there is none.", OPEN),
+    "nothing_decides": OF_CRITERION["nothing_decides"],
     "not_enough_evidence": kind("These criteria are open.", OPEN, criteria=NAMES, suspects=NAMES),
     "cases_fail": OF_CRITERION["cases_fail"],
     "agent_fails": OF_CRITERION["agent_fails"],
-    # ``moved``: the same cases with their proof; ``of``: number of compared cases
-    "cases_broke": kind("These cases broke.", REGRESSED, cases=NAMES, moved=NO_TALLIES, of=NUMBER),
+    # ``named``: at a false discovery rate of at most 10 %; else the cases are the most suspect ones; ``of``: number of
+    # compared cases; ``gained``: in a trade, the cases that got better, so that no mean fell
+    "cases_broke": kind(
+        "Cases broke, or were traded for others.",
+        REGRESSED,
+        cases=TALLIES,
+        named=Field(bool, True),
+        of=NUMBER,
+        gained=NO_TALLIES,
+        gained_named=FLAG,
+    ),
     # ``by_mean``: proven by a lower mean, else by large drops of a few cases; ``perhaps_drift``: proven against stored
     # trials only, as a changed provider would be; ``suspects``: by pass rate, strongest first; ``fell``: for the
     # first other criterion not covered by them; ``missed``: fail whatever the baseline did; ``drift_moot``: drift was
@@ -466,15 +475,6 @@ CAUSES: Mapping[KindName, FindingKind] = {
         missed=NO_NAMES,
         drift_moot=FLAG,
         wording=Field(Wording | None, None),
-    ),
-    # ``named``: at a false discovery rate of at most 10 %; else the lost cases are the most suspect ones
-    "traded_off": kind(
-        "Cases got worse and others better, and no mean fell.",
-        REGRESSED,
-        lost=TALLIES,
-        gained=TALLIES,
-        named=bool,
-        gained_named=bool,
     ),
     # ``before``: worse than the baseline, not than its newest runs; its agent was not run now
     "baseline_moved": kind("Worse than the baseline, not than its agent run now.", OPEN, criteria=NAMES, before=FLAG),
@@ -509,7 +509,6 @@ CHANGES: Mapping[KindName, FindingKind] = {
         before=NO_NAMES,
     ),
     "not_compared": OF_CRITERION["not_compared"],
-    "new_criteria": kind("Criteria that the baseline does not have.", criteria=NAMES),
     "by_base_rules": kind("The base's rules decided; the change's stricter ones would say this.", stricter=Verdict),
     "stated": GAPS["stated"],
 }
@@ -545,8 +544,15 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     ),
     "scores_lost": OF_CRITERION["scores_lost"],
     "trials_lost": PROBLEMS["trials_lost"],
-    "failures_excused": kind("Failures of an agent that was down.", failed=int, of=int, error=str, at_base=FLAG),
-    "base_gone": kind("The base's agent did not answer, and was asked no more.", trials=int, error=str),
+    # ``gone``: the base commit's agent is not called any more
+    "failures_excused": kind(
+        "An agent was down, and its failures do not count.",
+        failed=int,
+        of=int,
+        error=str,
+        at_base=FLAG,
+        gone=FLAG,
+    ),
     # ``since``: Unix time of the first run after the move; ``change``: in the metric's unit, for the pass rate 0 to 1
     "provider_moved": kind(
         "Stored runs of one agent score otherwise since then.",

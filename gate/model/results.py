@@ -334,7 +334,7 @@ class SuiteResult(Struct, frozen=True):
     @property
     def trade(self) -> Finding | None:
         """Return the finding of a proven loss that is a trade of some cases for others; None if it is not."""
-        return self.cause if self.cause.kind == "traded_off" else None
+        return self.cause if self.cause.kind == "cases_broke" and self.cause["gained"] else None
 
     @property
     def is_acceptable(self) -> bool:

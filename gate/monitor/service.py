@@ -11,12 +11,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.baselines.base import outage_in, shard_of
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import PASS_RATE_MARGIN
 from gate.decision.outcomes import passed
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
-from gate.model import Criterion, Verdict
+from gate.model import Case, Criterion, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.observe import Observer, Scoring, scoring_for
 from gate.monitor.receive import SUFFIX, Inbox
@@ -201,15 +202,17 @@ def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expe
 
 
 def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[tuple[str, float]]:
-    """Return the case and the outcome of each stored trial that can be judged by the criteria of production."""
+    """Return the case and the outcome of each stored trial that can be judged by the criteria of production.
+
+    These have no thresholds for single cases.
+    """
     found = []
     for trial in record.trials:
-        case = plan.cases.get(trial.case_id)
-        if case is None or not trial.is_of_epoch:
+        if trial.case_id not in plan.cases or not trial.is_of_epoch:
             continue
-        outcome = passed(trial, case, criteria)
+        outcome = passed(trial, Case(trial.case_id, ()), criteria)
         if outcome is not None:
-            found.append((case.id, float(outcome)))
+            found.append((trial.case_id, float(outcome)))
     return found
 
 
@@ -248,8 +251,7 @@ def _compared(setup: Setup, other: Path) -> Versus:
     own = of_traces("this window", [*here.values()], limits.max_unmeasured, shared)
     gate = config.file.gate
     margin = PASS_RATE_MARGIN if gate.pass_rate_margin is None else gate.pass_rate_margin
-    least = limits.min_samples if against.unit == "trace" else 2
-    found = compare_arms(own, against, alpha=gate.alpha, margin=margin, least=least)
+    found = compare_arms(own, against, alpha=gate.alpha, margin=margin, least=limits.min_samples)
     return replace(found, text=f"{found.text}{note}")
 
 
@@ -262,19 +264,20 @@ def _outcomes_in(setup: Setup, path: Path, criteria: str) -> dict[str, bool | No
 
 def _record_arm(record: Record, setup: Setup, name: str) -> Arm:
     """Return the cases of a record, each with the share of its trials that hold the criteria of production."""
+    if problem := shard_of(record) or outage_in(record):
+        return Arm(name, (), "case", problem=f"not a baseline: {problem}")
     if record.header.suite_id != setup.plan.suite.id:
         problem = f"it is of another suite, {record.header.suite_id!r}, and not of {setup.plan.suite.id!r}"
-        return Arm(name, (), "case", problem)
+        return Arm(name, (), "case", problem=problem)
     own = {case.id: case.fingerprint for case in setup.plan.planned}
     if others := [case.id for case in record.header.plan if own.get(case.id) != case.fingerprint]:
         was = f"{count(len(others), 'case')} of its {len(record.header.plan)} {'is' if len(others) == 1 else 'are'}"
-        return Arm(
-            name, (), "case", f"{was} not as in the suite here, such as {others[0]!r}: measure the release again"
-        )
+        problem = f"{was} not as in the suite here, such as {others[0]!r}: measure the release again"
+        return Arm(name, (), "case", problem=problem)
     blocking = [c for c in setup.scoring.criteria if c.blocking]
     stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     if apart := [c.name for c in blocking if stored.get(c.name) != c.fingerprint]:
-        return Arm(name, (), "case", f"it was measured by another {apart[0]}")
+        return Arm(name, (), "case", problem=f"it was measured by another {apart[0]}")
     return of_cases(name, _outcomes(record, setup.plan, blocking))
 
 

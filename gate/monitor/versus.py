@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.model import Scale, Verdict
 from gate.reports.formatting import count, figure, figures
@@ -20,6 +21,8 @@ MOST_SHARED = 0.1
 """Share of a window's traces that the other may also hold; with more, a version is compared with itself."""
 LEVEL = 0.90
 """The level of the interval that must exclude a loss beyond the margin, as in a run."""
+LEAST_CASES = 2
+"""Cases that a record needs; fewer have no interval."""
 
 
 class Arm(Struct, frozen=True):
@@ -29,12 +32,19 @@ class Arm(Struct, frozen=True):
     values: tuple[float, ...]
     """The value of each independent unit, 0–1: the outcome of a trace, or a case's share of passed trials."""
     unit: str = "trace"
+    unmeasured: int = 0
+    """Number of further units without a value."""
     problem: str = ""
     """The reason why this side cannot be measured; empty if it can."""
 
     @property
     def rate(self) -> float:
         return mean(self.values)
+
+    @property
+    def at_worst(self) -> Arm:
+        """The arm as if its unmeasured units had failed."""
+        return replace(self, values=(*self.values, *(0.0,) * self.unmeasured), unmeasured=0)
 
     def bounds(self, level: float) -> tuple[float, float]:
         """Return the interval of the pass rate."""
@@ -69,12 +79,24 @@ def compare_arms(new: Arm, old: Arm, *, alpha: float, margin: float, least: int)
     Args:
         alpha: bound on the probability that a side that is equally good is called worse, in one look.
         margin: the loss of the pass rate that still counts as unchanged, 0–1.
-        least: traces or cases that each side needs.
+        least: traces that a window needs.
     """
     for arm in (new, old):
-        if arm.problem or len(arm.values) < least:
-            few = f"{count(len(arm.values), arm.unit)} of at least {least} measured by these criteria"
+        needed = least if arm.unit == "trace" else LEAST_CASES
+        if arm.problem or len(arm.values) < needed:
+            few = f"{count(len(arm.values), arm.unit)} of at least {needed} measured by these criteria"
             return Versus(Verdict.NOT_MEASURED, f"not measured: {arm.name}: {arm.problem or few}")
+    found = _decided(new, old, alpha, margin)
+    turned = _decided(new.at_worst, old.at_worst, alpha, margin).verdict
+    if found.verdict is not Verdict.REGRESSED and turned not in (found.verdict, Verdict.PASS):
+        lost = count(new.unmeasured, new.unit)
+        why = f"{lost} could not be measured: as failures they would make it {turned.value}"
+        return Versus(Verdict.NOT_MEASURED, f"not measured: {new.name}: {why}")
+    return found
+
+
+def _decided(new: Arm, old: Arm, alpha: float, margin: float) -> Versus:
+    """Return the verdict on two sides that were measured."""
     low, high = difference(new, old, 1 - 2 * alpha)
     certain = difference(new, old, LEVEL)[0]
     unproven = Verdict.PASS if certain >= -margin else Verdict.INCONCLUSIVE
@@ -111,7 +133,7 @@ def of_traces(name: str, outcomes: Sequence[bool | None], max_unmeasured: float,
     problem = f"{lost} of {len(outcomes)} traces could not be measured" if lost > max_unmeasured * len(outcomes) else ""
     if shared > MOST_SHARED * len(outcomes):
         problem = f"{shared} of its {count(len(outcomes), 'trace')} are in the other window, too: name two versions"
-    return Arm(name, known, problem=problem)
+    return Arm(name, known, unmeasured=lost, problem=problem)
 
 
 def of_cases(name: str, outcomes: Iterable[tuple[str, float]]) -> Arm:

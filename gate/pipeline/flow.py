@@ -17,7 +17,7 @@ from gate.pipeline.base_agent import check_base_address, wants_base_beside
 from gate.pipeline.journal import close_again
 from gate.pipeline.measurement import MeasuredSuite, measure_suite
 from gate.pipeline.progress import Progress
-from gate.pipeline.references import References, suites_left_out
+from gate.pipeline.references import References, find_all_references
 from gate.pipeline.session import (
     RunOptions,
     Session,
@@ -54,7 +54,8 @@ async def run_gate(
         session = open_session(config, options, environment, progress, stack, written, version)
         check_outputs(outputs)  # creates them, so the work tree has been looked at before
         _check_not_all_in_quarantine(plans, session.settings)
-        baselines = _all_baselines(session, plans)
+        where, git = session.where, session.git
+        baselines = find_all_references(session.config, session.store, plans, where, git, environment)
         session = _with_shared_budget(session, plans, baselines)
         suites: list[MeasuredSuite] = []
         for found in baselines:
@@ -86,16 +87,6 @@ def _report(
         return [shown_trials(one.path, read_header(one.path), one.found.first, one.terms) for one in suites]
 
     return write_reports(result, outputs, trials)
-
-
-def _all_baselines(session: Session, plans: Sequence[Plan]) -> list[References]:
-    """Return the references of each suite; the first also carries the doubt about suites of the base that are gone."""
-    found = [session.baselines(plan) for plan in plans]
-    suites = [plan.suite.id for plan in plans]
-    gone = suites_left_out(session.config, session.store, suites, session.where, session.environment)
-    if gone:
-        found[0] = replace(found[0], doubts=(*found[0].doubts, gone))
-    return found
 
 
 def _with_shared_budget(session: Session, plans: Sequence[Plan], baselines: Sequence[References]) -> Session:

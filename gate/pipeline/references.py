@@ -29,6 +29,7 @@ from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids
 from gate.config.base_policy import path_at
 from gate.config.load import Config, load_config
+from gate.config.resolve import Plan, read_suites
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, GateError
 from gate.model import BaselineInfo
@@ -47,6 +48,7 @@ from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
 from gate.reports.formatting import count, listing
 from gate.security.escape import one_line
 from gate.security.limits import shorten
+from gate.suites import Selection
 from gate.system.clock import now
 from gate.system.git import Git
 
@@ -331,28 +333,49 @@ def _with_provenance(reference: Reference, trust: Trust) -> Reference:
 # --- suites of the base that are gone ---------------------------------------------------------------
 
 
-def suites_left_out(
+def find_all_references(
+    config: Config,
+    store: Store | None,
+    plans: Sequence[Plan],
+    where: GitContext,
+    git: Git,
+    environment: Mapping[str, str],
+    runs: Set[str] = frozenset(),
+) -> list[References]:
+    """Return the references of each suite; the first also carries the doubt about suites of the base that are gone."""
+    found = []
+    for plan in plans:
+        found.append(find_references(config, store, plan.suite.id, where, git, runs, plan=plan.planned))
+    gone = _suites_gone(config, store, [plan.suite.id for plan in plans], where, environment)
+    if gone:
+        found[0] = replace(found[0], doubts=(*found[0].doubts, gone))
+    return found
+
+
+def _suites_gone(
     config: Config, store: Store | None, suites: Sequence[str], where: GitContext, environment: Mapping[str, str]
 ) -> str:
-    """Return a note on suites that the base's configuration runs and has records of, but that are not run now.
+    """Return a note on suites that the base's configuration has and has records of, but that are not run now.
 
     A renamed or removed suite would have nothing to be compared with. One store may serve several configurations, so
-    the base's own configuration tells which suites belong to it.
+    the base's own configuration tells which suites belong to it. A suite without a selected case is not missed.
     """
-    if store is None or where.base is None or not suites or config.file.select is not None:
+    if store is None or where.base is None or not suites:
         return ""
     here = {suite_key(suite_id) for suite_id in suites}
     gone = store.suites_at(where.ancestors) - here
     if not gone:
         return ""
-    from gate.config.resolve import make_plans  # weight: only if a suite may be gone
-
     try:
         with path_at(where.base, config.path, environment) as path:
-            before = [plan.suite.id for plan in make_plans(load_config(path, of_base=True), environment)]
+            before = read_suites(load_config(path, of_base=True))
     except GateError:
         return ""
-    names = [suite_id for suite_id in before if suite_key(suite_id) in gone]
+    selection = config.file.select or Selection()
+    names = []
+    for suite in before:
+        if suite_key(suite.id) in gone and any(map(selection.takes, suite.cases)):
+            names.append(suite.id)
     if not names:
         return ""
     shown = listing([shorten(one_line(name, 200), 60) for name in names])

@@ -37,6 +37,7 @@ from gate.model import (
     Criterion,
     Result,
     Scale,
+    Score,
     Side,
     StoredForLater,
     SuiteResult,
@@ -60,6 +61,8 @@ NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
 MAX_SHOWN_CHARS = 20_000_000
 """The most characters of failing answers kept to be shown; later ones are in the record alone."""
 
+
+OTHER_SCORE = Score(None, error="scored with other options, by another scorer or judge: `gate rescore` scores it again")
 
 # --- a record as far as judging and showing need it -----------------------------------------------
 
@@ -126,7 +129,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     Raises:
         MeasureError: the record has no trials.
     """
-    whole = record
+    whole = record = _without_other_scores(record, terms.criteria)
     record = in_one_look(whole) if terms.design.whole else judged_part(whole)
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
@@ -150,6 +153,19 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     if not terms.design.whole:
         found = with_stored(_with_base_runs(found, whole, references, terms), whole)
     return _at_no_cost(found) if terms.design.same_as else found
+
+
+def _without_other_scores(record: Record, criteria: Sequence[Criterion]) -> Record:
+    """Return the record, with scores that were measured by another form of these criteria as not measured."""
+    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    other = [c.name for c in criteria if measured.get(c.name, c.fingerprint) != c.fingerprint]
+    if not other:
+        return record
+    trials = []
+    for trial in record.trials:
+        lost = {name: OTHER_SCORE for name in other if name in trial.scores}
+        trials.append(replace(trial, scores={**trial.scores, **lost}))
+    return replace(record, trials=tuple(trials))
 
 
 def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:

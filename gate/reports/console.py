@@ -124,7 +124,7 @@ def _cases(console: Console, view: View) -> None:
             if not cases.has_base:
                 del row[1]
             rows.append(row)
-        _printed(console, table(rows, console.width - 2), 2)
+        _printed(console, table(rows, console.width - 2))
         if cases.more:
             named = listing(case.id for case in cases.rest)
             _line(console, 2, (escape.console(f"… {cases.more}: {named}"), "dim"), hang=2)
@@ -150,10 +150,9 @@ def _turns(console: Console, turns: Iterable[TurnDiff]) -> None:
         for number, (mark, text) in enumerate(turn.lines[:_LINES]):
             style = styles.get(mark, "")
             pieces = turn.words[number] if turn.words else ((text, False),)
-            shown = [
-                (escape.spaced(piece, escape.console), f"{style} bold underline" if differs else style)
-                for piece, differs in pieces
-            ]
+            shown = []
+            for piece, differs in pieces:
+                shown.append((escape.spaced(piece, escape.console), f"{style} bold underline" if differs else style))
             _line(console, 6, (f"{mark} ", style), *shown, hang=2)
         if len(turn.lines) > _LINES:
             _line(console, 6, (f"… and {count(len(turn.lines) - _LINES, 'more line')}", "dim"))
@@ -175,7 +174,7 @@ def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
         before, now = by_tag.rates(group)
         rate = f"{before} → {now}" if by_tag.is_paired(group) else now
         rows.append([f"{mark}{by_tag.name_of(group)}", f"{group.cases:,}", rate, by_tag.moved(group)])
-    _printed(console, table(rows, console.width - 2), 2)
+    _printed(console, table(rows, console.width - 2))
     _more(console, left)
     console.print()
 
@@ -296,9 +295,9 @@ def _facts(console: Console, facts: Iterable[tuple[str, str]], *, command: str =
         console.print()
 
 
-def _printed(console: Console, text: str, indent: int) -> None:
+def _printed(console: Console, text: str) -> None:
     for line in text.splitlines():
-        console.print(_text((" " * indent + line, "")), soft_wrap=True)
+        console.print(_text((f"  {line}", "")), soft_wrap=True)
 
 
 def _line(console: Console, indent: int, *parts: tuple[str, str], hang: int = 0) -> None:

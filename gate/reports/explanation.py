@@ -6,7 +6,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.model import SuiteResult, Verdict
 from gate.model.finding import Finding, KindName
 from gate.reports.by_tag import where
-from gate.reports.formatting import by_chance, count
+from gate.reports.formatting import by_chance, count, listing
 from gate.reports.labels import reference_name
 from gate.reports.reasons import narrow_miss_of
 from gate.reports.words import (
@@ -56,6 +56,8 @@ def _besides(suite: SuiteResult) -> list[str]:
             said.append(f"{tell_short(found)}, which may be why")
     if by.cause.kind in OF_COMPARISON and not by.has_baseline:
         said.append(_no_baseline(by))
+    if missed := [found["criterion"] for found in suite.warnings if found.kind == "excused"]:
+        said.append(f"{listing(missed)} {'misses' if len(missed) == 1 else 'miss'} the threshold, as the base does")
     if by.crashes is not None and by.verdict not in (Verdict.PASS, Verdict.ERROR):
         said.append(crashes(by, by.crashes))
     if place := where(by):
@@ -82,12 +84,10 @@ FELL_SHORT = {Verdict.REGRESSED, Verdict.BELOW_THRESHOLD}
 
 
 OF_COMPARISON: tuple[KindName, ...] = (
-    "thresholds_hold",
-    "no_worse",
+    "passes",
     "not_enough_evidence",
     "cases_broke",
     "suite_got_worse",
-    "traded_off",
     "baseline_moved",
     "cases_fail",
     "criterion_decides",
@@ -243,7 +243,7 @@ def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
     """Return the steps that would make everything comparable again; more trials would not."""
     apart = [row.not_compared for row in suite.deciding.criteria if row.criterion.blocking and row.not_compared]
     ways = ["restore what is missing or was changed"]
-    if any(one.kind == "not_compared" and one["why"] == "changed" for one in apart):
+    if any(one["why"] == "changed" for one in apart):
         ways.append("score the baseline's own record again (`gate rescore`)")
     if suite.is_acceptable:
         ways.append(_accept(label))

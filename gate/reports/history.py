@@ -195,7 +195,9 @@ def _slope(slope: Estimate, series: Series) -> str:
 
     def shown(one: float) -> str:
         text = f"{abs(one * factor):.{places}f}"
-        return text if not float(text) else f"{MINUS if one < 0 else '+'}{text}"
+        if not float(text):
+            return text
+        return f"{MINUS}{text}" if one < 0 else f"+{text}"
 
     return f"{shown(slope.value)}{unit} [{shown(slope.low)}, {shown(slope.high)}]"
 

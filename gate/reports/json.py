@@ -166,9 +166,9 @@ def _described() -> tuple[type[Struct], type[Struct]]:
         return tuple[union, ...] if many else union
 
     for name, kind in KINDS.items():
-        fields: list[Any] = (
-            [("verdict", Literal[tuple(verdict.value for verdict in kind.verdicts)])] if len(kind.verdicts) > 1 else []
-        )
+        fields: list[Any] = []
+        if len(kind.verdicts) > 1:
+            fields.append(("verdict", Literal[tuple(verdict.value for verdict in kind.verdicts)]))
         for key, field in kind.fields.items():
             type_ = field.type
             if isinstance(type_, Nested):

@@ -12,16 +12,6 @@ from gate.reports.formatting import count, dollars, figures, seconds
 from gate.reports.sparkline import sparkline
 from gate.security.escape import console, one_line
 
-VERDICTS = {
-    Verdict.NOT_APPLIED: "not applied",
-    Verdict.PASS: "pass",
-    Verdict.INCONCLUSIVE: "inconclusive",
-    Verdict.NOT_MEASURED: "not measured",
-    Verdict.NOT_COMPARED: "not compared",
-    Verdict.BELOW_THRESHOLD: "below threshold",
-    Verdict.REGRESSED: "regressed",
-    Verdict.ERROR: "error",
-}
 TONES = {
     Verdict.NOT_APPLIED: "mute",
     Verdict.PASS: "good",
@@ -33,19 +23,13 @@ TONES = {
     Verdict.ERROR: "error",
 }
 """The tone of a verdict, the worst last; each format has its signs and colours for them."""
-STATUSES = {
-    CaseStatus.BROKEN: "broken",
-    CaseStatus.FAILED: "failed",
-    CaseStatus.ERROR: "error",
-    CaseStatus.SUSPECT: "suspect",
-    CaseStatus.FLAKY: "flaky",
-    CaseStatus.NEW: "new",
-    CaseStatus.NEVER_PASSED: "never passed",
-    CaseStatus.OK: "ok",
-    CaseStatus.QUARANTINED: "quarantined",
-    CaseStatus.UNCHECKED: "unchecked",
-    CaseStatus.REMOVED: "removed",
-}
+VERDICTS = {verdict: verdict.value.replace("_", " ") for verdict in TONES}
+_IN_ORDER = (
+    *(CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT, CaseStatus.FLAKY, CaseStatus.NEW),
+    *(CaseStatus.NEVER_PASSED, CaseStatus.OK, CaseStatus.QUARANTINED, CaseStatus.UNCHECKED, CaseStatus.REMOVED),
+)
+STATUSES = {status: status.value.replace("_", " ") for status in _IN_ORDER}
+"""The words for a case, in the order in which cases are counted."""
 CASE_TONES = {
     CaseStatus.BROKEN: "bad",
     CaseStatus.FAILED: "bad",

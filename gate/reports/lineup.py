@@ -12,7 +12,7 @@ from textwrap import wrap
 import msgspec
 
 from gate.model import Direction, Scale
-from gate.model.lineup import Difference, Dominated, Lineup, Measure, Preference
+from gate.model.lineup import Dominated, Lineup, Measure, Preference
 from gate.reports.formatting import count, difference_interval, dollars, interval, percentage, sample
 from gate.reports.sparkline import encodable
 from gate.reports.table import columns, table
@@ -67,28 +67,19 @@ def mean_of(measure: Measure, place: int) -> str:
     return "not measured"
 
 
-def sample_of(measure: Measure, place: int) -> str:
-    return sample(measure.estimates[place])
-
-
-def difference(measure: Measure, one: int, other: int) -> Difference | None:
+def difference_text(measure: Measure, place: int) -> str:
+    """Return an entry's difference from the first one; a dash if they have fewer than two common cases."""
     for found in measure.differences:
-        if (found.one, found.other) == (one, other):
-            return found
-    return None
+        if (found.one, found.other) == (place, 0):
+            return difference_interval(found.estimate, measure.scale)
+    return NO_FIGURES
 
 
-def difference_text(measure: Measure, one: int, other: int) -> str:
-    """Return ``one`` minus ``other``, the earlier entry; a dash if they have fewer than two common cases."""
-    found = difference(measure, one, other)
-    return NO_FIGURES if found is None else difference_interval(found.estimate, measure.scale)
-
-
-def standing(measure: Measure, one: int, other: int) -> str:
-    """Return ``better`` or ``worse`` if the interval shows it, else empty."""
-    if measure.better(one, other):
+def standing(measure: Measure, place: int) -> str:
+    """Return ``better`` or ``worse`` than the first entry if the interval shows it, else empty."""
+    if measure.better(place, 0):
         return "better"
-    if measure.better(other, one):
+    if measure.better(0, place):
         return "worse"
     return ""
 
@@ -203,9 +194,9 @@ def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
         found = measure.estimates[place]
         row = [label, mean_of(measure, place), "" if found is None else f"n = {found.n:,}", "", ""]
         if place:
-            against = difference_text(measure, place, 0)
+            against = difference_text(measure, place)
             row[3] = "" if against == NO_FIGURES else against
-            row[4] = standing(measure, place, 0)
+            row[4] = standing(measure, place)
         rows.append(row)
     for line in table(rows, width - 2, head=False).splitlines():
         yield f"  {line}"
@@ -268,7 +259,7 @@ def _means(lineup: Lineup) -> Iterator[str]:
     for measure in lineup.measures:
         cells = []
         for place in range(len(lineup.entries)):
-            cells.append(f"{mean_of(measure, place)} {sample_of(measure, place)}".strip())
+            cells.append(f"{mean_of(measure, place)} {sample(measure.estimates[place])}".strip())
         yield _row(f"{markdown(measure.name, 100)}, {wanted(measure)}", cells)
 
 
@@ -279,8 +270,8 @@ def _differences(lineup: Lineup) -> Iterator[str]:
     for measure in lineup.measures:
         cells = []
         for place in places:
-            how = standing(measure, place, 0)
-            cells.append(difference_text(measure, place, 0) + (f" **{how}**" if how else ""))
+            how = standing(measure, place)
+            cells.append(difference_text(measure, place) + (f" **{how}**" if how else ""))
         yield _row(markdown(measure.name, 100), cells)
 
 

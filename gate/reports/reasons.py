@@ -8,8 +8,8 @@ from statistics import NormalDist
 from gate.decision.engine.evidence_json import stage_name
 from gate.model import Criterion, CriterionResult, Direction, Scale, Verdict, worst
 from gate.model.evidence import Stage, StageKind
-from gate.model.finding import Change, Finding, HeldMean, KindName
-from gate.reports.formatting import change, count, end_and_margin, figures, listing, of_means, percentage
+from gate.model.finding import Change, Finding, HeldMean
+from gate.reports.formatting import change, count, end_and_margin, figures, of_means, percentage
 from gate.reports.wording import Table, clauses, fill
 
 RULED_OUT = "ruled out at 95 % confidence"
@@ -80,7 +80,7 @@ def is_excused(row: CriterionResult) -> bool:
 def _of_verdict(row: CriterionResult) -> list[str]:
     """Return the worst findings, and the change of the means if it differs from that of a typical case."""
     said, findings = [], row.findings
-    if findings and findings[0].kind in OF_COMPARISON:
+    if findings and findings[0].kind == "not_compared":
         said.append(f"not compared: {why_apart(findings[0])}")
         findings = findings[1:]
     verdict = worst([one.verdict for one in findings])
@@ -96,7 +96,7 @@ def _of_verdict(row: CriterionResult) -> list[str]:
 
 def _parts(one: Finding, criterion: Criterion) -> list[str]:
     """Return the wording of one finding."""
-    if one.kind in OF_COMPARISON:  # it opens the reason, and no other finding outranks it
+    if one.kind == "not_compared":  # it opens the reason, and no other finding outranks it
         return []
     told = clauses(one, WORDS, criterion)
     if one.kind == "change" and one.verdict is Verdict.REGRESSED:
@@ -289,17 +289,7 @@ def _open_change(one: Finding, criterion: Criterion) -> str:
 
 def why_apart(why: Finding) -> str:
     """Return why a criterion is not compared with the baseline; the criterion has been named before."""
-    if why.kind != "not_compared":
-        return "; ".join(clauses(why.but(criterion="it"), WORDS))
-    match why["why"]:
-        case "changed":
-            return "its options, scorer or judge changed"
-        case "cases_gone":
-            return f"none of the cases that it was measured on is compared ({why['cases']})"
-        case "removed":
-            return "it is no longer measured"
-        case _:
-            return f"its trials are compared without {listing(why['others'])}"
+    return fill(WHY_APART[why["why"]], why.data)
 
 
 def why_not_confirmed(found: Finding) -> str:
@@ -332,8 +322,16 @@ def _failed_again(found: Finding) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
-OF_COMPARISON: tuple[KindName, ...] = ("not_compared", "checks_fell_away")
-"""The findings that a criterion is not compared."""
+WHY_APART = {
+    "changed": "its options, scorer or judge changed",
+    "cases_gone": "none of the cases that it was measured on is compared ({of})",
+    "nothing_to_check": (
+        "it has nothing to check in {cases:n} of {of:case} ({cases:list}), but always had at the baseline"
+    ),
+    "removed": "it is no longer measured",
+    "new": "it is new, judged only by its threshold",
+    "without_others": "its trials are compared without {others:list}",
+}
 TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
 CASES_FAIL = "{cases:case} that always passed {cases:fails|fail} every time now"
 WHY_CASES_FAIL = {
@@ -401,10 +399,13 @@ NO_VALUE = {
 }
 
 WORDS: Table = {
-    "nothing_held": (
-        "{same:nothing to compare: the trials are the baseline's own|"
-        "not judged: no threshold and no baseline value to compare with}"
-    ),
+    "nothing_decides": {
+        Verdict.PASS: (
+            "{same:nothing to compare: the trials are the baseline's own|"
+            "not judged: no threshold and no baseline value to compare with}"
+        ),
+        Verdict.INCONCLUSIVE: ("nothing to judge yet", "no threshold, and no baseline"),
+    },
     "no_value": {
         Verdict.NOT_APPLIED: "applies to none of the selected cases",
         Verdict.NOT_COMPARED: "applies to no case any more",
@@ -443,8 +444,5 @@ WORDS: Table = {
     "not_tested": lambda one, _: stage_text(one["stage"]),
     "agent_fails": _agent_fails,
     "not_compared": lambda one, _: f"not compared: {one['criterion']}: {why_apart(one)}",
-    "checks_fell_away": (
-        "{criterion} has nothing to check in {cases:n} of {of:case} ({cases:list}), but always had at the baseline"
-    ),
 }
 """The words of the findings on a criterion, by verdict if they depend on it."""

@@ -88,7 +88,7 @@ def _confirmed(suite: SuiteResult) -> list[str]:
 
 def _headline_names_cases(suite: SuiteResult) -> bool:
     """True if the headline names the cases that prove the regression."""
-    return suite.cause.kind in ("cases_broke", "traded_off")
+    return suite.cause.kind == "cases_broke"
 
 
 def _asked_besides(course: Course) -> list[str]:

@@ -64,15 +64,10 @@ def tell_cases(suite: SuiteResult) -> str:
     cause = suite.cause
     if cause.kind == "suite_got_worse":
         return suspects(suite)
-    if cause.kind == "traded_off":
-        return f"worse: {listing(one.case_id for one in cause['lost'])}"
-    if cause.kind not in COUNTED_CASES:
+    if cause.kind not in ("cases_broke", "cases_fail"):
         return ""
-    tallies = [one for one in cause["cases"] if isinstance(one, CaseTally)]
-    return listing([one.case_id for one in tallies] or cause["cases"])
-
-
-COUNTED_CASES = ("cases_broke", "cases_fail")
+    named = listing(_ids(cause["cases"]))
+    return named if suite.trade is None else f"worse: {named}"
 
 
 def tell_short(found: Finding) -> str:
@@ -115,9 +110,13 @@ def crashes(suite: SuiteResult, found: CrashFacts) -> str:
 def _always_fails(suite: SuiteResult) -> bool:
     """True if the broken cases are those in which the agent always fails: their number is the proof, too."""
     cause, found = suite.cause, suite.crashes
-    if cause.kind != "cases_broke" or found is None:
+    if cause.kind != "cases_broke" or not cause["named"] or found is None:
         return False
-    return set(cause["cases"]) == set(found.cases) and found.failed == found.trials
+    return set(_ids(cause["cases"])) == set(found.cases) and found.failed == found.trials
+
+
+def _ids(cases: Iterable[CaseTally]) -> list[str]:
+    return [one.case_id for one in cases]
 
 
 def criterion(name: str) -> str:
@@ -196,15 +195,14 @@ def _same_agent(cause: Finding, suite: SuiteResult) -> list[str]:
     return [same, "nothing was run, and its stored trials count"]
 
 
-def _thresholds_hold(cause: Finding, _: SuiteResult) -> list[str]:
-    of = count(cause["cases"], "case")
-    cases = of if cause["checked"] == cause["cases"] else f"{cause['checked']} of {of}"
+def _passes(cause: Finding, suite: SuiteResult) -> list[str]:
+    if cause["compared"]:
+        found = "no loss that blocks" if any(one.kind == "quiet_rise" for one in suite.warnings) else "no loss found"
+        return [f"{found} in {count(cause['compared'], 'case')}", _uncompared(cause["uncompared"])]
+    cases = count(cause["cases"], "case")
+    if cause["checked"] < cause["cases"]:
+        cases = f"{cause['checked']} of {cases}"
     return [f"every threshold holds over {cases}", _uncompared(cause["uncompared"])]
-
-
-def _no_worse(cause: Finding, suite: SuiteResult) -> list[str]:
-    found = "no loss that blocks" if any(one.kind == "quiet_rise" for one in suite.warnings) else "no loss found"
-    return [f"{found} in {count(cause['cases'], 'case')}", _uncompared(cause["uncompared"])]
 
 
 def _uncompared(found: Uncompared) -> str:
@@ -229,7 +227,9 @@ def _not_enough_evidence(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _cases_broke(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return how many cases broke, and their common change: ``the agent no longer calls `look_up```."""
-    cases, compared = cause["cases"], cause["of"]
+    if cause["gained"]:
+        return _traded(cause, suite)
+    cases, compared = _ids(cause["cases"]), cause["of"]
     of = f"{len(cases)} of {count(compared, 'case')}" if compared else count(len(cases), "case")
     said = [f"{of} broke"]
     does, holds = changed_behaviour(suite.cases, cases)
@@ -292,12 +292,11 @@ def suspects(suite: SuiteResult) -> str:
     return f"most suspect: {listing(names)}" if names and not where(suite) else ""
 
 
-def _traded_off(cause: Finding, suite: SuiteResult) -> list[str]:
+def _traded(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return the lost and the gained cases."""
-    broke = f"{count(len(cause['lost']), 'case')} broke" if cause["named"] else "some cases got worse"
+    broke = f"{count(len(cause['cases']), 'case')} broke" if cause["named"] else "some cases got worse"
     improved = f"{len(cause['gained'])} improved" if cause["gained_named"] else "others improved"
-    better = listing(one.case_id for one in cause["gained"])
-    return [f"a trade: {broke}, {improved}", _rates(suite), f"better: {better}"]
+    return [f"a trade: {broke}, {improved}", _rates(suite), f"better: {listing(_ids(cause['gained']))}"]
 
 
 def _rates(suite: SuiteResult) -> str:
@@ -568,13 +567,10 @@ WORDS: Table = {
         ),
         Verdict.ERROR: ("could not measure shard {shard} of {of}", "{problem}"),
     },
-    "thresholds_hold": _thresholds_hold,
-    "no_worse": _no_worse,
-    "nothing_decides": ("nothing to judge yet", "no threshold, and no baseline"),
+    "passes": _passes,
     "not_enough_evidence": _not_enough_evidence,
     "cases_broke": _cases_broke,
     "suite_got_worse": _suite_got_worse,
-    "traded_off": _traded_off,
     "baseline_moved": _baseline_moved,
     "criterion_decides": {
         Verdict.BELOW_THRESHOLD: _criterion_fails,
@@ -597,7 +593,6 @@ WORDS: Table = {
     "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
     "cases_changed": _cases_changed,
-    "new_criteria": "new criterion, judged only by its threshold: {criteria:list}",
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # warnings
     "agent_failures": _agent_failures,
@@ -610,10 +605,9 @@ WORDS: Table = {
     ),
     "thin_baseline": _thin_baseline,
     "quiet_rise": _quiet_rise,
-    "failures_excused": ("{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial} ({error})"),
-    "base_gone": (
-        "the base commit's agent gave no answer in {trials:trial} and was not called again: the comparison uses the "
-        "stored baseline ({error})"
+    "failures_excused": (
+        "{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial}"
+        "{gone: and was not called again: the comparison uses the stored baseline|} ({error})"
     ),
     "provider_moved": _provider_moved,
     "unproven": _unproven,

@@ -57,8 +57,6 @@ def largest_move(cases: Sequence[Sums], runs: int, *, seed: str, level: float = 
     spread = _spread(centred, points)
     moves = list(map(abs, _scan(slots, centred, points, spread)))
     observed, run = max(zip(moves, points, strict=True))
-    if observed <= 0:
-        return None
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     as_large, drawn = 0, 0
     for most in (FIRST_RELABELINGS, RELABELINGS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from time import monotonic
@@ -10,7 +10,7 @@ from time import monotonic
 from msgspec.structs import replace
 
 from gate.baselines import STORES
-from gate.baselines.base import outage_in
+from gate.baselines.base import outage_in, shard_of
 from gate.baselines.pairing import Match, match_cases
 from gate.baselines.reference import Reference, identity, reference_to
 from gate.baselines.union import run_ids, runs_in
@@ -28,7 +28,7 @@ from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import earlier_draws
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
 from gate.pipeline.journal import close_again, no_record, other_runs_beside
-from gate.pipeline.references import References, find_references
+from gate.pipeline.references import References, find_all_references, find_references
 from gate.pipeline.session import about_address
 from gate.pipeline.standing import LUCKY
 from gate.pipeline.store import store_kind, store_of
@@ -137,10 +137,11 @@ def _with_note_of_picked_run(terms: Terms, path: Path, reference: Reference, rec
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
-    """Raise `BaselineError` if the baseline is an outage, is the candidate itself, or belongs to another suite."""
+    """Raise `BaselineError` if the baseline is a shard or an outage, is the candidate itself, or belongs to another
+    suite."""
     where = "" if isinstance(baseline, Record) else str(baseline)
     for stored in reference.records:
-        if problem := outage_in(stored):
+        if problem := shard_of(stored) or outage_in(stored):
             hint = "name the record to judge first, then the baseline"
             raise BaselineError(f"not a baseline: {problem}", where=where, hint=hint)
         if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
@@ -298,7 +299,9 @@ def decide_merged(
     plans = make_plans(config, with_key_of_judge(config, environment, header))
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
-    baselines = _baselines(config, plans, environment, where, runs_in(header))
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():
+        baselines = find_all_references(config, store, plans, where, git, environment, runs_in(header))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
@@ -326,19 +329,6 @@ def _check_commit(header: Header, where: GitContext, path: Path) -> None:
     if header.commit != where.head:
         what = f"the record is from commit {header.commit}, and {where.head} is checked out"
         raise ConfigError(what, where=str(path), hint="check out the commit that the shards ran on")
-
-
-def _baselines(
-    config: Config,
-    plans: Sequence[Plan],
-    environment: Mapping[str, str],
-    where: GitContext,
-    runs: Set[str] = frozenset(),
-) -> list[References]:
-    """Return the references of each suite; ``runs`` are the runs being judged."""
-    store, git = store_of(config, environment), Git(config.root, environment=environment)
-    with store if store is not None else nullcontext():
-        return [find_references(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
@@ -390,7 +380,9 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     where = git_context(config, git, anchored=False)
     all_plans = make_plans(config, with_key_of_judge(config, environment))
     plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
-    baselines = _baselines(config, plans, environment, where)
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():  # suites that this configuration no longer has are not missed
+        baselines = [find_references(config, store, p.suite.id, where, git, plan=p.planned) for p in plans]
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
@@ -526,7 +518,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
         counted(tuple(trials)),
         duration=monotonic() - started,
         judge_cost_usd=judge_cost,
-        stopped=run_budget.stopped,
+        stopped="; ".join(filter(None, (record.footer.stopped if record.footer else "", run_budget.stopped))),
         terms=_rescored_terms(record, plan),
         judges=judges,
     )
@@ -543,9 +535,9 @@ async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial
 
 
 def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
-    """Return the header of the same run with the scored cases."""
-    found = {match.ids[case_id] for case_id in match.same}
-    cases = tuple(case for case in plan.planned if case.id in found)
+    """Return the header of the same run with the scored cases, each in its shard."""
+    shards = {match.ids[case.id]: case.shard for case in header.plan if case.id in match.same}
+    cases = tuple(replace(case, shard=shards[case.id]) for case in plan.planned if case.id in shards)
     selected = header.selected or bool(plan.deselected)
     return replace(header, plan=cases, criteria=plan.criteria, selected=selected, created=now().timestamp())
 

@@ -252,7 +252,9 @@ def _case_lines(case: CaseDiff, before: tuple[int, int], after: tuple[int, int])
     lines = [f"{console(case.id)}: {STATUSES[case.status]}, passed {passed}, {trials}"]
     for sign, ways in (("-", old_only), ("+", new_only)):
         for turns, number in ways[:MOST_SHOWN]:
-            calls = [", ".join(call_text(call) for call in turn) or "(no call)" for turn in turns]
+            calls = []
+            for turn in turns:
+                calls.append(", ".join(map(call_text, turn)) or "(no call)")
             lines.append(f"  {sign} {number}× {' | '.join(calls)}")
     return lines
 

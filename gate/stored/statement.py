@@ -103,11 +103,13 @@ def statement_of(result: Result, reports: Iterable[Path], *, rules: str | None) 
 def _outcome(result: Result, headers: Sequence[Header], *, failed: bool) -> Outcome:
     """Return PASSED only if the run ended with exit code 0, nothing failed, and all cases of its suites were run."""
     found = outcome_of(result.verdict)
-    if found != "FAILED" and failed:
+    if failed:
         return "FAILED"
-    if found == "PASSED" and result.exit_code != ExitCode.PASS:
+    if found != "PASSED":
+        return found
+    if result.exit_code != ExitCode.PASS:
         return "FAILED"
-    return "WARNED" if found == "PASSED" and any(header.selected for header in headers) else found
+    return "WARNED" if any(header.selected for header in headers) else "PASSED"
 
 
 def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestResult:

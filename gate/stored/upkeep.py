@@ -522,14 +522,14 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
     folder, most = store_folder(options, config.root, environment), options.kept_megabytes * 1_000_000
     owner = owner_name(config.root / config.path.name)
     try:
-        done = prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
+        removed, freed, left = prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
     except GateError as error:
         return f"no recordings were removed, since the stored records cannot be read: {error}"
     said = []
-    if done.files:
-        said.append(f"removed {count(done.files, 'recording')} ({_megabytes(done.bytes)}) that no stored record names")
-    if done.left_bytes > most:
-        said.append(f"recordings take {_megabytes(done.left_bytes)}, over five times world.megabytes, and are in use")
+    if removed:
+        said.append(f"removed {count(removed, 'recording')} ({_megabytes(freed)}) that no stored record names")
+    if left > most:
+        said.append(f"recordings take {_megabytes(left)}, over five times world.megabytes, and are in use")
     return "; ".join(said)
 
 

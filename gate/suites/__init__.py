@@ -256,8 +256,11 @@ def _nearest(data: Any, fields: FieldPaths) -> str:
     if asked and not isinstance(data, Mapping):
         more = f", and {shorten(answered, 40)} `response`" if answered else ""
         return f"as the gate's own cases: call {shorten(asked, 40)} `input`{more}; `gate help cases`"
-    shapes = [format_named(name, fields).shape for name in FORMATS]
-    marks = {mark: shape for shape in reversed(shapes) for mark in re.findall(r"`(\w+)`", shape)}
+    marks: dict[str, str] = {}
+    for name in FORMATS:
+        shape = format_named(name, fields).shape
+        for mark in re.findall(r"`(\w+)`", shape):
+            marks.setdefault(mark, shape)
     near = next(filter(None, (closest(key, marks, cutoff=0.75) for key in keys)), None)
     if near == "cases":
         return "did you mean 'cases'? `gate help cases` shows the file"

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gate.errors import ConfigError, closest
+from gate.errors import closest
 from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
@@ -89,7 +89,7 @@ def _cases(document: Document) -> Contents:
     data = document.data
     if isinstance(data, Mapping):
         key = "evalCases" if "evalCases" in data else "eval_cases"
-        found = _each(document, _get(document, data, "eval_cases"), _eval_case, key)
+        found = _each(document, adk.get(data, "eval_cases"), _eval_case, key)
         return replace(found, notes=(TYPESCRIPT,)) if key == "evalCases" else found
     if data and "query" in data[0]:
         turns = tuple(_query(document, row, index) for index, row in enumerate(data))
@@ -100,15 +100,25 @@ def _cases(document: Document) -> Contents:
 def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> Contents:
     if not isinstance(raw, list):
         raise document.error("cases must be a list", *keys)
-    return Contents(tuple(read_one(document, item, (*keys, index)) for index, item in enumerate(raw)))
+    cases = []
+    for index, item in enumerate(raw):
+        try:
+            cases.append(read_one(document, item, (*keys, index)))
+        except FormatError as error:
+            raise document.error(str(error), *keys, index) from error
+    return Contents(tuple(cases))
 
 
 @nothing_unread(IGNORED, checks=False)
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """Return the cases of a file, and their losses."""
-    found, data, losses = _cases(document), document.data, list[Loss]()
+    data, losses = document.data, list[Loss]()
+    try:
+        found = _cases(document)
+    except FormatError as error:
+        raise document.error(str(error)) from error
     if isinstance(data, Mapping):
-        for case, body in zip(found.cases, _get(document, data, "eval_cases"), strict=True):
+        for case, body in zip(found.cases, adk.get(data, "eval_cases"), strict=True):
             losses += _lost(case.id, body)
     return found, losses
 
@@ -129,17 +139,17 @@ _FINAL_STATE = "final_session_state"
 
 
 def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
-    body = _mapping(document, raw, "a case", keys)
-    identifier = _get(document, body, "eval_id", keys)
+    body = adk.mapping(raw, "a case")
+    identifier = adk.get(body, "eval_id")
     if not isinstance(identifier, str) or not identifier:
-        raise document.error("a case must have an eval_id", *keys)
+        raise FormatError("a case must have an eval_id")
     _refuse_misspelt(document, body, identifier, keys)
     held = _conversation(document, body, identifier, keys)
     scenario = held if isinstance(held, Scenario) else None
     written = held if isinstance(held, list) else []
     turns = tuple(_turn(document, turn, (*keys, "conversation", index)) for index, turn in enumerate(written))
-    session = _mapping(document, _get(document, body, "session_input", keys) or {}, "session_input", keys)
-    own = {name: _get(document, body, name, keys) for name in ("rubrics", "tags", "complexity")}
+    session = adk.mapping(adk.get(body, "session_input") or {}, "session_input")
+    own = {name: adk.get(body, name) for name in ("rubrics", "tags", "complexity")}
     case = Case(
         identifier,
         turns if scenario is None else (Turn(scenario.start),),
@@ -149,7 +159,7 @@ def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
         location=document.location(*keys),
         scenario=scenario,
     )
-    return _with_session(document, case, session, keys)
+    return _with_session(case, session)
 
 
 def _refuse_misspelt(document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]) -> None:
@@ -166,14 +176,14 @@ def _refuse_misspelt(document: Document, body: Mapping[str, Any], identifier: st
 def _conversation(
     document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]
 ) -> list[Any] | Scenario:
-    conversation = _get(document, body, "conversation", keys)
-    scenario = _get(document, body, "conversation_scenario", keys)
+    conversation = adk.get(body, "conversation")
+    scenario = adk.get(body, "conversation_scenario")
     if (conversation is None) == (scenario is None):
-        raise document.error(f"case {identifier!r}: give exactly one of conversation and conversation_scenario", *keys)
+        raise FormatError(f"case {identifier!r}: give exactly one of conversation and conversation_scenario")
     if scenario is not None:
         return _scenario(document, scenario, identifier, (*keys, "conversation_scenario"))
     if not isinstance(conversation, list) or not conversation:
-        raise document.error(f"case {identifier!r}: conversation must be a list of at least one turn", *keys)
+        raise FormatError(f"case {identifier!r}: conversation must be a list of at least one turn")
     return conversation
 
 
@@ -265,13 +275,13 @@ def _complexity(document: Document, raw: Any, keys: tuple[Key, ...]) -> Complexi
         raise document.error(f"complexity must be one of {known}", *keys, "complexity") from error
 
 
-def _with_session(document: Document, case: Case, session: Mapping[str, Any], keys: tuple[Key, ...]) -> Case:
-    state = _mapping(document, _get(document, session, "state", keys) or {}, "state", keys)
+def _with_session(case: Case, session: Mapping[str, Any]) -> Case:
+    state = adk.mapping(adk.get(session, "state") or {}, "state")
     app = {}
     for name in ("app_name", "user_id"):
-        value = _get(document, session, name, keys)
+        value = adk.get(session, name)
         if not isinstance(value, str | None):
-            raise document.error(f"{name} must be text", *keys)
+            raise FormatError(f"{name} must be text")
         if value:
             app[name] = value
     return replace(case, state=state, app=app)
@@ -281,24 +291,24 @@ def _with_session(document: Document, case: Case, session: Mapping[str, Any], ke
 
 
 def _legacy_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
-    body = _mapping(document, raw, "a case", keys)
+    body = adk.mapping(raw, "a case")
     name, rows = body.get("name"), body.get("data")
     if not isinstance(name, str) or not name:
-        raise document.error("a case must have a name", *keys)
+        raise FormatError("a case must have a name")
     for key in body:
         if key not in _LEGACY_CASE_KEYS:
             hint = f"known: {', '.join(sorted(_LEGACY_CASE_KEYS))}"
             raise document.error(f"case {name!r}: unknown key {key!r}", *keys, hint=hint)
     if not isinstance(rows, list) or not rows:
-        raise document.error(f"case {name!r}: data must be a list of at least one turn", *keys)
+        raise FormatError(f"case {name!r}: data must be a list of at least one turn")
     turns = tuple(_query(document, row, *keys, "data", index) for index, row in enumerate(rows))
-    session = _mapping(document, body.get("initial_session") or {}, "initial_session", keys)
-    return _with_session(document, Case(name, turns, location=document.location(*keys)), session, keys)
+    session = adk.mapping(body.get("initial_session") or {}, "initial_session")
+    return _with_session(Case(name, turns, location=document.location(*keys)), session)
 
 
 def _query(document: Document, raw: Any, *keys: Key) -> Turn:
-    body = _mapping(document, raw, "a turn", keys)
     try:
+        body = adk.mapping(raw, "a turn")
         adk.refuse_unknown(body, _QUERY_KEYS, "a turn")
         query, reference = adk.get(body, "query"), adk.get(body, "reference")
         if not isinstance(query, str) or not query:
@@ -333,22 +343,6 @@ def _either(body: Mapping[str, Any], python: str, typescript: str) -> Any:
     if python in body or adk.camel(python) in body:
         raise FormatError(f"both {python} and {typescript} are given")
     return body[typescript]
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def _mapping(document: Document, raw: Any, what: str, keys: tuple[Key, ...]) -> Mapping[str, Any]:
-    if not isinstance(raw, Mapping):
-        raise document.error(f"{what} must be an object", *keys)
-    return raw
-
-
-def _get(document: Document, body: Mapping[str, Any], name: str, keys: tuple[Key, ...] = ()) -> Any:
-    try:
-        return adk.get(body, name)
-    except FormatError as error:
-        raise ConfigError(str(error), where=str(document.location(*keys))) from error
 
 
 FORMAT = Format(

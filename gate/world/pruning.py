@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Callable, Set
 from pathlib import Path
 
-from msgspec import Struct
-
 from gate.security import files
 from gate.world.cassette import owner_of, path_of_run
 
@@ -15,29 +13,24 @@ YOUNG_SECONDS = 24 * 3600
 """A more recently written recording may belong to a run in progress, or to a record that is not stored yet."""
 
 
-class Pruned(Struct, frozen=True):
-    """The number and size of removed files, and the size of the owner's remaining recordings."""
-
-    files: int = 0
-    bytes: int = 0
-    left_bytes: int = 0
-
-
 def owner_name(configuration: Path) -> str:
     """Return the name that marks the recordings of a configuration in a shared folder."""
     return hashlib.sha256(str(configuration.resolve()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def prune(folder: Path, owner: str, most_bytes: int, vouched: Callable[[], Set[str]], now: float) -> Pruned:
+def prune(
+    folder: Path, owner: str, most_bytes: int, vouched: Callable[[], Set[str]], now: float
+) -> tuple[int, int, int]:
     """Remove the oldest recordings of an owner until they take ``most_bytes`` at most.
 
+    Returns the number of removed files, their size, and the size of the owner's remaining recordings.
     Keeps those written within a day of ``now`` (Unix time), and those whose run is in ``vouched``, which is called only
     if something must be removed. Files that cannot be removed stay.
     """
     own = sorted(_recordings(folder, owner))
     left = sum(size for _, size, _ in own)
     if left <= most_bytes:
-        return Pruned(left_bytes=left)
+        return 0, 0, left
     kept, gone, freed = vouched(), 0, 0
     for written, size, path in own:
         if left - freed <= most_bytes:
@@ -49,7 +42,7 @@ def prune(folder: Path, owner: str, most_bytes: int, vouched: Callable[[], Set[s
         except OSError:
             continue
         gone, freed = gone + 1, freed + size
-    return Pruned(gone, freed, left - freed)
+    return gone, freed, left - freed
 
 
 def _recordings(folder: Path, owner: str) -> list[tuple[float, int, Path]]:

@@ -17,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.acceptance.conftest import Project, _environment, untimed
 from tests.patience import CEILING, eventually
 
 pytestmark = pytest.mark.slow
 
-CASES = 40
+CASES = 16
 AGENT = """
 import hashlib, json, os, sys, time
 request = json.load(sys.stdin)
@@ -57,7 +58,17 @@ def write(project: Project) -> Project:
     return project
 
 
-def start(project: Project, *arguments: str, limit: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+def start(project: Project, *arguments: str) -> warm.Started:
+    return warm.Started(
+        ["-m", "gate", "run", *arguments],
+        cwd=project.root,
+        environment=_environment(),
+        heeds=(signal.SIGHUP, signal.SIGINT, signal.SIGTERM),
+    )
+
+
+def start_limited(project: Project, limit: Callable[[], object], *arguments: str) -> subprocess.Popen[str]:
+    """A process that begins under a limit, which a fork would not."""
     return subprocess.Popen(
         [sys.executable, "-m", "gate", "run", *arguments],
         cwd=project.root,
@@ -65,14 +76,8 @@ def start(project: Project, *arguments: str, limit: Callable[[], None] | None = 
         stderr=subprocess.PIPE,
         text=True,
         env={**_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=limit or _as_in_a_terminal,  # noqa: PLW1509 - this process has no threads
+        preexec_fn=limit,  # type: ignore[arg-type]  # noqa: PLW1509 - this process has no threads
     )
-
-
-def _as_in_a_terminal() -> None:
-    """Whoever runs these tests may do so under nohup, and a signal that is ignored stays so in a child."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
@@ -136,36 +141,30 @@ def uninterrupted(project: Project, finished: tuple[Path, tuple[int, object]]) -
     return found
 
 
-def kill_and_resume(project: Project, expected: tuple[int, object], moments: Iterator[float], name: str) -> None:
-    record = project.root / f"{name}.jsonl"
+def wait_for(run: warm.Started, record: Path, trials: int) -> None:
+    """Until so many trials are recorded, or the run has ended."""
+    assert eventually(lambda: len(recorded(record)) >= trials or run.poll() is not None)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_five_times(project: Project, uninterrupted: tuple[int, object], seed: int) -> None:
+    rng, record = random.Random(seed), project.root / "killed.jsonl"
     finished: dict[str, int] = {}
-    for moment in moments:
+    for _ in range(5):
         run = start(project, "--record", str(record))
-        time.sleep(moment)
-        run.kill()
+        wait_for(run, record, len(finished) + rng.randrange(12))
+        time.sleep(rng.uniform(0, 0.05))
+        run.send_signal(signal.SIGKILL)
         run.communicate()
         assert nothing_runs(project)  # what the agent had in flight ends by itself, and may write to the log
         now, times = recorded(record), ran(project)
         assert finished.keys() <= set(now), "a finished trial was lost"
         finished = {trial: finished.get(trial, times[trial]) for trial in now}
-    assert verdict(project, record) == expected
+    assert verdict(project, record) == uninterrupted
     whole = recorded(record)
     assert len(whole) == len(set(whole)) == 2 * CASES
     repeated = [trial for trial, times in finished.items() if ran(project)[trial] != times]
     assert not repeated, "a finished trial was run again"
-    (project.root / "ran.log").unlink()
-
-
-def test_killed_at_random_moments(project: Project, uninterrupted: tuple[int, object]) -> None:
-    rng = random.Random(7)
-    kill_and_resume(project, uninterrupted, (rng.uniform(0.3, 1.4) for _ in range(3)), "killed")
-
-
-@pytest.mark.slow
-def test_killed_twenty_times(project: Project, uninterrupted: tuple[int, object]) -> None:
-    rng = random.Random(8)
-    for repeat in range(4):
-        kill_and_resume(project, uninterrupted, (rng.uniform(0.05, 1.6) for _ in range(5)), f"killed-{repeat}")
 
 
 @pytest.mark.parametrize(
@@ -198,9 +197,7 @@ def test_stopped_by_a_signal(
 def test_under_nohup_a_closed_terminal_stops_nothing(project: Project, uninterrupted: tuple[int, object]) -> None:
     record = project.root / "hup.jsonl"
     with held(project):
-        run = start(
-            project, "--record", str(record), limit=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN) and None
-        )
+        run = start_limited(project, lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN), "--record", str(record))
         assert eventually(lambda: len(recorded(record)) >= 10)
         run.send_signal(signal.SIGHUP)
     _, err = run.communicate(timeout=CEILING)
@@ -249,7 +246,8 @@ def test_a_full_disk(project: Project, uninterrupted: tuple[int, object]) -> Non
     """A limit on the size of files stands in for it: the write fails half-way through a line."""
     record = project.root / "full.jsonl"
     room = (project.root / "whole.jsonl").stat().st_size * 2 // 3
-    run = start(project, "--record", str(record), limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
+    limit = resource.RLIMIT_FSIZE, (room, room)
+    run = start_limited(project, lambda: resource.setrlimit(*limit), "--record", str(record))
     _, err = run.communicate()
     assert run.returncode == 3
     assert "the record cannot be written" in err
@@ -271,13 +269,13 @@ def test_no_room_for_a_report_keeps_the_verdict_in_the_record(project: Project) 
 @pytest.mark.slow
 def test_the_agent_dies_half_way(project: Project) -> None:
     """Nobody knows whose fault it was, so nothing was measured; a run of an agent that lives again starts anew."""
-    gone = "import os, sys\nif os.path.exists('die') and len(open('ran.log').readlines()) > 30: sys.exit(9)\n"
+    gone = "import os, sys\nif os.path.exists('die') and len(open('ran.log').readlines()) > 12: sys.exit(9)\n"
     project.write("agent.py", gone + AGENT)
     project.write("ran.log", "")
     project.write("die", "")
     code, result = project.result("run", "--record", "dead.jsonl")
     assert (code, result["verdict"]) == (3, "error")
-    assert len(ran(project)) >= 30
+    assert len(ran(project)) >= 12
     (project.root / "die").unlink()
     code, result = project.result("run", "--record", "dead.jsonl")
     assert (code, result["verdict"]) == (0, "pass")
@@ -315,7 +313,7 @@ def test_nothing_of_the_agent_outlives_a_kill(project: Project) -> None:
     project.write("gate.yaml", CONFIG.replace("command: [PYTHON, -S, -E, agent.py]", "python: agent:answer"))
     run = start(project)
     assert eventually((project.root / "asked").exists)
-    run.kill()
+    run.send_signal(signal.SIGKILL)
     run.communicate()
     assert nothing_runs(project)
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import warm
 from tests.acceptance.conftest import REPOSITORY
 from tests.acceptance.test_stored_epochs import Served, served
 
@@ -95,9 +96,8 @@ class Project:
         lines = "\n".join(script)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment = {**os.environ, **IDENTITY, "PATH": path, "CI_DEFAULT_BRANCH": "main", **variables}
-        done = subprocess.run(
-            ["sh", "-ec", lines], cwd=clone, env=environment, capture_output=True, text=True, check=False
-        )
+        options = warm.options_of_a_script(environment)
+        done = subprocess.run(["sh", "-ec", lines], cwd=clone, capture_output=True, text=True, check=False, **options)
         assert done.returncode == code, done.stdout + done.stderr
         if cache:
             copy = self.folder / f"cache-{self.jobs}"
@@ -156,9 +156,8 @@ def test_gitlabs_lines_store_what_the_next_merge_request_finds(project: Project)
     clone, said = project.job(gitlab(), change, CI_MERGE_REQUEST_DIFF_BASE_SHA=main, CI_COMMIT_SHA=change)
     assert main[:7] in reported(clone)
     assert "no baseline" not in reported(clone)
-    listed = subprocess.run(
-        [sys.executable, "-m", "gate", "baseline", "list"], cwd=clone, capture_output=True, text=True, check=True
-    )
+    listed = warm.run(["-m", "gate", "baseline", "list"], cwd=clone, environment=os.environ)
+    assert listed.returncode == 0, listed.stderr
     assert len(listed.stdout.splitlines()) == 2, "a merge request stores nothing"
 
 
@@ -264,14 +263,8 @@ def test_after_its_merges_a_change_has_enough_to_be_compared_with(
     clone, said = project.job([*script()], head, CI="true", **given)
     assert "saved" not in said, "a change stores nothing"
     [record] = (clone / ".gate/records").rglob("*.jsonl")
-    shown = subprocess.run(
-        [sys.executable, "-m", "gate", "report", str(record), "--json", "found.json", "-q"],
-        cwd=clone,
-        env={**os.environ, "CI": "true"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["-m", "gate", "report", str(record), "--json", "found.json", "-q"]
+    shown = warm.run(words, cwd=clone, environment={**os.environ, "CI": "true"})
     assert shown.returncode == 0, shown.stderr
     found = json.loads((clone / "found.json").read_text(encoding="utf-8"))["suites"][0]
     assert found["baseline"]["commit"] == main

@@ -46,7 +46,10 @@ SMALLEST = {
     "stored": (["--runs", "1", "--only", "stored", "--processes", "1"], ROW.format("5 cases, 1 broke")),
     "thresholds": (["--runs", "1"], ROW.format("30")),
     "traces": (["10"], r"^bytes → conversation: [\d,]+ traces a second$"),
-    "world": (["--rounds", "1", "--cases", "2"], ROW.format("model calls in these runs")),
+    "world": (
+        ["--rounds", "1", "--cases", "2", "--calls", "1", "--events", "20"],
+        ROW.format("model calls in these runs"),
+    ),
     "world_history": (
         ["--chains", "1", "--cases", "4", "--suites", "1", "--only", "model"],
         ROW.format("a push to the default branch"),

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests import warm
 from tests.acceptance.conftest import Outcome, Project
 from tests.patience import eventually
 
@@ -43,14 +44,12 @@ def shop(project: Project) -> Project:
     return project
 
 
-def run_pytest(project: Project, *words: str, gate: bool = True) -> Outcome:
+def run_pytest(project: Project, *words: str, gate: bool = True, cold: bool = False) -> Outcome:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "GITHUB_"))}
     asked = project.root / "asked.txt"
     asked.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *(("--gate", "gate.yaml") if gate else ())]
-    done = subprocess.run(
-        [*command, *words], cwd=project.root, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    command = ["-m", "pytest", "-p", "no:cacheprovider", *(("--gate", "gate.yaml") if gate else ())]
+    done = warm.run([*command, *words], cwd=project.root, environment=environment, timeout=300, cold=cold)
     assert "INTERNALERROR" not in done.stdout + done.stderr, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     return Outcome(done.returncode, done.stdout, done.stderr)
@@ -68,7 +67,7 @@ def asked(project: Project) -> int:
 
 @pytest.mark.slow
 def test_a_case_is_an_item_and_a_pass_is_green(shop: Project) -> None:
-    ran = run_pytest(shop, "-v")
+    ran = run_pytest(shop, "-v", cold=True)
     assert ran.code == 0, ran.out
     assert results(ran) == {
         "gate.yaml::cases.json::verdict": "PASSED",
@@ -192,7 +191,7 @@ def test_without_the_option_nothing_of_the_gate_is_imported(shop: Project) -> No
     code += "    assert found == {'gate', 'gate.pytest_plugin', 'gate.pytest_plugin.plugin'}\n"
     code += "    assert not {'msgspec', 'yaml', 'httpx', 'click'} & set(sys.modules)\n"
     shop.write("test_own.py", code)
-    ran = run_pytest(shop, gate=False)
+    ran = run_pytest(shop, gate=False, cold=True)
     assert ran.code == 0, ran.out
     assert "agent gate" not in ran.out
     assert asked(shop) == 0

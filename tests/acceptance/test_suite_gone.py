@@ -55,3 +55,26 @@ def test_a_suite_that_is_renamed_or_removed_is_not_compared(project: Project, ch
 def test_a_run_of_selected_cases_owes_nothing_for_the_others(project: Project) -> None:
     project.write("README.md", "another file")
     assert judged(project, "--case", "c00")[0] == 0
+
+
+@pytest.mark.slow
+def test_a_removed_suite_is_missed_under_a_selection_that_takes_its_cases(project: Project) -> None:
+    project.git("rm", "-rq", "evals/two")
+    for ids, code in (("c*", 1), ("new", 0)):
+        project.write("evals/one/more.yaml", {"cases": [{"id": "new", "input": "item new", "tools": []}]})
+        agent = {"python": "agent:answer"}
+        project.write("gate.yaml", {"suite": "evals", "agent": agent, "select": {"ids": [ids, "new"]}})
+        project.write("behaviour.json", {"new": "no_tools"})
+        assert judged(project)[0] == code
+
+
+@pytest.mark.slow
+def test_shards_do_not_hide_a_removed_suite(project: Project) -> None:
+    project.git("rm", "-rq", "evals/two")
+    project.commit("change")
+    for number in (1, 2):
+        project.gate("run", "--trials", "3", "--shard", f"{number}/2", "--record", f".gate/{number}.jsonl")
+    shards = (".gate/1.jsonl", ".gate/2.jsonl")
+    code, result = project.result("merge", *shards, "-o", ".gate/whole.jsonl", "-c", "gate.yaml")
+    assert (code, result["verdict"]) == (1, "not_compared")
+    assert "two" in json.dumps(result["suites"][0]["facts"]["cause"]["gaps"])

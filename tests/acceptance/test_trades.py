@@ -61,5 +61,5 @@ def test_a_trade_is_a_regression(change: Project) -> None:
     change.commit("a trade")
     code, found = change.result("run", "-q")
     [suite] = found["suites"]
-    assert (code, suite["verdict"], suite["facts"]["cause"]["kind"]) == (1, "regressed", "traded_off")
+    assert (code, suite["verdict"], suite["facts"]["cause"]["kind"]) == (1, "regressed", "cases_broke")
     assert change.gate("report", found["record_paths"][0]).code == code

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from docs.tools.transcripts import check, masked, pages, rewrite, steps
+from tests import warm
 from tests.acceptance.conftest import REPOSITORY
 
 START = [REPOSITORY / "docs/how-to" / name for name in ("quickstart.md", "write-cases.md", "read-the-result.md")]
 
 
 def expect_no_difference(page: Path, folder: Path) -> None:
-    if found := "\n".join(map(str, check(page, folder))):
+    if found := "\n".join(map(str, check(page, folder, warm.options_of_a_script))):
         pytest.fail(found)  # whole: an assertion would show its first lines alone
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct
-
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.config.settings import settings_of, wanted_trials
@@ -28,11 +26,8 @@ CALL_TOKENS = 1000
 """Tokens of a judge call's question, and of its answer, if no record shows the cost of judging."""
 
 
-class Prices(Struct, frozen=True):
-    """US dollars per run and for judging it; None if unknown."""
-
-    run: float | None
-    judge: float | None
+Prices = tuple[float | None, float | None]
+"""US dollars per run and for judging it; None if unknown."""
 
 
 def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
@@ -122,18 +117,19 @@ def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_
 
 def _money(least: tuple[int, int], most: tuple[int, int], prices: Prices) -> str:
     """Return the cost of these runs and judged trials: of the first ones, and at most."""
-    amount, limit = (runs * (prices.run or 0) + trials * (prices.judge or 0) for runs, trials in (least, most))
-    if prices.run is None and not amount:
+    run, judge = prices
+    amount, limit = (runs * (run or 0) + trials * (judge or 0) for runs, trials in (least, most))
+    if run is None and not amount:
         return "not known: no record here tells what a run costs"
     text = f"about {dollars(amount)}"
     if limit > amount:
         text += f", at most {dollars(limit)}"
-    if prices.run is None:
+    if run is None:
         return f"{text} for the judge; no record here tells what a run costs"
-    text += f", at {dollars(prices.run)} a run"
-    if prices.judge is None:
+    text += f", at {dollars(run)} a run"
+    if judge is None:
         return f"{text}; the judge's price is not known"
-    return f"{text} and {dollars(prices.judge)} to judge it" if prices.judge else text
+    return f"{text} and {dollars(judge)} to judge it" if judge else text
 
 
 def _range(least: int, most: int) -> str:
@@ -173,7 +169,7 @@ def _prices(config: Config, suite_id: str, votes: int, environment: Mapping[str,
                 judge = record.footer.judge_cost_usd / len(record.trials)
     if judge is None:
         judge = _list_price(config, votes, environment)
-    return Prices(run, judge)
+    return run, judge
 
 
 def _list_price(config: Config, votes: int, environment: Mapping[str, str]) -> float | None:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from gate.model import Direction, Estimate
 from gate.model.lineup import Lineup, Measure, OrderedVote
 from gate.reports import lineup as words
-from gate.reports.formatting import figure, interval
+from gate.reports.formatting import figure, interval, sample
 from gate.reports.html import page
 from gate.reports.html.plots import Axis, axis_of
 from gate.security.escape import one_line
@@ -65,12 +65,12 @@ def _axis(measure: Measure) -> Axis:
 
 
 def _cell(lineup: Lineup, measure: Measure, place: int, axis: Axis) -> Mapping[str, Any]:
-    how = words.standing(measure, place, 0) if place else ""
-    against = words.difference_text(measure, place, 0) if place else ""
+    how = words.standing(measure, place) if place else ""
+    against = words.difference_text(measure, place) if place else ""
     return {
         "name": words.name(lineup, place),
         "mean": words.mean_of(measure, place),
-        "sample": words.sample_of(measure, place),
+        "sample": sample(measure.estimates[place]),
         "plot": _bar(measure, place, axis),
         "difference": "" if against == words.NO_FIGURES else against,
         "standing": how,

@@ -137,8 +137,10 @@ def prose(text: str, limit: int = 500) -> Markup:
     parts = one_line(str(text), limit).split("`")
     if len(parts) % 2 == 0:  # an unpaired backtick
         return breakable(text, limit)
-    code = Markup("<code>{}</code>")
-    return Markup().join(code.format(_pieces(part)) if at % 2 else _figured(part) for at, part in enumerate(parts))
+    code, made = Markup("<code>{}</code>"), []
+    for at, part in enumerate(parts):
+        made.append(code.format(_pieces(part)) if at % 2 else _figured(part))
+    return Markup().join(made)
 
 
 def spaced(text: str) -> Markup:

@@ -107,7 +107,7 @@ def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: s
     height, half = 96, 46
     parts = [Markup('<svg class="plot histogram" role="img" aria-label="{}" height="{}">').format(name, height)]
     sides = {"now": _shares(now, axis), "before": _shares(before, axis)}
-    most = max((share for shares in sides.values() for share in shares), default=0.0) or 1.0
+    most = max([0.0, *sides["now"], *sides["before"]]) or 1.0
     width = 100 / BINS
     for kind, shares in sides.items():
         for number, share in enumerate(shares):
@@ -122,7 +122,10 @@ def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: s
 
 def _shares(ordered: Sequence[float], axis: Axis) -> list[float]:
     """Return the shares of the bins; the first and the last also contain the values outside the axis."""
-    size = axis.high - axis.low
-    inner = [axis.low + size * at / BINS for at in range(1, BINS)] if size > 0 else [math.inf] * (BINS - 1)
-    ends = [0, *(bisect_left(ordered, edge) for edge in inner), len(ordered)]
-    return [(high - low) / len(ordered) for low, high in pairwise(ends)] if ordered else []
+    if not ordered:
+        return []
+    size, ends = axis.high - axis.low, [0]
+    for at in range(1, BINS):
+        edge = axis.low + size * at / BINS if size > 0 else math.inf
+        ends.append(bisect_left(ordered, edge))
+    return [(high - low) / len(ordered) for low, high in pairwise([*ends, len(ordered)])]

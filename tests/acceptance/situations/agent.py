@@ -102,8 +102,6 @@ def main() -> None:
     if plan == "banner":
         print("loading the model ...")
         plan = "good"
-    if plan == "stderr":
-        sys.exit("cannot open the database")
     told = act(plan, message)
     print(told if isinstance(told, str) else json.dumps(told))
 

@@ -41,7 +41,7 @@ ATTACKS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [*ATTACKS, "; ".join(ATTACKS)])
+@pytest.mark.parametrize("command", ["; ".join(ATTACKS[:3]), "; ".join(ATTACKS)])
 def test_what_setup_does_to_the_repository_changes_no_rule(recorded: World, tmp_path: Path, command: str) -> None:
     files = {"gate__yaml": with_setup(LOOSE, command), "loose__yaml": LOOSE}
     done = recorded.pull_request("awful", environment=environment(tmp_path), files=files)

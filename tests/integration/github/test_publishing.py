@@ -252,6 +252,16 @@ def test_a_long_comment_below_a_failure_keeps_to_the_limit(fake: FakeGitHub, tim
 # --- a report that comes too late -----------------------------------------------------------------
 
 
+@pytest.mark.parametrize("conclusion", ["cancelled", "action_required"])
+def test_a_run_that_was_not_to_measure_is_no_failure(world: World, conclusion: str) -> None:
+    """Several labels at once cancel each other's runs, and a first contribution waits for a maintainer."""
+    world.pull_request("good", fork=True)
+    done = report(world, b"", conclusion=conclusion)
+    assert done.code == 0, done.log
+    assert "nothing to report of run 100" in done.summary
+    assert world.comments() == []
+
+
 @pytest.mark.parametrize("state", ["moved", "closed"])
 def test_a_superseded_report_is_no_failure(world: World, state: str) -> None:
     world.pull_request("bad", fork=True)

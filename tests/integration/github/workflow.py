@@ -21,6 +21,7 @@ from typing import Any
 
 import yaml
 
+from tests import warm
 from tests.integration.github.job import IDENTITY, Done, Step, run
 from tests.integration.github.runner_reader import read_file_commands
 from tests.integration.github.scenarios import World
@@ -269,11 +270,11 @@ class _Machine:
         done = subprocess.run(
             ["bash", "-e", "-c", script],
             cwd=self.workspace,
-            env={**known, **environment},
             capture_output=True,
             text=True,
             timeout=300,
             check=False,
+            **warm.options_of_a_script({**known, **environment}),
         )
         self.walked.log += done.stdout + done.stderr
         if id_:

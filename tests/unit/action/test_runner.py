@@ -21,7 +21,7 @@ from gate.action.runner import (
 from gate.errors import ExitCode, PublishError
 from gate.hosts.base import Annotate, Annotation, PostComment, SetOutputs, WriteFile, WriteSummary, publish
 from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Location, Result, Scale, SuiteResult, Verdict
-from gate.model.finding import Finding
+from gate.model.finding import CaseTally, Finding
 from tests.integration.github.runner_reader import RunnerReader, read_file_commands
 
 HOSTILE = st.one_of(
@@ -146,7 +146,9 @@ def criterion(verdict: Verdict, *, blocking: bool = True, blocks_regression: boo
 def result(
     *cases: CaseResult, criteria: tuple[CriterionResult, ...] = (), exit_code: ExitCode = ExitCode.FAILED
 ) -> Result:
-    suite = SuiteResult("evals", Verdict.REGRESSED, Finding.of("cases_broke", cases=("refund",)), criteria, cases)
+    suite = SuiteResult(
+        "evals", Verdict.REGRESSED, Finding.of("cases_broke", cases=(CaseTally("refund", 0, 3, 5, 5),)), criteria, cases
+    )
     return Result((suite,), Verdict.REGRESSED, exit_code)
 
 

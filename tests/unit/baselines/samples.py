@@ -1,10 +1,16 @@
-"""Small records for the tests of stores."""
+"""Small records for the tests of stores, and processes that write at once."""
+
+import multiprocessing
 
 from gate.model import Criterion, Invocation, Part, Scale, Score, Side, ToolCall, Trial
 from gate.records import Footer, Header, PlannedCase, Record
 
 PLAN = (PlannedCase("a", "f1"), PlannedCase("b", "f2"))
 CRITERIA = (Criterion("ok", "contains", Scale.BINARY, fingerprint="k1"),)
+
+FORKED = multiprocessing.get_context("forkserver")
+"""Processes that are forked from one that has imported what they need, in place of importing it again."""
+FORKED.set_forkserver_preload([__name__, "pytest", "gate.baselines.git", "gate.baselines.file"])
 
 
 def commit(number: int) -> str:

@@ -1,6 +1,5 @@
 import errno
 import fcntl
-import multiprocessing
 import os
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -17,7 +16,7 @@ from gate.model import Side
 from gate.records import Record, read_record, strip, write_record
 from gate.records.keys import suite_key
 from tests.patience import eventually
-from tests.unit.baselines.samples import commit, make_record, make_trial
+from tests.unit.baselines.samples import FORKED, commit, make_record, make_trial
 
 
 @pytest.fixture
@@ -315,9 +314,8 @@ def write_again_and_again(folder: Path, writer: int, enough: Event) -> None:
 def test_four_writers_and_a_reader_never_tear(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     store.save(make_record(1, trials=20))
-    context = multiprocessing.get_context("spawn")
-    enough = context.Event()
-    writers = [context.Process(target=write_again_and_again, args=(tmp_path, n, enough)) for n in range(4)]
+    enough = FORKED.Event()
+    writers = [FORKED.Process(target=write_again_and_again, args=(tmp_path, n, enough)) for n in range(4)]
     for writer in writers:
         writer.start()
     seen: list[int] = []

@@ -98,6 +98,7 @@ def test_the_schema_describes_every_key_and_stays_short(validator: jsonschema.Dr
     schema = validator.schema
     assert list(undescribed(schema)) == []
     assert json.loads(in_lines(schema)) == schema
+    assert in_lines({"title": "≥ 1"}) == '{"title": "≥ 1"}'
     trajectory = schema["properties"]["criteria"]["anyOf"][1]["properties"]["tool_trajectory_avg_score"]
     assert trajectory["description"].startswith("1 for a turn whose tool calls match")
     options = schema["$defs"]["TrajectoryOptions"]["anyOf"][1]["properties"]

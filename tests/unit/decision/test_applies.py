@@ -22,7 +22,7 @@ def test_an_agent_that_goes_silent_does_not_pass() -> None:
     now = once(SUITE, {case_id: {"claims": None} for case_id in SILENT}, claims=1.0)
     result = judge(SUITE, [CLAIMS], now, stored(SUITE, claims=1.0))
     assert result.verdict is Verdict.NOT_COMPARED
-    fell = Finding.of("checks_fell_away", criterion="claims", cases=tuple(SILENT), of=10)
+    fell = Finding.of("not_compared", why="nothing_to_check", criterion="claims", cases=tuple(SILENT), of=10)
     assert result.cause == Finding.of("incomplete", gaps=(fell,))
     assert by_name(result) == {PASS_RATE: Verdict.NOT_COMPARED, "claims": Verdict.NOT_COMPARED}, "no row has a tick"
     assert findings(result, "claims") == [fell]
@@ -34,7 +34,8 @@ def test_another_criterion_that_still_applies_does_not_hide_it() -> None:
     result = judge(SUITE, [TRAJECTORY, CLAIMS], now, stored(SUITE, claims=1.0, trajectory=1.0))
     assert result.verdict is Verdict.NOT_COMPARED
     assert result.cause == Finding.of(
-        "incomplete", gaps=(Finding.of("checks_fell_away", criterion="claims", cases=tuple(SILENT), of=10),)
+        "incomplete",
+        gaps=(Finding.of("not_compared", why="nothing_to_check", criterion="claims", cases=tuple(SILENT), of=10),),
     )
     aside = replace(CLAIMS, blocking=False, blocks_regression=False)
     assert judge(SUITE, [TRAJECTORY, aside], now, stored(SUITE, claims=1.0, trajectory=1.0)).verdict is Verdict.PASS
@@ -47,8 +48,8 @@ def test_of_two_criteria_that_fall_silent_neither_has_a_tick() -> None:
     now, before = once(SUITE, mute, claims=1.0, sources=1.0), stored(SUITE, claims=1.0, sources=1.0)
     result = judge(SUITE, [CLAIMS, sources], now, before)
     both = (
-        Finding.of("checks_fell_away", criterion="claims", cases=tuple(SILENT), of=10),
-        Finding.of("checks_fell_away", criterion="sources", cases=tuple(SILENT[1:]), of=10),
+        Finding.of("not_compared", why="nothing_to_check", criterion="claims", cases=tuple(SILENT), of=10),
+        Finding.of("not_compared", why="nothing_to_check", criterion="sources", cases=tuple(SILENT[1:]), of=10),
     )
     assert result.cause == Finding.of("incomplete", gaps=both)
     assert set(by_name(result).values()) == {Verdict.NOT_COMPARED}
@@ -58,8 +59,8 @@ def test_a_single_case_is_named_and_is_no_part_of_what_was_compared() -> None:
     now = once(SUITE, {"case-03": {"claims": None}}, claims=1.0)
     result = judge(SUITE, [CLAIMS], now, stored(SUITE, claims=1.0))
     assert result.verdict is Verdict.PASS
-    assert result.cause.kind == "no_worse"
-    assert result.cause["cases"] == 9
+    assert result.cause.kind == "passes"
+    assert result.cause["compared"] == 9
     assert Finding.of("cases_unchecked", cases=("case-03",), were_checked=True) in result.warnings
 
 

@@ -84,8 +84,8 @@ def test_a_whole_run_tells_its_story() -> None:
     down = {"case-03", "case-11"}
     result, trials = follow(SUITE, [TRAJECTORY], lambda c, _s: {"trajectory": float(c not in down)}, BASELINE)
     assert result.verdict is Verdict.REGRESSED
-    moved = tuple(CaseTally(one, 0, 7, 5, 5) for one in ("case-03", "case-11"))
-    assert result.cause == Finding.of("cases_broke", cases=("case-03", "case-11"), moved=moved, of=40)
+    broke = tuple(CaseTally(one, 0, 7, 5, 5) for one in ("case-03", "case-11"))
+    assert result.cause == Finding.of("cases_broke", cases=broke, of=40)
     assert {c.id for c in result.cases if c.status is CaseStatus.BROKEN} == down
     assert result.agent_runs == len(trials) < 80
     course, outcome = result.course, result.outcome
@@ -99,7 +99,7 @@ def test_a_whole_run_tells_its_story() -> None:
 def test_an_unchanged_suite_passes_after_one_trial() -> None:
     result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, BASELINE)
     assert (result.verdict, len(trials)) == (Verdict.PASS, 40)
-    assert result.cause.kind == "no_worse" and result.cause["cases"] == 40
+    assert result.cause.kind == "passes" and result.cause["compared"] == 40
     assert result.outcome.stage == Stage(StageKind.CERTIFIED, 1)
     assert 0 < result.criteria[0].spent < 1
 
@@ -169,7 +169,7 @@ def test_without_a_baseline_thresholds_decide_alone() -> None:
     good, trials = follow(SUITE, [criterion], lambda _c, _s: {"trajectory": 1.0})
     assert (good.verdict, len(trials)) == (Verdict.PASS, 40)
     assert (good.cause, good.has_baseline) == (
-        Finding.of("thresholds_hold", checked=40, cases=40, uncompared=Uncompared()),
+        Finding.of("passes", compared=0, checked=40, cases=40, uncompared=Uncompared()),
         False,
     )
     bad, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-15")})
@@ -196,8 +196,8 @@ def test_a_close_mean_is_sampled_on_and_then_decides(passing: int, verdict: Verd
 def test_nothing_to_compare_with_is_said() -> None:
     result = judge(SUITE, [TRAJECTORY], once(SUITE, {"case-00": {"trajectory": 0.0}}, trajectory=1.0))
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.cause == Finding.of("nothing_decides")
-    assert findings(result, "trajectory") == [Finding.of("nothing_held")]
+    assert result.cause == Finding.of("nothing_decides", Verdict.INCONCLUSIVE)
+    assert findings(result, "trajectory") == [Finding.of("nothing_decides")]
     assert not any(found.checked for found in result.criteria)
 
 
@@ -212,7 +212,7 @@ def test_without_a_baseline_a_suite_in_which_no_trial_passes_is_below_its_thresh
     beside = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0), stored(SUITE, trajectory=0.0), base_ran_now=True)
     assert beside.verdict is Verdict.BELOW_THRESHOLD, "the base's agent, run now, is no stored baseline"
     assert judge(SUITE, [replace(TRAJECTORY, blocking=False)], once(SUITE, trajectory=0.0)).cause == Finding.of(
-        "nothing_decides"
+        "nothing_decides", Verdict.INCONCLUSIVE
     )
 
 
@@ -707,7 +707,7 @@ def test_a_criterion_is_owed_though_the_cases_it_was_measured_on_are_a_tenth(why
         result = judge(left, criteria, now, before, not_comparable=edits)
         assert result.verdict is verdict
         assert result.criteria[2].not_compared == Finding.of(
-            "not_compared", criterion="response", why="cases_gone", cases=4
+            "not_compared", criterion="response", why="cases_gone", of=4
         )
     kept = {pair: reason for pair, reason in edits.items() if pair[0] != SUITE[0].id}
     if kept:

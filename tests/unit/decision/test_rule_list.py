@@ -221,7 +221,7 @@ def test_what_a_table_says_and_what_is_left_of_it_once_it_is_accepted(
 
 def test_accepting_leaves_nothing_that_is_only_inconclusive() -> None:
     made = Table(Comparison(tuple(SUITE), (TRAJECTORY,), tuple(GOOD), (), Settings()), None, ())
-    assert judge(made) == Finding.of("nothing_decides")
+    assert judge(made) == Finding.of("nothing_decides", Verdict.INCONCLUSIVE)
     assert if_accepted(made) is Verdict.PASS
 
 
@@ -234,7 +234,7 @@ def test_the_first_rule_that_applies_anywhere_has_the_smallest_place() -> None:
         Finding.of("criterion_decides", criterion="c"),
         Finding.of("incomplete", gaps=()),
         Finding.of("no_cases"),
-        Finding.of("nothing_decides"),
+        Finding.of("nothing_decides", Verdict.INCONCLUSIVE),
         Finding.of("same_agent", commit="a"),
     ]
     places = list(map(place, order))

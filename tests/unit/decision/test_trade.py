@@ -66,10 +66,10 @@ def decided(
 def test_a_change_that_breaks_some_cases_and_improves_more_is_a_trade() -> None:
     found = decided()
     assert found.verdict is Verdict.REGRESSED
-    assert found.cause.kind == "traded_off"
-    assert {one.case_id for one in found.cause["lost"]} == LOST
+    assert found.trade is not None
+    assert {one.case_id for one in found.cause["cases"]} == LOST
     assert {one.case_id for one in found.cause["gained"]} == GAINED
-    assert found.cause["lost"][0] == CaseTally("case-00", 0, 5, 5, 5)
+    assert found.cause["cases"][0] == CaseTally("case-00", 0, 5, 5, 5)
     assert exit_code([found], Settings()) is ExitCode.FAILED
 
 
@@ -194,11 +194,10 @@ def test_another_agent_that_is_as_good_is_a_trade_or_regressed_with_its_reason()
     as_good = [suite for change, suite in blocked if change > -1e-9]
     assert len(as_good) >= 5
     for suite in as_good:
-        assert suite.cause.kind == "traded_off"
-        assert suite.cause["lost"] and suite.cause["gained"]
+        assert suite.trade is not None and suite.trade["cases"]
     for _, suite in blocked:
         cause = suite.cause
-        assert cause.kind in ("traded_off", "cases_broke") or (cause.kind == "suite_got_worse" and cause["suspects"])
+        assert cause.kind == "cases_broke" or (cause.kind == "suite_got_worse" and cause["suspects"])
 
 
 @pytest.mark.slow

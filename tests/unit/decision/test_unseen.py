@@ -193,7 +193,7 @@ def test_a_case_to_which_nothing_applies_is_unchecked_and_counts_for_nothing() -
     assert Finding.of("cases_unchecked", cases=(SUITE[0].id,)) in result.warnings
     assert result.verdict is Verdict.PASS
     assert result.cause == Finding.of(
-        "thresholds_hold", checked=len(SUITE) - 1, cases=len(SUITE), uncompared=Uncompared()
+        "passes", compared=0, checked=len(SUITE) - 1, cases=len(SUITE), uncompared=Uncompared()
     )
 
 

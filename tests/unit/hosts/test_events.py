@@ -186,6 +186,15 @@ def test_the_run_of_a_deleted_fork_is_still_a_fork() -> None:
     assert place("workflow_run", triggered(head_repository=None)).is_fork
 
 
+@pytest.mark.parametrize(
+    ("conclusion", "told"), [("cancelled", True), ("action_required", True), ("skipped", False), ("failure", False)]
+)
+def test_only_runs_that_were_stopped_or_wait_have_nothing_to_report(conclusion: str, told: bool) -> None:
+    """A change may skip its own job, which GitHub calls a success."""
+    run = place("workflow_run", triggered(conclusion=conclusion)).run
+    assert run is not None and bool(run.unmeasured) is told
+
+
 def test_the_run_of_the_repository_itself_is_no_fork() -> None:
     own = sample("workflow_run")["repository"]
     assert not place("workflow_run", triggered(head_repository=own)).is_fork

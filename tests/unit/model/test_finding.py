@@ -13,9 +13,10 @@ from msgspec.json import decode, encode
 
 import gate
 from gate.model import Scale, Verdict
-from gate.model.finding import KINDS, Field, Finding, KindName, Nested
+from gate.model.finding import KINDS, CaseTally, Field, Finding, KindName, Nested
 
 SOURCES = Path(gate.__file__).parent
+BROKE = CaseTally("a", 0, 7, 5, 5)
 MOVED = Finding.of("provider_moved", since=1.0, commit=None, metric="cost", scale=Scale.USD, change=0.1, p=0.01, runs=9)
 
 
@@ -56,10 +57,10 @@ def test_a_finding_has_the_fields_of_its_kind(data: dict[str, int]) -> None:
 
 
 def test_other_data_leave_kind_and_verdict() -> None:
-    broke = Finding.of("cases_broke", cases=("a",))
+    broke = Finding.of("cases_broke", cases=(BROKE,))
     assert (broke.verdict, broke["of"], broke.but(of=9)["of"]) == (Verdict.REGRESSED, 0, 9)
     assert broke.but(of=0) == broke
-    assert {broke, broke.but(of=9), Finding.of("cases_broke", cases=("a",))} == {broke, broke.but(of=9)}
+    assert {broke, broke.but(of=9), Finding.of("cases_broke", cases=(BROKE,))} == {broke, broke.but(of=9)}
 
 
 def test_a_note_is_read_as_it_was_written() -> None:
@@ -72,7 +73,7 @@ def test_a_note_is_read_as_it_was_written() -> None:
     assert Finding.read(written) == MOVED
 
 
-@pytest.mark.parametrize("plain", ["text", {"kind": "unheard_of"}, {"kind": "no_worse"}, {"kind": "provider_moved"}])
+@pytest.mark.parametrize("plain", ["text", {"kind": "unheard_of"}, {"kind": "passes"}, {"kind": "provider_moved"}])
 def test_what_is_no_note_is_refused(plain: object) -> None:
     with pytest.raises(ValidationError):
         Finding.read(plain)

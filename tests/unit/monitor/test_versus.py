@@ -34,6 +34,21 @@ def test_a_window_that_was_not_measured_is_no_pass() -> None:
     assert found.verdict is Verdict.NOT_MEASURED
 
 
+def test_traces_that_were_not_measured_and_could_turn_the_verdict_are_no_pass() -> None:
+    stable = arm(200, 200, "stable")
+    for lost, verdict in ((2, Verdict.PASS), (20, Verdict.NOT_MEASURED)):
+        found = compare_arms(of_traces("canary", [True] * 180 + [None] * lost, 0.1), stable, **RULE)  # type: ignore[arg-type]
+        assert found.verdict is verdict, found.text
+    both = of_traces("stable", [True] * 180 + [None] * 20, 0.1)
+    assert compare_arms(both, both, **RULE).verdict is Verdict.PASS  # type: ignore[arg-type]
+
+
+def test_a_window_needs_as_many_traces_against_a_record() -> None:
+    cases = Arm("record", (1.0,) * 10 + (0.0,) * 10, "case")
+    for traces, verdict in ((29, Verdict.NOT_MEASURED), (30, Verdict.PASS)):
+        assert compare_arms(arm(traces, traces), cases, **RULE).verdict is verdict  # type: ignore[arg-type]
+
+
 def test_the_interval_is_newcombes() -> None:
     """His example: 56 of 70 against 48 of 80 (Newcombe 1998, table II, method 10)."""
     low, high = difference(arm(56, 70), arm(48, 80), 0.95)

@@ -72,6 +72,16 @@ def test_a_rename_is_no_escape() -> None:
     assert judged(replace(broken, trials=trials), record()).verdict is Verdict.REGRESSED
 
 
+def test_scores_by_other_options_than_demanded_are_not_measured() -> None:
+    """A baseline that was scored again shows nothing about a record that was not."""
+    other = Terms((replace(CRITERION, fingerprint="g"),))
+    again = record()
+    again = replace(again, header=replace(again.header, criteria=other.criteria))
+    for references in ([], [against(again)]):
+        found = judge_record(record(), references, other)
+        assert (found.verdict, found.cause["criterion"]) == (Verdict.ERROR, "ok")
+
+
 def test_a_removed_criterion_is_owed() -> None:
     other = replace(CRITERION, name="tone")
     base = record()

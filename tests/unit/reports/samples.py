@@ -23,7 +23,7 @@ from gate.model import (
     worst,
 )
 from gate.model.course import Course, LiveCase, ReplayedShare
-from gate.model.finding import Change, Finding, HeldMean, Uncompared
+from gate.model.finding import CaseTally, Change, Finding, HeldMean, Uncompared
 from gate.model.results import accepted_by
 
 from .hostile import CORPUS
@@ -139,7 +139,7 @@ COMMAND = "gate run --config gate.yaml --baseline 4be1c0ffee5d"
 PASSED = SuiteResult(
     "support",
     Verdict.PASS,
-    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.041, uncompared=Uncompared()),
+    Finding.of("passes", compared=40, checked=40, cases=40, uncompared=Uncompared()),
     (
         measured(
             PASS_RATE,
@@ -186,10 +186,11 @@ PASSED = SuiteResult(
     commit="9d1fa2b07c55",
     seed=17,
 )
+BROKE = (CaseTally("refund-late-order", 0, 4, 5, 5), CaseTally("refund-wrong-item", 0, 3, 5, 5))
 REGRESSED = replace(
     PASSED,
     verdict=Verdict.REGRESSED,
-    cause=Finding.of("cases_broke", cases=("refund-late-order", "refund-wrong-item"), of=40),
+    cause=Finding.of("cases_broke", cases=BROKE, of=40),
     criteria=(
         measured(
             PASS_RATE,
@@ -295,7 +296,7 @@ INCONCLUSIVE = replace(
 )
 NO_BASELINE = replace(
     PASSED,
-    cause=Finding.of("thresholds_hold", checked=3, cases=3, uncompared=Uncompared()),
+    cause=Finding.of("passes", compared=0, checked=3, cases=3, uncompared=Uncompared()),
     has_baseline=False,
     criteria=(replace(PASSED.criteria[1], baseline=None, change=None),),
     cases=tuple(replace(c, status=CaseStatus.NEW, baseline_passed=0, baseline_trials=0) for c in OK_CASES[:3]),

@@ -75,26 +75,23 @@ CAUSES: list[Finding] = [
         of=3,
         problem=Finding.of("trials_lost", lost=0, of=0, cases=("a", "b")),
     ),
-    Finding.of("thresholds_hold", checked=40, cases=40, uncompared=Uncompared()),
-    Finding.of("thresholds_hold", checked=39, cases=40, uncompared=Uncompared()),
-    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.041, uncompared=UNCOMPARED),
-    Finding.of("no_worse", cases=9, rate_cases=9, rate_low=-0.041, uncompared=Uncompared()),
-    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.0412, uncompared=Uncompared()),
-    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=-0.0003, uncompared=Uncompared()),
-    Finding.of("no_worse", cases=40, rate_cases=40, rate_low=0.01, uncompared=Uncompared()),
-    Finding.of("nothing_decides"),
+    Finding.of("passes", compared=0, checked=40, cases=40, uncompared=Uncompared()),
+    Finding.of("passes", compared=0, checked=39, cases=40, uncompared=Uncompared()),
+    Finding.of("passes", compared=40, checked=40, cases=40, uncompared=UNCOMPARED),
+    Finding.of("passes", compared=9, checked=9, cases=9, uncompared=Uncompared()),
+    Finding.of("nothing_decides", Verdict.INCONCLUSIVE),
     Finding.of("baseline_moved", criteria=("pass_rate",), before=True),
     Finding.of("baseline_moved", criteria=("pass_rate",)),
     Finding.of("cases_fail", cases=(CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2)), why="thin_baseline"),
     Finding.of("not_enough_evidence", criteria=("a",), suspects=("b",)),
-    Finding.of("cases_broke", cases=tuple("abcdefg")),
-    Finding.of("cases_broke", cases=("a", "b"), moved=(CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), of=40),
-    Finding.of("cases_broke", cases=("a",), moved=(CaseTally("a", 0, 7, 5, 5),), of=40),
+    Finding.of("cases_broke", cases=tuple(CaseTally(name, 0, 7, 5, 5) for name in "abcdefg")),
+    Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), of=40),
+    Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5),), of=40),
     Finding.of("suite_got_worse", criteria=("pass_rate",)),
     Finding.of("suite_got_worse", criteria=("pass_rate",), suspects=(CaseTally("a", 1, 3, 5, 5),)),
     Finding.of("suite_got_worse", criteria=("tool_trajectory_avg_score",), by_mean=False, fell=(Fell("a", 0.9, 0.41),)),
-    Finding.of("traded_off", lost=LOST, gained=GAINED, named=True, gained_named=True),
-    Finding.of("traded_off", lost=LOST, gained=GAINED, named=False, gained_named=False),
+    Finding.of("cases_broke", cases=LOST, gained=GAINED, named=True, gained_named=True),
+    Finding.of("cases_broke", cases=LOST, gained=GAINED, named=False, gained_named=False),
     Finding.of("criterion_decides", criterion="tool_trajectory_avg_score"),
     Finding.of("criterion_decides", Verdict.ERROR, criterion="latency"),
     Finding.of("cut_short", why="the budget is spent", epochs=2, wanted=5),
@@ -162,7 +159,7 @@ GAPS: list[Finding] = [
     Finding.of("cases_not_compared", how="edited", cases=("a",)),
     Finding.of("cases_not_compared", how="edited", cases=("a", "b")),
     Finding.of("cases_not_compared", how="none", of=12),
-    Finding.of("checks_fell_away", criterion="claims", cases=("b", "c"), of=10),
+    Finding.of("not_compared", criterion="claims", why="nothing_to_check", cases=("b", "c"), of=10),
 ]
 CHANGES: list[Finding] = [
     Finding.of("stated", text="two"),
@@ -178,7 +175,7 @@ CHANGES: list[Finding] = [
     Finding.of("cases_changed", how="removed", cases=("a",)),
     Finding.of("not_compared", criterion="tone", why="removed"),
     Finding.of("not_compared", criterion="tone", why="removed"),
-    Finding.of("new_criteria", criteria=("tone",)),
+    Finding.of("not_compared", Verdict.PASS, criterion="tone", why="new"),
     Finding.of("by_base_rules", stricter=Verdict.PASS),
 ]
 WARNINGS: list[Finding] = [
@@ -209,7 +206,7 @@ WARNINGS: list[Finding] = [
     Finding.of("trials_lost", Verdict.PASS, lost=1, of=80),
     Finding.of("failures_excused", failed=12, of=12, error="crash: boom"),
     Finding.of("failures_excused", failed=9, of=12, error="crash: boom", at_base=True),
-    Finding.of("base_gone", trials=16, error="unreachable: refused"),
+    Finding.of("failures_excused", failed=16, of=24, error="unreachable: refused", at_base=True, gone=True),
     Finding.of("unproven", compared=("abcdef012345",), told=(), why="the token may not read"),
     Finding.of("unproven", compared=(), told=tuple((f"the baseline of {n}", "passed over") for n in range(5))),
     Finding.of("measured_before", verdicts=(Verdict.PASS, Verdict.BELOW_THRESHOLD), total=2, fingerprinted=True),
@@ -248,8 +245,8 @@ WARNINGS: list[Finding] = [
     Finding.of("cases_unchecked", cases=("a", "b")),
 ]
 FINDINGS: list[tuple[Criterion, Finding]] = [
-    (RESPONSE, Finding.of("nothing_held")),
-    (RESPONSE, Finding.of("nothing_held", same=True)),
+    (RESPONSE, Finding.of("nothing_decides")),
+    (RESPONSE, Finding.of("nothing_decides", same=True)),
     (RESPONSE, Finding.of("no_value", Verdict.NOT_APPLIED, why="applies_to_none")),
     (RATE, Finding.of("no_value", why="unchecked")),
     (RESPONSE, Finding.of("no_value", why="no_trial")),
@@ -348,7 +345,7 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RATE, Finding.of("agent_fails", p=0.0004)),
 ]
 NOT_COMPARED_BECAUSE: list[Finding] = [
-    Finding.of("not_compared", criterion="tone", why="cases_gone", cases=4),
+    Finding.of("not_compared", criterion="tone", why="cases_gone", of=4),
     Finding.of("not_compared", criterion="tone", why="removed"),
     Finding.of("not_compared", criterion="pass rate", why="without_others", others=("a", "b")),
 ]
@@ -438,7 +435,7 @@ def decided(verdict: str, stage: Stage, *, low: float = -0.29, e_value: float = 
     change = Change(-0.1, low, 0.09, 10)
     passed, cause = (
         Finding.of("change", change=change),
-        Finding.of("no_worse", cases=10, rate_cases=10, rate_low=low, uncompared=Uncompared()),
+        Finding.of("passes", compared=10, checked=10, cases=10, uncompared=Uncompared()),
     )
     open_, worse = replace(INCONCLUSIVE, criteria=(row,)), Finding.of("suite_got_worse", criteria=("pass rate",))
     suite = {
@@ -482,7 +479,7 @@ NARROW = replace(
     ),
 )
 """A threshold is missed by as much as chance would explain."""
-TRADE = Finding.of("traded_off", lost=LOST, gained=GAINED, named=True, gained_named=True)
+TRADE = Finding.of("cases_broke", cases=LOST, gained=GAINED, named=True, gained_named=True)
 TRADED = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=TRADE)
 """A suite in which one case broke and others improved."""
 
@@ -589,7 +586,7 @@ def _samples() -> Iterator[tuple[str, SuiteResult]]:
 def _proofs() -> Iterator[tuple[str, SuiteResult]]:
     course = Course(*(1, 40, 2, 3, 5, 52, 4), fixed_runs=200, stopped="the clock", reruns=8, baseline_reruns=4)
     reruns = decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0)
-    broke = Finding.of("cases_broke", cases=("a",), moved=(CaseTally("a", 0, 7, 5, 5),), of=40)
+    broke = Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5),), of=40)
     again = RepeatsTest(1, 0.0004, 0.0016, 5, 6, 15, 24, 25)
     repeats = decided("REGRESSION", Stage(StageKind.REPEATS, 1))
     yield "a case broke, by reruns", replace(reruns, cause=broke)
@@ -628,7 +625,7 @@ def _proofs() -> Iterator[tuple[str, SuiteResult]]:
     always = Course(*(1, 12, 1, 10, 10, 76, 30), reruns=10, baseline_reruns=6, confirming=48, baseline_confirming=24)
     fails = replace(
         reruns,
-        cause=Finding.of("cases_broke", cases=("c3",), moved=(CaseTally("c3", 0, 11, 11, 11),), of=12),
+        cause=Finding.of("cases_broke", cases=(CaseTally("c3", 0, 11, 11, 11),), of=12),
         course=always,
         crashes=CrashFacts(("c3",), 23, 23, 0, 23, "crash: x"),
         warnings=(Finding.of("agent_failures"),),
@@ -663,12 +660,14 @@ def _open() -> Iterator[tuple[str, SuiteResult]]:
             replace(
                 with_rate(certified, low=-0.05, excluded=excluded),
                 verdict=Verdict.PASS,
-                cause=Finding.of("no_worse", cases=n, rate_cases=n, rate_low=excluded, uncompared=Uncompared()),
+                cause=Finding.of("passes", compared=n, checked=n, cases=n, uncompared=Uncompared()),
                 course=Course(1, n, runs=n),
             ),
         )
     passed = replace(
-        decided("PASS", Stage(StageKind.CERTIFIED, 1)), verdict=Verdict.PASS, cause=Finding.of("nothing_decides")
+        decided("PASS", Stage(StageKind.CERTIFIED, 1)),
+        verdict=Verdict.PASS,
+        cause=Finding.of("nothing_decides", Verdict.INCONCLUSIVE),
     )
     for n in (4, 1):
         yield (

@@ -209,7 +209,7 @@ def test_what_is_read_first_has_no_statistics() -> None:
 
 
 def test_a_proof_is_told_below_the_headline_that_names_its_cases() -> None:
-    cause = Finding.of("cases_broke", cases=("a",), moved=(CaseTally("a", 0, 7, 5, 5),), of=40)
+    cause = Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5),), of=40)
     suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=cause)
     assert "1 of 40 cases broke: a" in explanation.headline(suite)
     assert not any("5/5" in line for line in story(suite))

@@ -166,7 +166,7 @@ def ones() -> Iterator[str]:
     criterion = Criterion("a", "a", Scale.BINARY, Direction.LOWER, threshold=0.01)
     for found in given.ones(OF_CRITERION):
         yield told(found, reason(CriterionResult(criterion, found.verdict, (found,))))
-    yield from (told(why, why_apart(why)) for why in given.ones(["not_compared", "checks_fell_away"]))
+    yield from (told(why, why_apart(why)) for why in given.ones(["not_compared"]))
 
 
 def history() -> Iterator[str]:
@@ -247,7 +247,7 @@ def test_the_words(of: Callable[[], Iterator[str]]) -> None:
         (given.CHANGES, CHANGES, set()),
         (given.WARNINGS, WARNINGS, set()),
         (given.GAPS, GAPS, set()),
-        ([one for _, one in given.FINDINGS], OF_CRITERION, {"not_compared", "checks_fell_away"}),
+        ([one for _, one in given.FINDINGS], OF_CRITERION, {"not_compared"}),
     ],
 )
 def test_no_kind_is_left_out(given: list[Finding], kinds: Mapping[KindName, FindingKind], but: set[str]) -> None:

@@ -38,8 +38,9 @@ def test_a_group_that_is_better_is_not_named() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_wrong_group_is_named_no_more_often_than_stated(name: str) -> None:
-    runs = 20
+    large = "of 1,200" in name
+    runs = 8 if large else 20
     right, wrong = measure(WORLDS[name], runs, f"test {name}")
     assert binomial_at_least(wrong, runs, STATED) > 0.001
-    if "of 1,200" in name:
-        assert right >= 18
+    if large:
+        assert right >= 7

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gate.world.cassette import CassetteWriter, owner_of
-from gate.world.pruning import YOUNG_SECONDS, Pruned, owner_name, prune
+from gate.world.pruning import YOUNG_SECONDS, owner_name, prune
 
 NOW = 10_000_000.0
 OLD = NOW - YOUNG_SECONDS - 1
@@ -31,7 +31,7 @@ def left(folder: Path) -> set[str]:
 def test_the_oldest_go_until_the_rest_fits(tmp_path: Path) -> None:
     for age, run in enumerate(("newest", "newer", "older", "oldest")):
         recording(tmp_path, run, written=OLD - age)
-    assert prune(tmp_path, "me", 2_000, set, NOW) == Pruned(2, 2_000, 2_000)
+    assert prune(tmp_path, "me", 2_000, set, NOW) == (2, 2_000, 2_000)
     assert left(tmp_path) == {"newest", "newer"}
 
 
@@ -41,7 +41,7 @@ def test_nobody_is_asked_what_is_vouched_for_while_all_fits(tmp_path: Path) -> N
     def never() -> set[str]:
         raise AssertionError
 
-    assert prune(tmp_path, "me", 1_000, never, NOW) == Pruned(0, 0, 1_000)
+    assert prune(tmp_path, "me", 1_000, never, NOW) == (0, 0, 1_000)
 
 
 def test_what_is_vouched_for_young_or_somebody_elses_stays_whatever_it_takes(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_what_is_vouched_for_young_or_somebody_elses_stays_whatever_it_takes(tmp
     (tmp_path / "notes.jsonl").write_text("no recording\n")
     (tmp_path / "notes.txt").write_text("neither is this\n")
     (tmp_path / "empty.jsonl").touch()
-    assert prune(tmp_path, "me", 1, lambda: {"vouched"}, NOW) == Pruned(1, 1_000, 2_000)
+    assert prune(tmp_path, "me", 1, lambda: {"vouched"}, NOW) == (1, 1_000, 2_000)
     assert left(tmp_path) == {"vouched", "young", "theirs", "nobodys", "notes", "empty"}
 
 
@@ -61,12 +61,12 @@ def test_a_link_is_neither_followed_nor_removed(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     outside = recording(tmp_path, "outside")
     (tmp_path / "store" / "link.jsonl").symlink_to(outside)
-    assert prune(tmp_path / "store", "me", 1, set, NOW) == Pruned()
+    assert prune(tmp_path / "store", "me", 1, set, NOW) == (0, 0, 0)
     assert outside.exists() and (tmp_path / "store" / "link.jsonl").is_symlink()
 
 
 def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
-    assert prune(tmp_path / "none", "me", 1, set, NOW) == Pruned()
+    assert prune(tmp_path / "none", "me", 1, set, NOW) == (0, 0, 0)
 
 
 def test_a_recording_says_whose_it_is_in_its_first_line(tmp_path: Path) -> None:

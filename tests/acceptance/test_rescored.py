@@ -1,0 +1,45 @@
+"""Records that are scored again, and shards: each says no more than its run measured."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.acceptance.test_situations import FOLDER, suite_of
+
+pytestmark = pytest.mark.slow
+
+
+def configure(project: Project, behaviour: str, **more: object) -> None:
+    shutil.copy(FOLDER / "agent.py", project.root / "agent.py")
+    project.write("behaviour.json", {"*": behaviour})
+    project.write("suite.yaml", suite_of(4))
+    criteria = {"tool_trajectory_avg_score": 0.9}
+    document = {"suite": "suite.yaml", "agent": {"python": "agent:answer"}, "criteria": criteria}
+    project.write("gate.yaml", {**document, **more})
+    project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
+    project.commit()
+
+
+def test_a_run_that_was_cut_short_stays_so_once_it_is_scored_again(project: Project) -> None:
+    configure(project, "costly", trials=5, budget={"usd": 2.4})
+    assert project.gate("run", "--record", ".gate/run.jsonl").code == 3
+    assert project.gate("rescore", ".gate/run.jsonl", "-o", ".gate/again.jsonl").code == 0
+    code, result = project.result("report", ".gate/again.jsonl")
+    assert (code, result["suites"][0]["facts"]["cause"]["kind"]) == (3, "cut_short")
+
+
+def test_shards_are_merged_once_they_are_scored_again_and_none_is_a_baseline(project: Project) -> None:
+    configure(project, "good")
+    again: list[str] = []
+    for number in (1, 2):
+        shard = f".gate/{number}.jsonl"
+        again.append(f".gate/{number}-again.jsonl")
+        assert project.gate("run", "--trials", "2", "--shard", f"{number}/2", "--record", shard).code == 0
+        assert project.gate("rescore", shard, "-o", again[-1]).code == 0
+    assert project.gate("merge", *again, "-o", ".gate/whole.jsonl", "-c", "gate.yaml").code == 0
+    assert project.gate("run", "--trials", "2", "--record", ".gate/new.jsonl").code == 0
+    refused = project.gate("compare", ".gate/new.jsonl", ".gate/1.jsonl")
+    assert (refused.code, "it is shard 1 of 2" in refused.err) == (4, True)
