@@ -130,7 +130,7 @@ def change_against_base(criterion: Criterion, outcome: Outcome | None) -> list[F
     found = outcome.evidence.metrics.get(criterion.name)
     if found is None:
         is_open = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
-        return [Finding.of("not_tested", stage=outcome.stage)] if is_open else []
+        return [Finding.of("nothing_decides", Verdict.INCONCLUSIVE)] if is_open else []
     change = change_of(found, criterion)
     if not found.blocks_regression or outcome.verdict == "PASS":
         return [Finding.of("change", change=change)]

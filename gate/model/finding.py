@@ -14,22 +14,18 @@ import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from gate.model.evidence import Stage
 from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds",
-    "trial_limit", "quantile", "change", "cases_fail", "not_tested", "agent_fails", "not_compared",
-    "no_cases", "outage", "failures_not_confirmed", "lost_decide", "collapsed",
-    "stated", "cases_not_compared", "shard",
-    "nothing_decides", "passes", "not_enough_evidence", "cases_broke", "suite_got_worse",
-    "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete",
-    "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed", "cases_changed",
-    "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
-    "quiet_rise", "trials_lost", "failures_excused", "provider_moved", "unproven",
-    "measured_before", "repeats_alike", "calls_not_reported", "one_answer",
-    "cases_unchecked", "not_accepted",
+    "nothing_decides", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds", "trial_limit", "quantile",
+    "change", "cases_fail", "agent_fails", "not_compared", "stated", "cases_not_compared", "no_cases", "outage",
+    "failures_not_confirmed", "lost_decide", "collapsed", "trials_lost", "shard", "passes", "not_enough_evidence",
+    "cases_broke", "suite_got_worse", "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed",
+    "same_agent", "incomplete", "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed",
+    "cases_changed", "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
+    "quiet_rise", "failures_excused", "provider_moved", "unproven", "measured_before", "repeats_alike",
+    "calls_not_reported", "one_answer", "cases_unchecked", "not_accepted",
 ]  # fmt: skip
 
 
@@ -341,7 +337,6 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     "cases_fail": kind(
         "Cases that always passed always fail now, and nothing proves a loss.", OPEN, cases=TALLIES, why=WhyCasesFail
     ),
-    "not_tested": kind("The engine ended undecided, and nothing could be compared.", OPEN, stage=Stage),
     "agent_fails": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
     # ``cases``: those in which it has nothing to check, of the ``of`` to which it applied at the baseline; ``others``:
     # the criteria that are left out
@@ -392,8 +387,8 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         trials=int,
         copies=bool,
     ),
-    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``of``: 0 if none
-    # was run; ``repeated``: attempts that infrastructure errors ended
+    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``of``: 0 if none was run;
+    # ``repeated``: attempts that were repeated
     "trials_lost": kind(
         "Trials could not be measured: too many for a verdict, or a few.",
         ERROR,

@@ -380,6 +380,12 @@ def _cases_fail(one: Finding, about: object) -> list[str]:
     return [f"{fail}: {fill('{cases:tallies}', one.data)}; {why}"]
 
 
+def _nothing_to_judge(_: Finding, about: object) -> list[str]:
+    if isinstance(about, Criterion):
+        return ["nothing could be compared"]
+    return ["nothing to judge yet", "no threshold, and no baseline"]
+
+
 def _agent_fails(one: Finding, about: object) -> list[str]:
     """Return that the agent fails where it had answered; for a criterion, with the probability of chance."""
     if isinstance(about, Criterion):
@@ -404,7 +410,7 @@ WORDS: Table = {
             "{same:nothing to compare: the trials are the baseline's own|"
             "not judged: no threshold and no baseline value to compare with}"
         ),
-        Verdict.INCONCLUSIVE: ("nothing to judge yet", "no threshold, and no baseline"),
+        Verdict.INCONCLUSIVE: _nothing_to_judge,
     },
     "no_value": {
         Verdict.NOT_APPLIED: "applies to none of the selected cases",
@@ -441,7 +447,6 @@ WORDS: Table = {
         Verdict.REGRESSED: _broken,
     },
     "cases_fail": _cases_fail,
-    "not_tested": lambda one, _: stage_text(one["stage"]),
     "agent_fails": _agent_fails,
     "not_compared": lambda one, _: f"not compared: {one['criterion']}: {why_apart(one)}",
 }

@@ -134,7 +134,7 @@ RICH_TRIAL = Trial(
 )
 FAILED_TRIAL = Trial("größe → 漢字", 1, error=TrialError(ErrorKind.TIMEOUT, "60 s"))
 RECORD = Record(HEADER, (RICH_TRIAL, FAILED_TRIAL), Footer(2, 1, 2, 12.5, 0.04, "budget"))
-RICH_FOOTER = Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]}, {"tone": ("judge-1",)})
+RICH_FOOTER = Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]}, {"tone": {"judge-1": ("judge-1",)}})
 
 
 def text_of(record: Record) -> bytes:

@@ -341,7 +341,7 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RATE, Finding.of("change", Verdict.REGRESSED, change=DROP, broken=("a", "b"))),
     (RATE, Finding.of("cases_fail", cases=(CaseTally("refund", 0, 11, 1, 1),), why="thin_baseline")),
     (RATE, Finding.of("change", Verdict.REGRESSED, change=Change(-0.02, -0.06, 0.02, 40), broken=("a",))),
-    (RATE, Finding.of("not_tested", stage=Stage(StageKind.NOTHING))),
+    (RATE, Finding.of("nothing_decides", Verdict.INCONCLUSIVE)),
     (RATE, Finding.of("agent_fails", p=0.0004)),
 ]
 NOT_COMPARED_BECAUSE: list[Finding] = [
