@@ -211,14 +211,12 @@ class _Lines:
 def end_all_others() -> None:
     """End every other process in the container, so that none can write after the gate; outside one, do nothing.
 
-    In a container, the gate is the first process, and all others belong to the change. They are stopped before they are
-    killed, so that none can start another in the meantime.
+    In a container, the gate is the first process, and all others belong to the change. A single call reaches all of
+    them: the system starts no process for one that is about to be killed.
     """
-    if os.getpid() != 1:
-        return
-    for number in (signal.SIGSTOP, signal.SIGKILL):
+    if os.getpid() == 1:
         with suppress(ProcessLookupError):
-            os.kill(-1, number)
+            os.kill(-1, signal.SIGKILL)
 
 
 # --- file ownership -------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ class GrowingFile:
     def _is_another(self, file: BinaryIO, found: os.stat_result) -> bool:
         """True if the file is not the one that was read before with nothing but new data appended."""
         was_changed_within = found.st_size == self._marked and found.st_mtime_ns != self._changed
-        return found.st_size < self._marked or was_changed_within or _before(file, self._marked) != self._mark
+        return was_changed_within or _before(file, self._marked) != self._mark
 
     def _split(self, data: bytes) -> list[Line]:
         whole, newline, rest = (self._rest + data).rpartition(b"\n")

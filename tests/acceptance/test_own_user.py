@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import pytest
 from gate.errors import MeasureError
 from gate.system.own_user import OwnUser
 from tests.acceptance.conftest import Project
-from tests.patience import eventually
+from tests.patience import CEILING, eventually
 
 REPOSITORY = Path(__file__).parents[2]
 PYTHON = next((p for p in ("/usr/bin/python3", "/usr/local/bin/python3") if Path(p).exists()), "")
@@ -239,30 +240,46 @@ def test_what_a_link_of_the_suite_leads_to_stays_as_it_is(place: Project) -> Non
 
 
 GIVING = """
-import sys
+import os, signal, sys
 from pathlib import Path
 from gate.system.own_user import OwnUser
-root = Path(sys.argv[1])
+root, last = Path(sys.argv[1]), int(sys.argv[2])
 user = OwnUser.make(None)
 print(user.number, flush=True)
+changes = 0
+def ending(change):
+    def made(*given, **named):
+        global changes
+        change(*given, **named)
+        changes += 1
+        if changes == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return made
+os.chown, Path.chmod = ending(os.chown), ending(Path.chmod)
 user.give(root, top=root, hidden=[root / "evals"], kept=[root / "agent.py"])
 input()
 """
 
 
 def test_a_gate_that_is_killed_leaves_the_folder_as_it_was(place: Project) -> None:
+    """After its first changes, when nothing but what it announced is known, and at other moments."""
     for number in range(400):
         place.write(f"data/{number % 20}/{number}.txt", "")
     before = _state(place.root)
-    for moment in (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.5):
-        command = [sys.executable, "-c", GIVING, str(place.root)]
+    at_changes = [(last, 0.0) for last in (1, 2, 3, 50)]
+    at_moments = [(0, moment) for moment in (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.5)]
+    for last, moment in at_changes + at_moments:
+        command = [sys.executable, "-c", GIVING, str(place.root), str(last)]
         with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as giving:
             assert giving.stdout is not None
             home = Path(tempfile.gettempdir(), f"gate-agent-{int(giving.stdout.readline())}")
-            time.sleep(moment)
-            giving.kill()
+            if last:
+                assert giving.wait(CEILING) == -signal.SIGKILL
+            else:
+                time.sleep(moment)
+                giving.kill()
         assert eventually(lambda home=home: not home.exists())
-        assert _state(place.root) == before, moment
+        assert _state(place.root) == before, (last, moment)
 
 
 def test_so_does_a_run_that_is_killed_while_the_agent_answers(place: Project) -> None:
@@ -279,27 +296,28 @@ def test_so_does_a_run_that_is_killed_while_the_agent_answers(place: Project) ->
 
 
 def test_what_an_agent_leaves_in_its_folder_gives_it_nothing_afterwards(place: Project) -> None:
-    """Its program that runs as its owner, odd names, and links to files that are root's."""
+    """Its program that runs as its owner, odd names, and links to files of others, in new places and in old ones."""
+    outside = [place.root.parent / "elsewhere", place.root.parent / "others"]
+    outside[1].touch()
+    os.chown(outside[1], 55, 55)
+    os.chown(place.root, 1234, 1234)  # what is new will belong to it, and what was there to root
     user = OwnUser.make(None)
     user.give(place.root, top=place.root, hidden=[place.root / "evals"])
-    outside = place.root.parent / "elsewhere"
     left = (
         "import os\n"
         "open('program', 'w').close(); os.chmod('program', 0o6755)\n"
         "open(b'odd\\n\\xff', 'w').close()\n"
-        f"os.symlink({str(outside)!r}, 'link')\n"
-        "os.rename('data.txt', 'old'); os.symlink('/etc/passwd', 'data.txt')\n"
+        f"os.symlink({str(outside[0])!r}, 'link')\n"
+        f"os.rename('data.txt', 'old'); os.symlink({str(outside[1])!r}, 'data.txt')\n"
     )
-    before = outside.stat(), Path("/etc/passwd").stat()
+    before = _state(place.root.parent)
     subprocess.run([PYTHON, "-c", left], cwd=place.root, check=True, **user.start)
     user.end()
     after = _state(place.root)
-    assert {uid for uid, _, _ in after.values()} == {0}
+    assert {uid for uid, _, _ in after.values()} == {0, 1234}
     assert not after["program"][2] & (stat.S_ISUID | stat.S_ISGID)
     assert after["evals"][2] == 0o755 and "old" in after
-    assert [(one.st_uid, one.st_mode) for one in before] == [
-        (one.st_uid, one.st_mode) for one in (outside.stat(), Path("/etc/passwd").stat())
-    ]
+    assert all(_state(path)["."] == before[path.name] for path in outside)
 
 
 def test_folders_without_end_keep_the_suite_from_coming_back_to_nobody(place: Project) -> None:

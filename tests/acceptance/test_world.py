@@ -212,19 +212,19 @@ def test_what_was_recorded_outlives_a_kill(project: Project, provider: Provider)
     prepared(project, PYTHON)
     record = project.root / ".gate" / "killed.jsonl"
     environment = {**os.environ, "OPENAI_BASE_URL": provider.url}
-    command = [sys.executable, "-m", "gate", "run", "-q", "--trials", "40", "--record", str(record)]
+    command = [sys.executable, "-m", "gate", "run", "-q", "--trials", "20", "--record", str(record)]
     with subprocess.Popen(command, cwd=project.root, env=environment, stdout=subprocess.DEVNULL) as gate:
         while provider.calls < 60 and gate.poll() is None:
             time.sleep(0.01)
         gate.send_signal(signal.SIGKILL)
     kept = {trial.replay.recording for trial in read_record(record, complete=False).trials if trial.replay}
     assert kept
-    resumed = project.gate("run", "-q", "--trials", "40", "--record", str(record), OPENAI_BASE_URL=provider.url)
+    resumed = project.gate("run", "-q", "--trials", "20", "--record", str(record), OPENAI_BASE_URL=provider.url)
     assert resumed.code == 0, resumed.err
     assert project.gate("baseline", "save", str(record)).code == 0
     before = provider.calls
     project.write("agent.py", AGENT + "# another comment\n")
-    trials = run(project, provider, "--trials", "40")
+    trials = run(project, provider, "--trials", "20")
     assert provider.calls == before
     assert kept <= {trial.replay.source for trial in trials if trial.replay is not None}
 

@@ -190,7 +190,7 @@ def test_a_server_that_setup_starts_in_the_background_outlives_it(tmp_path: Path
         assert reachable(url, None) == url
         before = len(said)
         for _ in range(3):  # each makes it print once more
-            eventually(lambda: answers("127.0.0.1", port))
+            assert eventually(lambda: answers("127.0.0.1", port))
         assert len(said) == before, "after setup nothing of it is said any more"
     finally:
         os.kill(pid, signal.SIGKILL)  # fails where the server was not there any more

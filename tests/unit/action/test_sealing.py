@@ -203,7 +203,7 @@ def test_history_is_what_it_was(victim: Victim) -> None:
     assert after == before
 
 
-def test_a_program_of_the_changes_own_is_not_taken_for_git(victim: Victim) -> None:
+def test_a_program_of_the_changes_own_is_not_taken_for_git(victim: Victim, monkeypatch: pytest.MonkeyPatch) -> None:
     git = victim.seal()
     evil = Path(victim.program("bin/git")).parent
     sealed = git.sealed
@@ -213,6 +213,7 @@ def test_a_program_of_the_changes_own_is_not_taken_for_git(victim: Victim) -> No
     assert victim.ran() == ""
     relative = {**victim.environment, "PATH": f".{os.pathsep}{os.environ['PATH']}"}
     shutil.copy(evil / "git", victim.root / "git")
+    monkeypatch.chdir(victim.root)
     assert Git(victim.root, environment=relative).head() == victim.head, "nor is one in the folder where git is started"
     assert victim.ran() == ""
 

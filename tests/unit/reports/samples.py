@@ -403,11 +403,15 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
             (pick(i), pick(i + 1)),
             expected=((call(i), call(i + 1)), None),
             actual=((call(i + 2),), (call(i),)),
+            reference=((call(i + 3),), (call(i + 1),)),
             expected_text=(pick(i), None),
             actual_text=(pick(i + 1), pick(i + 2)),
             scores={pick(i): (0.5, None)},
             quarantine=pick(i + 5),
             improvement=float(i),
+            tags=(pick(i + 7),),
+            log=pick(i + 6),
+            difference=pick(i + 8),
         )
         for i in range(len(texts))
     )
@@ -434,7 +438,11 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
         changes=tuple(Finding.of("stated", text=text) for text in texts),
         warnings=tuple(Finding.of("stated", text=text) for text in texts),
         commit=pick(4),
+        subject=pick(6),
+        branch=pick(7),
         accepted=pick(5),
+        expired=pick(8),
+        scope=pick(9),
         if_accepted=Verdict.BELOW_THRESHOLD,
         tools=tuple(ToolTime(text, 2, 1, 0.5, 0.5) for text in texts),
         replayed=ReplayedShare(9, 1, 8, 8, 8, live=tuple(LiveCase(text, 1, 1, text) for text in texts)),

@@ -269,11 +269,11 @@ except (Cancelled, KeyboardInterrupt):
     sys.exit(7)
 """
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
-    eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
+    assert eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
     process.send_signal(number)
     began = time.monotonic()
     assert process.wait(timeout=20) == 7
     assert time.monotonic() - began < 2
     grandchild = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
-    eventually(lambda: not grandchild.exists() or grandchild.read_text().rpartition(") ")[2][0] == "Z")
+    assert eventually(lambda: not grandchild.exists() or grandchild.read_text().rpartition(") ")[2][0] == "Z")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hang", "pid"]
