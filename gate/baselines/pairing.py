@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from gate.baselines.reference import Reference
 from gate.baselines.union import parts_of
-from gate.decision.comparison import Comparison, Incomparable, Unmatched
+from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.outcomes import RATE_METRIC
 from gate.decision.settings import Settings
 from gate.decision.unseen import shows_calls
 from gate.model import FULL, STORED, Criterion, Side, Trial
 from gate.records import Header, PlannedCase, Record
+from gate.records.model import Answering
 
 
 def reported_before(header: Header, reference: Reference) -> bool:
@@ -32,15 +33,15 @@ def pair(
     reference: Reference,
     *,
     deselected: Set[str] = frozenset(),
-    judges: Mapping[str, tuple[str, ...]] | None = None,
+    judges: Answering | None = None,
 ) -> Comparison:
     """Return the reference's part of a comparison, without the candidate's cases and trials.
 
     The reference's trials get the ids that their cases have in the ``plan``. Cases are paired by content: a renamed
     case is the same case. The nearest record decides which parts are comparable; an earlier record that is pooled
     counts only if it matches in everything. Cases that are ``deselected`` are left out on both sides: they do not count
-    as removed. ``judges``: the names by which the models that judged the candidate answered, by criterion; one name may
-    lead to another model later.
+    as removed. ``judges``: the names by which the models that judged the candidate answered; one name may lead to
+    another model later.
     """
     if not reference.records:
         return Comparison((), criteria, (), (), Settings(), excuses=False)
@@ -70,14 +71,15 @@ def pair(
         tuple(stored),
         Settings(),
         not_comparable=excluded,
-        unmatched=_unmatched(criteria, before, renamed),
+        removed=_removed(criteria, before),
+        renamed=renamed,
         stored_runs=_by_age(reference.records) if reference.of_change else (),
         excuses=not reference.beside and reference.info.provenance != "unproven",
         base_ran_now=reference.beside,
     )
 
 
-def _measured_alike(record: Record, criteria: Sequence[Criterion], judges: Mapping[str, tuple[str, ...]]) -> bool:
+def _measured_alike(record: Record, criteria: Sequence[Criterion], judges: Answering) -> bool:
     """True if the record has every criterion in its current form, scored by the same judge."""
     known = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     for criterion in criteria:
@@ -131,18 +133,20 @@ def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) ->
     return None if known[criterion.name] == criterion.fingerprint else Incomparable.CHANGED
 
 
-def _other_judge(criterion: str, judges: Mapping[str, tuple[str, ...]], record: Record) -> bool:
-    """True if the record's scores are known to be from another model."""
+def _other_judge(criterion: str, judges: Answering, record: Record) -> bool:
+    """True if a model that was asked on both sides is known to be another one.
+
+    A further juror may be asked on one side alone, and a criterion without a case left asks nobody.
+    """
     told = record.footer.judges if record.footer is not None else {}
-    now, then = judges.get(criterion), told.get(criterion)
-    return bool(now and then and now != then)
+    now, then = judges.get(criterion, {}), told.get(criterion, {})
+    return any(now[model] != then[model] for model in now.keys() & then.keys())
 
 
-def _unmatched(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Unmatched:
-    """Return the criteria and cases of the baseline that this record lacks or has under another name."""
+def _removed(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
+    """Return the criteria of the baseline that this record lacks."""
     names = {criterion.name for criterion in criteria}
-    gone = tuple(c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for)
-    return Unmatched(gone, renamed)
+    return [c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for]
 
 
 class Match(Struct, frozen=True):

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 from pydantic import BaseModel, Field, ValidationError
 
+from gate.judges.asking import scored_criterion
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
 from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, cost_of, fingerprint, members
@@ -135,8 +136,8 @@ class Judge:
         self._limiter = Limiter(options.concurrency, options.requests_per_minute)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self.answered: set[str] = set()
-        """The names by which models have answered."""
+        self.answered: dict[str, dict[str, set[str]]] = {}
+        """By criterion and model asked, the names by which the model has answered."""
         self._plain: set[tuple[str, str]] = set()
         self._cached = self._input = self._output = 0
         self._unpriced = False
@@ -256,7 +257,7 @@ class Judge:
         async with self._lock(key):
             remembered = self._remembered(key, _Completion)
             if remembered is not None:
-                self._note(remembered)
+                self._note(member.model, remembered)
                 answer, problem = _read(remembered.choices[0], question.answer)
                 if answer is not None and question.decides(answer):
                     self._cached += 1
@@ -264,15 +265,16 @@ class Judge:
             estimate = self._estimate(member, messages, sampling)
             send = self._chat(member, messages, schema, sampling)
             found = await self._attempts(send, _Completion, member, key, estimate)
-            self._note(found)
+            self._note(member.model, found)
             answer, problem = _read(found.choices[0], question.answer)
             if answer is not None and question.decides(answer):
                 self._cache.put(key, found.model_dump())
         return Vote(answer, member.model, problem)
 
-    def _note(self, found: _Completion) -> None:
+    def _note(self, model: str, found: _Completion) -> None:
         if found.model:
-            self.answered.add(one_line(redact(found.model), MOST_OF_NAME))
+            names = self.answered.setdefault(scored_criterion.get(), {}).setdefault(model, set())
+            names.add(one_line(redact(found.model), MOST_OF_NAME))
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
         """Return the parameters to send: the criterion's, else the run's; unset ones are left to the server."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,8 +37,8 @@ from gate.pipeline.references import References
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
 from gate.records import Header, Record, RecordWriter, Run, read_record, strip, write_record
+from gate.records.model import Answering, difference
 from gate.records.model import count as counted
-from gate.records.model import difference
 from gate.reports.formatting import count
 from gate.security import files
 from gate.security.environment import is_on_demand
@@ -130,7 +130,7 @@ class _MissingTrials:
         """Set up the runner; ``purpose`` follows "24 runs" in the note that they ended early."""
         self._session, self._plan, self._purpose = session, plan, purpose
         self.judge_cost_usd: float | None = None
-        self.judges: Mapping[str, tuple[str, ...]] = {}
+        self.judges: Answering = {}
         self.note = ""
 
     async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:

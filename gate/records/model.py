@@ -99,6 +99,10 @@ class Header(Struct, frozen=True):
     """The runs that a stored record combines, oldest first; empty: the record holds one run alone, ``run_id``."""
 
 
+Answering = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""By criterion and model asked, the names by which the model answered."""
+
+
 class Footer(Struct, frozen=True):
     """The summary, in the closing line, of the lines before it."""
 
@@ -114,16 +118,19 @@ class Footer(Struct, frozen=True):
     """The reason why the run ended before its schedule (budget, cancelled); empty if it did not."""
     terms: Mapping[str, Any] = field(default_factory=dict)
     """The terms of the run's verdict, as written by `gate.pipeline.terms.Terms`; empty if the run stated none."""
-    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The names by which the judging models answered, by criterion; only if they stated one."""
+    judges: Answering = field(default_factory=dict)
+    """The names by which the judging models answered; only if they stated one."""
 
 
-def joined_judges(
-    one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]
-) -> Mapping[str, tuple[str, ...]]:
-    """Return the names of both, by criterion."""
-    names = sorted({*one, *other})
-    return {name: tuple(sorted({*one.get(name, ()), *other.get(name, ())})) for name in names}
+def joined_judges(one: Answering, other: Answering) -> Answering:
+    """Return the names of both."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for criterion in sorted({*one, *other}):
+        now, then = one.get(criterion, {}), other.get(criterion, {})
+        found[criterion] = {}
+        for model in sorted({*now, *then}):
+            found[criterion][model] = tuple(sorted({*now.get(model, ()), *then.get(model, ())}))
+    return found
 
 
 class Record(Struct, frozen=True):
@@ -153,7 +160,7 @@ def difference(one: Header, other: Header) -> str:
         ("suite", one.suite_id, other.suite_id),
         ("commit", one.commit, other.commit),
         ("work tree", _TREE[one.dirty], _TREE[other.dirty]),
-        ("agent's fingerprint", one.agent, other.agent),
+        ("agent's version", one.agent, other.agent),
         ("shard", one.shard, other.shard),
         ("number of planned epochs", one.epochs, other.epochs),
         ("form", one.stripped, other.stripped),

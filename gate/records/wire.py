@@ -31,7 +31,7 @@ from gate.model import (
     TrialError,
     Usage,
 )
-from gate.records.model import FORMAT, Footer, Header, PlannedCase, Run
+from gate.records.model import FORMAT, Answering, Footer, Header, PlannedCase, Run
 from gate.security.limits import cut
 
 MAX_COUNT = 2**53
@@ -405,7 +405,7 @@ class ClosingObject(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     judge_cost_usd: Amount | None = None
     stopped: str = ""
     terms: Mapping[str, Any] = field(default_factory=dict)
-    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    judges: Answering = field(default_factory=dict)
     sha256: str
 
 

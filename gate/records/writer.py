@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from gate.errors import ConfigError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
-from gate.records.model import Footer, Header, Record, count, difference, joined_judges
+from gate.records.model import Answering, Footer, Header, Record, count, difference, joined_judges
 from gate.records.reader import RecordReader, Tally, closed_trials, lines_of
 from gate.security import files
 
@@ -100,7 +100,7 @@ class RecordWriter:
         judge_cost_usd: float | None = None,
         stopped: str = "",
         terms: Mapping[str, Any] | None = None,
-        judges: Mapping[str, tuple[str, ...]] | None = None,
+        judges: Answering | None = None,
     ) -> Footer:
         """Write the closing line and make sure that everything is on disk.
 

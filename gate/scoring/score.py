@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from gate.errors import first_problem
+from gate.judges.asking import scored_criterion
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import InAgentMetric, RunInAgent, checked
 from gate.model import ARGUMENTS, CALLS, PARTS, RESPONSE, RESULTS, Case, Criterion, ErrorKind, Score, Trial, TrialError
@@ -99,7 +100,7 @@ async def score_trial(
         return replace(trial, scores=broken) if trial.failed else trial
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
-        scores[scorer.criterion.name] = await _score(scorer.for_case(case), case, performance, judge, in_loop=in_loop)
+        scores[scorer.criterion.name] = await _score(scorer, case, performance, judge, in_loop=in_loop)
     _keep_to_scale(scorers, scores)
     if scores and any(_blocks(scores.get(s.criterion.name)) for s in scorers if s.criterion.blocking):
         return replace(trial, scores=scores)
@@ -110,11 +111,11 @@ async def score_trial(
         if isinstance(metric, Composite):
             composites.append((name, metric))
         elif isinstance(metric, Judged):
-            waited[name] = _score(metric, case, performance, judge, in_loop=in_loop)
+            waited[name] = _score(scorer, case, performance, judge, in_loop=in_loop)
         elif isinstance(metric, InAgentMetric) and _unseen(metric, performance) is None:
             waited[name] = metric.score_in_agent(case, performance, run_in_agent)
         else:
-            scores[name] = await _score(metric, case, performance, judge, in_loop=in_loop)
+            scores[name] = await _score(scorer, case, performance, judge, in_loop=in_loop)
     if not in_loop:
         for name, scoring in waited.items():
             scores[name] = await scoring
@@ -170,7 +171,7 @@ async def _broken_before(
     if not performance.invocations:
         return {}
     hard = [s for s in scorers if s.criterion.hard]
-    scores = {s.criterion.name: await _score(s.for_case(case), case, performance, judge, in_loop=in_loop) for s in hard}
+    scores = {s.criterion.name: await _score(s, case, performance, judge, in_loop=in_loop) for s in hard}
     return {name: score for name, score in scores.items() if _blocks(score)}
 
 
@@ -191,17 +192,22 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
     raise AssertionError("a judge or another process was asked, but there is none")
 
 
-async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool) -> Score:
+async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool) -> Score:
+    metric = scorer.for_case(case)
     if not isinstance(metric, Judged):
         measured = partial(_measured, metric, case, performance)
         return await off_loop(measured) if in_loop else measured()
     if (unseen := _unseen(metric, performance)) is not None:
         return unseen
-    if _is_built_in(metric):
-        return await metric.judge_score(case, performance, judge)
-    with _Answer() as found:
-        found.give(await metric.judge_score(case, performance, judge))
-    return found.score
+    asking = scored_criterion.set(scorer.criterion.name)
+    try:
+        if _is_built_in(metric):
+            return await metric.judge_score(case, performance, judge)
+        with _Answer() as found:
+            found.give(await metric.judge_score(case, performance, judge))
+        return found.score
+    finally:
+        scored_criterion.reset(asking)
 
 
 def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:

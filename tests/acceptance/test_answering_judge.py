@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.acceptance.conftest import Project
 from tests.acceptance.test_calibration import configure, verdict
-from tests.integration.judges.judge_stub import JudgeStub, Reply, Request
+from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 
 pytestmark = pytest.mark.slow
 
@@ -55,3 +56,41 @@ def test_another_model_under_the_judges_name_is_another_judge(
     project.git("checkout", "-qb", "change")
     code, found = measured(project, stub, model, "!")
     assert (code, found["verdict"]) == (0 if expected == "pass" else 1, expected)
+
+
+def test_a_juror_that_is_asked_only_after_a_disagreement_is_no_other_judge(project: Project, stub: JudgeStub) -> None:
+    """Neither is the judge of another criterion, which is asked only where that criterion applies."""
+    cases = [{"id": f"case {n}", "input": f"case {n}", "response": "fine"} for n in range(1, 11)]
+    rubric = {"id": "helps", "text": "The answer helps.", "type": "FINAL_RESPONSE_QUALITY"}
+    cases[3]["rubrics"] = [rubric]
+    project.write("evals/suite.yaml", {"cases": cases})
+    project.write("support.py", "def answer(message):\n    return 'fine'\n")
+    configure(project, stub)
+    document = json.loads((project.root / "gate.yaml").read_text(encoding="utf-8"))
+    document["judge"]["jury"] = [{"model": "judge-2"}, {"model": "judge-3"}]
+    rubrics = {"threshold": 0.5, "judge_model_options": {"judge_model": "judge-4"}}
+    document["criteria"]["rubric_based_final_response_quality_v1"] = rubrics
+    project.write("gate.yaml", document)
+    project.commit()
+
+    def answer(request: Request) -> Reply:
+        if request.json["model"] == "judge-4":
+            return chat({"verdicts": [{"id": "helps", "rationale": "as told", "verdict": "yes"}]})
+        disagrees = "fine!" in request.text and request.json["model"] == "judge-2" and "case 7" in request.text
+        return chat({"reasoning": "as told", "is_the_agent_response_valid": "invalid" if disagrees else "valid"})
+
+    def named(request: Request) -> Reply:
+        reply = answer(request)
+        reply.body["model"] = request.json["model"]
+        return reply
+
+    stub.answer = named
+    assert project.gate("run", "--trials", "5").code == 0
+    assert project.gate("baseline", "save").code == 0
+    project.git("checkout", "-qb", "change")
+    project.write("support.py", "def answer(message):\n    return 'fine!'\n")
+    project.commit("change")
+    code, found = project.result("run", "--trials", "1")
+    assert "judge-3" in {request.json["model"] for request in stub.requests}
+    assert (code, found["verdict"]) == (0, "pass"), found["suites"][0]["facts"]["cause"]
+    assert project.gate("run", "--trials", "1", "--case", "case 1").code == 0

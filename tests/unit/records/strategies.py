@@ -188,7 +188,7 @@ def records(draw: st.DrawFn) -> Record:
     rounds = max((trial.round for trial in trials), default=0)
     terms = st.dictionaries(texts, json_values, max_size=2)
     cost = draw(st.none() | amounts)
-    judges = st.dictionaries(texts, some(texts), max_size=2)
+    judges = st.dictionaries(texts, st.dictionaries(texts, some(texts), max_size=2), max_size=2)
     footer = Footer(
         len(trials), errors, rounds, draw(amounts), cost, draw(texts), terms=draw(terms), judges=draw(judges)
     )

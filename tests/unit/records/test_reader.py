@@ -134,7 +134,7 @@ RICH_TRIAL = Trial(
 )
 FAILED_TRIAL = Trial("größe → 漢字", 1, error=TrialError(ErrorKind.TIMEOUT, "60 s"))
 RECORD = Record(HEADER, (RICH_TRIAL, FAILED_TRIAL), Footer(2, 1, 2, 12.5, 0.04, "budget"))
-RICH_FOOTER = Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]}, {"tone": ("judge-1",)})
+RICH_FOOTER = Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]}, {"tone": {"judge-1": ("judge-1",)}})
 
 
 def text_of(record: Record) -> bytes:
@@ -651,7 +651,7 @@ def test_resume_without_a_record_starts_one(tmp_path: Path) -> None:
     [
         (replace(HEADER, suite_id="other"), "its suite is 'support', not 'other'"),
         (replace(HEADER, commit="d" * 40), "its commit is"),
-        (replace(HEADER, agent="a2"), "agent's fingerprint"),
+        (replace(HEADER, agent="a2"), "agent's version"),
         (replace(HEADER, dirty=False), "its work tree is 'dirty', not 'clean'"),
         (replace(HEADER, shard=(1, 2)), "shard"),
         (replace(HEADER, plan=HEADER.plan[:1]), "2 cases, not 1"),
