@@ -84,7 +84,7 @@ def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> N
 
 @pytest.mark.slow
 def test_power_says_what_is_found_to_programs(project: Project) -> None:
-    (plain,) = json.loads(printed(project, "power", "old.jsonl", "--simulations", "5", "--json"))
+    (plain,) = json.loads(printed(project, "power", "old.jsonl", "--simulations", "10", "--json"))
     assert plain["suite"] == "suite.yaml"
     assert plain["power"]["drops"][-1]["found"]["share"] > 0.5
 
@@ -109,9 +109,9 @@ def test_the_guide_shows_what_power_says_of_the_example(project: Project) -> Non
 
 @pytest.mark.slow
 def test_power_says_how_many_cases_find_a_wanted_drop(project: Project) -> None:
-    wanted = printed(project, "power", "old.jsonl", "--simulations", "5", "--drop", "0.5")
+    wanted = printed(project, "power", "old.jsonl", "--simulations", "10", "--drop", "0.5")
     assert re.search(r"−50 points with 15 stored trials per case: \d+ cases", wanted)
-    assert "a typical suite's" not in printed(project, "power", "--simulations", "2")
+    assert "a typical suite's" not in printed(project, "power", "--simulations", "10")
 
 
 PRINTING = {
@@ -129,7 +129,7 @@ PRINTING = {
     "report -v": ("report", "-v", "new.jsonl"),
     "compare": ("compare", "new.jsonl", "old.jsonl"),
     "compare several": ("compare", "new.jsonl", "old.jsonl", "a_name_of_some_length_for_a_model=old.jsonl"),
-    "power": ("power", "old.jsonl", "--simulations", "2"),
+    "power": ("power", "old.jsonl", "--simulations", "10"),
     "monitor": ("monitor", "--once", "--sample-rate", "1", "--state", "monitor.db", "traces.jsonl"),
 }
 
