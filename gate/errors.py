@@ -82,6 +82,25 @@ def _cut(text: str) -> str:
     return f"{text[:KEPT_FIRST]}…{text[KEPT_FIRST + over :]}" if over > 1 else text
 
 
+MOST_FOREIGN_CHARS = 125
+"""Maximum number of characters of somebody else's error in a line of ours."""
+LEAST_FOREIGN_CHARS = 40
+"""Minimum number of characters of its text, if place and advice follow."""
+_END = re.compile(r"(?: \([^()]*\))+\Z")
+"""The place and the advice at the end of an error: ``(bot.py:2) (set OPENAI_API_KEY)``."""
+
+
+def brief(error: str, most: int = MOST_FOREIGN_CHARS) -> str:
+    """Return somebody else's error shortened for a line of ours: the place and the advice at its end stay whole."""
+    if len(error) <= most:
+        return error
+    end = _END.search(error[-most:])
+    kept = end[0] if end else ""
+    room = max(LEAST_FOREIGN_CHARS, most - len(kept))
+    text = error[: len(error) - len(kept)]
+    return f"{text[: room - 1].rstrip()}…{kept}" if len(text) > room else error
+
+
 KEPT_FIRST = 80
 """Characters before the cut: they name the place and the problem. The end has the advice."""
 MOST_LOOKED_AT = 5_000
@@ -177,7 +196,7 @@ def nearest(word: str, known: list[str]) -> str:
     return f"did you mean {close!r}?" if close else f"known: {some_of(sorted(known))}"
 
 
-MOST_LISTED_CHARS = 120
+MOST_LISTED_CHARS = 90
 FEW_LISTED_CHARS = 60
 """Maximum number of characters in a list that shares its line with other text."""
 MOST_SHOWN_CHARS = 30

@@ -31,7 +31,7 @@ from gate.agents.base import (
     read_answer,
     refuse_truncated,
 )
-from gate.errors import ConfigError, MeasureError, closest
+from gate.errors import ConfigError, MeasureError, brief, closest
 from gate.formats.adk import events_to_invocation
 from gate.formats.messages import FormatError
 from gate.model import ErrorKind, Invocation, RecordedTrial
@@ -95,7 +95,7 @@ class PythonOptions(AgentOptions):
                 f"{value!r} names a file: write the module, as in {module or 'agent'}:{attribute or 'answer'}"
             )
         if len(parts) < 2 or not all(part.isidentifier() for part in parts) or value.count(":") > 1:
-            raise ValueError(f"{value!r} is not of the form module:function")
+            raise ValueError(f"{value!r} is not of the form module:function, as in agent:answer")
         return value
 
 
@@ -108,6 +108,8 @@ class ImportFailedError(MeasureError):
         """The module that could not be imported or lacks an attribute; empty if something else failed."""
 
 
+MOST_IMPORT_CHARS = 140
+"""Maximum number of characters of why the agent cannot be imported, with our own words."""
 NOT_INSTALLED = "install it, or set agent.executable: .venv"
 
 
@@ -157,7 +159,7 @@ class _Worker:
             if isinstance(first.get("missing"), str):
                 raise _NoSuchModuleError(shorten(first["missing"], 200))
             what = first.get("fatal") or f"the interpreter {self.child.exit_reason}: {self.child.tail}"
-            raise ImportFailedError(f"the agent could not be imported: {what}", str(first.get("needs") or ""))
+            raise ImportFailedError(f"cannot import the agent: {what}", str(first.get("needs") or ""))
         self.asynchronous = first["asynchronous"]
         self._reading = asyncio.create_task(self._read())
 
@@ -455,7 +457,7 @@ class PythonAgent(Agent):
             raise self._no_module(error.what) from None
         except ImportFailedError as error:
             await worker.end()
-            error.what = naming_hidden(error.what, self.hidden, self.known, self.named)
+            error.what = brief(naming_hidden(error.what, self.hidden, self.known, self.named), MOST_IMPORT_CHARS)
             if "ModuleNotFoundError" in error.what:
                 error.hint = NOT_INSTALLED
             if ":" not in self._options.python:  # read as module.attribute, but it may be just a module

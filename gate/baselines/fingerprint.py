@@ -323,7 +323,7 @@ def _content(path: Path) -> tuple[bytes, bytes]:
     except OSError as problem:
         hint = "make it readable, or leave it out by agent.sources"
         raise ConfigError(
-            f"cannot be read for the agent's fingerprint: {problem.strerror}", where=str(path), hint=hint
+            f"cannot be read, and is part of the agent: {problem.strerror}", where=str(path), hint=hint
         ) from None
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.baselines.reference import Reference
 from gate.baselines.union import parts_of
-from gate.decision.comparison import Comparison, Incomparable, Unmatched
+from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.outcomes import RATE_METRIC
 from gate.decision.settings import Settings
 from gate.decision.unseen import shows_calls
@@ -71,7 +71,8 @@ def pair(
         tuple(stored),
         Settings(),
         not_comparable=excluded,
-        unmatched=_unmatched(criteria, before, renamed),
+        removed=_removed(criteria, before),
+        renamed=renamed,
         stored_runs=_by_age(reference.records) if reference.of_change else (),
         excuses=not reference.beside and reference.info.provenance != "unproven",
         base_ran_now=reference.beside,
@@ -142,11 +143,10 @@ def _other_judge(criterion: str, judges: Answering, record: Record) -> bool:
     return any(now[model] != then[model] for model in now.keys() & then.keys())
 
 
-def _unmatched(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Unmatched:
-    """Return the criteria and cases of the baseline that this record lacks or has under another name."""
+def _removed(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
+    """Return the criteria of the baseline that this record lacks."""
     names = {criterion.name for criterion in criteria}
-    gone = tuple(c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for)
-    return Unmatched(gone, renamed)
+    return [c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for]
 
 
 class Match(Struct, frozen=True):

@@ -110,7 +110,7 @@ def baseline_save(record: Path | None, config_path: Path, release: str, key: Pat
 def baseline_accept(
     commit: str | None, config_path: Path, why: str, by: str | None, until: datetime | None, key: Path | None
 ) -> None:
-    """Make the stored record of COMMIT (default: HEAD) the anchor for releases and the default branch."""
+    """Make the stored record of COMMIT (default: HEAD) the long-term baseline, for the default branch and releases."""
     from gate.config.load import load_config
     from gate.stored.evidence import read_key
     from gate.stored.upkeep import accept_baseline
@@ -123,7 +123,7 @@ def baseline_accept(
 @baseline.command("list")
 @CONFIG
 def baseline_list(config_path: Path) -> None:
-    """List the stored baselines with their verdicts, and mark the anchor."""
+    """List the stored baselines with their verdicts, and mark the long-term one."""
     from gate.config.load import load_config
     from gate.stored.upkeep import list_baselines
 
@@ -134,7 +134,7 @@ def baseline_list(config_path: Path) -> None:
 @baseline.command("show")
 @CONFIG
 def baseline_show(config_path: Path) -> None:
-    """Show the baseline for a run of this commit, the anchor, and the verdicts of both."""
+    """Show the baseline for a run of this commit, the long-term one, and the verdicts of both."""
     from gate.config.load import load_config
     from gate.stored.upkeep import show_baseline
 

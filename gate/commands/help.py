@@ -28,5 +28,5 @@ def help_on(context: click.Context, topic: str | None) -> None:
     elif (command := parent.command.get_command(parent, topic)) is not None:
         click.echo(command.get_help(click.Context(command, parent, topic)))
     else:
-        known = [*TOPICS, *parent.command.list_commands(parent)]
+        known = list(dict.fromkeys([*TOPICS, *parent.command.list_commands(parent)]))
         raise click.UsageError(f"no topic {topic!r}: {nearest(topic, known)}", ctx=context)

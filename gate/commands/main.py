@@ -93,7 +93,7 @@ def _usage(error: click.ClickException) -> str:
         near = closest(error.option_name.lstrip("-"), [one.lstrip("-") for one in error.possibilities or ()])
         what = f"no such option {error.option_name!r}" + (f": did you mean '--{near}'?" if near else "")
     else:
-        what = " ".join(error.format_message().split())
+        what = " ".join(error.format_message().split()).replace("a valid integer range", "a whole number in range")
     return what if context is None else f"{what} ({context.command_path} --help)"
 
 

@@ -17,7 +17,7 @@ from gate.config.place import FilePlace
 from gate.config.removed import advice_on, removed_keys, without_removed_keys
 from gate.config.schema import BaselineSection, File, Reports
 from gate.config.specs import CriterionSpec
-from gate.errors import ConfigError, first_problem, kind_of, unknown_key
+from gate.errors import ConfigError, first_problem, kind_of, model_in, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
 from gate.formats.yaml_text import EMPTY
@@ -40,6 +40,8 @@ ELSEWHERE = dict.fromkeys(
     "a limit on the pass rate goes under criteria: `pass_rate: 0.85`",
 )
 """Keys that users look for in the wrong place → a hint with the right one."""
+EXAMPLES = {"suite": "suite: evals/", "agent": "agent: {python: agent:answer}"}
+"""Examples of the keys that every file has."""
 
 
 class SuiteRules(Struct, frozen=True):
@@ -125,6 +127,9 @@ class ConfigFile(Struct, frozen=True):
             found = f"expected a mapping, found {kind_of(data['agent'])}" if data["agent"] else "is empty"
             hint = f"name how it is asked: one of {', '.join(AGENTS)}"
             raise ConfigError(f"agent: {found}", where=place.at("agent"), hint=hint)
+        if "suite" in data and not isinstance(data["suite"], str | list):
+            found = f"expected a path or a list of paths, found {kind_of(data['suite'])}"
+            raise ConfigError(f"suite: {found}", where=place.at("suite"), hint=f"as in {EXAMPLES['suite']}")
         file = _validate(data, place, tuple(overrides))
         kind, agent = _agent(file, place)
         _check_store(file.baseline, place, "--store" if "baseline.store" in overrides else "")
@@ -231,7 +236,8 @@ def _criteria_from_file(data: dict[str, Any], root: Path, place: FilePlace) -> F
         return FilePlace(place.file, place.lines, ("criteria",))
     path = root / named
     if not path.is_file():
-        raise ConfigError(f"criteria file {named!r} does not exist", where=place.file)
+        hint = f"for a metric, write {{{named}: 0.8}}" if named.isidentifier() else ""
+        raise ConfigError(f"criteria file {named!r} does not exist", where=place.at("criteria"), hint=hint)
     content, lines = read_document_with_lines(path)
     data["criteria"] = criteria_of(content, str(path))
     return FilePlace(str(path), lines, ("criteria",) if "criteria" in content else ())
@@ -268,11 +274,31 @@ def _config_error(error: ValidationError, place: FilePlace, overridden: Sequence
             where = "overrides"
         if problem.name in ELSEWHERE:
             return ConfigError(f"unknown key {problem.name!r}", where=where, hint=ELSEWHERE[problem.name])
+        sections = _sections_with(problem.name) if len(problem.path) == 1 else []
+        if 1 <= len(sections) <= MOST_SECTIONS:
+            hint = f"write it under {' or '.join(sections)}"
+            return ConfigError(f"unknown key {problem.name!r}", where=where, hint=hint)
         return unknown_key(str(problem.path[-1]), list(problem.known), where)
+    if problem.kind == "missing" and problem.name in EXAMPLES:
+        return ConfigError(f"missing key {problem.name!r}", where=where, hint=f"as in {EXAMPLES[problem.name]}")
     for key in overridden:
         if key in OPTIONS and problem.name.startswith(key):
             return ConfigError(problem.message, where=OPTIONS[key])
     return problem.as_error(where)
+
+
+MOST_SECTIONS = 2
+"""Maximum number of sections that a hint names."""
+
+
+def _sections_with(key: str) -> list[str]:
+    """Return the sections that have a key which the file has at its top."""
+    found = ["agent"] if key in AGENTS or key in AgentOptions.model_fields else []
+    for name, info in File.model_fields.items():
+        model = model_in(info.annotation)
+        if model is not None and key in model.model_fields:
+            found.append(name)
+    return found
 
 
 def _agent(file: File, place: FilePlace) -> tuple[str, AgentOptions]:

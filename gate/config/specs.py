@@ -199,7 +199,8 @@ def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
     except (TypeError, ValueError):
         found = "nothing" if value is None else shorten(repr(value), 60)
         what = f"{label}: expected a number, found {found}"
-        hint = "write a number, as 0.8, or a mapping of options" if label == "threshold" else ""
+        plain = "write a number without a unit"
+        hint = "write a number, as 0.8, or a mapping of options" if label == "threshold" else plain
         raise ConfigError(what, where=where, hint=hint) from None
     if not isfinite(number):
         raise ConfigError(f"{label}: {value!r} is not a finite number", where=where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -58,15 +58,3 @@ def _score(outcomes: Collection[bool], k: int) -> Score:
         return Score(None, error=too_few(k))
     passed = sum(outcomes)
     return Score(all_pass(passed, len(outcomes), k), f"{passed} of {len(outcomes)} trials passed")
-
-
-def lacks_trials(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
-    """True if another epoch would make one of these criteria measurable that is of `METRIC`."""
-    asked = {criterion.name: too_few(criterion.k) for criterion in criteria if criterion.metric == METRIC}
-    if not asked:
-        return False
-    for trial in trials:
-        for name, score in trial.scores.items():
-            if name in asked and score.error == asked[name]:
-                return True
-    return False

@@ -21,7 +21,6 @@ from gate.model import (
     CaseStatus,
     Criterion,
     CriterionResult,
-    Direction,
     EvidenceSummary,
     Outcome,
     StageKind,
@@ -107,7 +106,7 @@ def _whole_got_worse(
 
 def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:
     """Return the cases whose score got worse by this criterion, the largest fall first."""
-    sign = 1.0 if criterion.direction is Direction.LOWER else -1.0
+    sign = -criterion.direction.sign
     found = []
     for case in cases:
         now, before = case.scores.get(criterion.name, (None, None))

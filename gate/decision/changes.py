@@ -26,11 +26,11 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
         found.append(Finding.of("cases_changed", how="new", cases=new))
     if edited:
         found.append(Finding.of("cases_changed", how="edited", cases=edited))
-    renamed = comparison.unmatched.renamed
+    renamed = comparison.renamed
     if renamed:
         found.append(Finding.of("cases_changed", how="renamed", cases=tuple(renamed), before=tuple(renamed.values())))
     found += comparison.incomparable_criteria.values()
-    for criterion in comparison.unmatched.removed:
+    for criterion in comparison.removed:
         found.append(Finding.of("not_compared", criterion=criterion.name, why="removed"))
     fresh = {name for (_, name), why in comparison.not_comparable.items() if why is Incomparable.NEW}
     for name in sorted(fresh):

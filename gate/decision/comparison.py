@@ -31,15 +31,6 @@ class Incomparable(str, Enum):
     """The criterion is new."""
 
 
-class Unmatched(Struct, frozen=True):
-    """The baseline's cases and criteria that are no longer measured or were renamed."""
-
-    removed: tuple[Criterion, ...] = ()
-    """The baseline's criteria that are no longer measured."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Case id → id of the same content in the baseline."""
-
-
 ByCase = Mapping[str, tuple[Trial, ...]]
 
 
@@ -56,8 +47,10 @@ class Comparison(Struct, frozen=True, dict=True):
     settings: Settings
     not_comparable: Mapping[tuple[str, str], Incomparable] = field(default_factory=dict)
     """(case id, criterion name) → the reason the baseline's score cannot be compared."""
-    unmatched: Unmatched = Unmatched()
-    """The parts of the baseline that cannot be compared with these trials."""
+    removed: Sequence[Criterion] = ()
+    """The baseline's criteria that are no longer measured."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Case id → id of the same content in the baseline."""
     selected: bool = False
     """True if a selection left out cases of the suite: a criterion may then apply only to those."""
     stored_runs: Sequence[str] = ()
@@ -285,7 +278,9 @@ class Comparison(Struct, frozen=True, dict=True):
         for trial in trials:
             if not trial.measured and not trial.again:
                 left.setdefault((trial.round, trial.tag, trial.case_id), []).append(trial)
-        for trial in trials if left else ():
+        if not left:
+            return []
+        for trial in trials:
             replaced = left.get((trial.round, trial.tag, trial.case_id))
             if replaced and trial.measured and trial.again:
                 replaced.pop(0)

@@ -98,18 +98,6 @@ def compared(
     return tuple(found)
 
 
-def lacks_pairs(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
-    """True if another epoch would make one of these criteria measurable that is of `METRIC`."""
-    names = [criterion.name for criterion in criteria if criterion.metric == METRIC]
-    if not names:
-        return False
-    for trial in trials:
-        for name in names:
-            if name in trial.scores and trial.scores[name].error == TOO_FEW:
-                return True
-    return False
-
-
 Queue = Sequence[tuple[int, Trial]]
 """Trials with their positions, in pairing order."""
 

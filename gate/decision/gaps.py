@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.outcomes import PASS_RATE, mark, measured_values, outcomes_of
-from gate.model import Case, Criterion, CriterionResult, Direction, Trial
+from gate.model import Case, Criterion, CriterionResult, Trial
 from gate.model.finding import Finding
 from gate.statistics.intervals import mean, stratified_fisher_less
 
@@ -148,17 +148,15 @@ def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
     """True if the mean of a blocking score without a pass mark fell by at least half of its scale, unless the score
     cannot block a regression."""
     case = comparison.by_id[case_id]
-    for criterion in comparison.criteria:
-        if not (criterion.blocking and criterion.blocks_regression and criterion.scale.is_bounded):
+    for criterion in comparison.blocking:
+        if not criterion.blocks_regression or not criterion.scale.is_bounded:
             continue
         now = measured_values(comparison.measured(case_id), criterion)
         before = measured_values(comparison.baseline[case_id], criterion)
         if mark(criterion, case) is not None or not now or not before:
             continue
         low, high = criterion.scale.range
-        fall = mean(before) - mean(now)
-        if criterion.direction is Direction.LOWER:
-            fall = -fall
+        fall = criterion.direction.sign * (mean(before) - mean(now))
         if fall >= (high - low) / 2:
             return True
     return False
@@ -196,9 +194,8 @@ def silent_criteria(comparison: Comparison) -> tuple[Finding, ...]:
     probability below this criterion's part of the error rate: if both sides shared one rate per case, the trials
     without anything to check would be drawn from all trials of the case.
     """
-    blocking = [criterion for criterion in comparison.criteria if criterion.blocking]
     found = []
-    for criterion in blocking:
+    for criterion in comparison.blocking:
         known = comparison.stored_values(criterion).keys() & comparison.with_baseline
         if are_few(len(known - comparison.values(criterion).keys()), len(known)):
             continue
@@ -206,7 +203,7 @@ def silent_criteria(comparison: Comparison) -> tuple[Finding, ...]:
         gone = tuple([case_id for case_id, one in applied.items() if one.no_longer_applies])
         if are_few(len(gone), len(applied)):
             continue
-        if _as_silent_by_chance(applied.values()) <= comparison.settings.own_alpha / len(blocking):
+        if _as_silent_by_chance(applied.values()) <= comparison.settings.own_alpha / len(comparison.blocking):
             silent = Finding.of(
                 "not_compared", criterion=criterion.name, why="nothing_to_check", cases=gone, of=len(applied)
             )

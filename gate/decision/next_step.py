@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gate.decision.all_pass import lacks_trials
 from gate.decision.comparison import Comparison
-from gate.decision.consistency import lacks_pairs
 from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, unexplained
 from gate.decision.engine.state import FULL, More, Request
 from gate.decision.findings import findings_of
 from gate.decision.outages import excused
+from gate.decision.outcomes import lacks_trials
 from gate.decision.prepare import prepared
 from gate.decision.rules import Table, judge
 from gate.decision.sequential import answer_of, outcome_without_runs, with_all_cases
@@ -201,8 +200,7 @@ def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequ
     last = settings.exact_epochs or max(settings.max_epochs, settings.kept_epochs)
     if done >= last:
         return None
-    lacks_others = lacks_pairs(comparison.blocking, comparison.trials)
-    lacks_others = lacks_others or lacks_trials(comparison.blocking, comparison.trials)
+    lacks_others = lacks_trials(comparison.blocking, comparison.trials)
     if not done:
         why = "asking each case"
     elif lacks_others:

@@ -152,6 +152,23 @@ def lacks_a_score(trial: Trial, names: Iterable[str]) -> bool:
     return False
 
 
+def lacks_trials(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
+    """True if another epoch would make one of these criteria measurable: pass^k, or consistency."""
+    reasons = {}
+    for criterion in criteria:
+        if criterion.metric == all_pass.METRIC:
+            reasons[criterion.name] = all_pass.too_few(criterion.k)
+        elif criterion.metric == consistency.METRIC:
+            reasons[criterion.name] = consistency.TOO_FEW
+    if not reasons:
+        return False
+    for trial in trials:
+        for name, reason in reasons.items():
+            if name in trial.scores and trial.scores[name].error == reason:
+                return True
+    return False
+
+
 def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
     """True if no blocking criterion applies to an answered trial: it could not fail."""
     asked = False

@@ -22,7 +22,7 @@ def prepared(comparison: Comparison) -> Comparison:
     """Return the comparison with the scores computed across several trials, and with failures in an outage set
     aside."""
     known = comparison
-    now = with_stored_epochs(known.trials, [case.id for case in known.judged], known.criteria)
+    now = with_stored_epochs(known.trials, [case.id for case in known.judged], known.blocking)
     now = without_unseen(known.criteria, now, reported=known.reported)
     now = _with_scores_across_trials(known, now, {})
     before = _with_scores_across_trials(known, known.stored, known.not_comparable)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from gate.decision.comparison import Comparison
 from gate.decision.outages import commonest_error
-from gate.model import Criterion, Direction, ErrorKind, Side, Trial
+from gate.model import Criterion, ErrorKind, Side, Trial
 from gate.model.finding import CaseTally, Finding
-from gate.statistics.intervals import mean, stratified_fisher_less
+from gate.statistics.intervals import mean_of_means, stratified_fisher_less
 
 MAX_ERROR_CHARS = 120
 """Maximum number of characters of the most common error in a headline."""
@@ -72,8 +72,8 @@ def collapsed(comparison: Comparison) -> Finding | None:
 
     Such a suite does not pass, however few cases it has.
     """
-    for criterion in comparison.criteria:
-        if not criterion.blocking or criterion.hard or not criterion.scale.is_bounded:
+    for criterion in comparison.blocking:
+        if criterion.hard or not criterion.scale.is_bounded:
             continue
         now, before = comparison.values(criterion), comparison.stored_values(criterion)
         both = [case_id for case_id in comparison.paired if now.get(case_id) and before.get(case_id)]
@@ -90,14 +90,14 @@ def collapsed(comparison: Comparison) -> Finding | None:
 
 def _fell_to_the_worst(pairs: list[tuple[Sequence[float], Sequence[float]]], criterion: Criterion) -> bool:
     """True if every value now is the worst of its scale and the baseline's values were better, beyond chance."""
-    low, high = criterion.scale.range
-    worst, best = (low, high) if criterion.direction is Direction.HIGHER else (high, low)
+    worst, best = criterion.worst, criterion.best
+    assert worst is not None and best is not None  # the scale is bounded
     counts = []
     for now, before in pairs:
         if any(value != worst for value in now):
             return False
         counts.append((0, len(now), sum(value != worst for value in before), len(before)))
-    share = (mean([mean(before) for _, before in pairs]) - worst) / (best - worst)
+    share = (mean_of_means([before for _, before in pairs]) - worst) / (best - worst)
     if share >= OFTEN:
         return True
     return share > 0 and stratified_fisher_less(counts) <= RARE

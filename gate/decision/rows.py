@@ -67,7 +67,7 @@ def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionR
         why = reasons.get(row.criterion.name)
         found.append(row if why is None else _not_compared(row, why))
     if comparison.stored:
-        for criterion in comparison.unmatched.removed:
+        for criterion in comparison.removed:
             why = Finding.of("not_compared", criterion=criterion.name, why="removed")
             found.append(_not_compared(CriterionResult(criterion, Verdict.PASS, checked=False), why))
     return found

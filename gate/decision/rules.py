@@ -110,8 +110,8 @@ def missed_threshold(table: Table) -> Finding | None:
     if table.not_confirmed is not None:
         return None
     comparison = table.comparison
-    for criterion in comparison.criteria:
-        if criterion.hard and criterion.blocking and comparison.hard_failures[criterion.name]:
+    for criterion in comparison.blocking:
+        if criterion.hard and comparison.hard_failures[criterion.name]:
             return Finding.of("criterion_decides", criterion=criterion.name)
     missed = below(table)
     if missed:
@@ -132,7 +132,7 @@ def _nothing_passes(comparison: Comparison) -> Finding | None:
     It is no excuse if no trial of the base commit's agent passes either.
     """
     has_stored = comparison.baseline and not comparison.base_ran_now
-    if has_stored or not any(criterion.blocking for criterion in comparison.criteria):
+    if has_stored or not comparison.blocking:
         return None
     trials = comparison.judged_trials
     was_run = {trial.case_id for trial in trials}
@@ -221,9 +221,9 @@ def _is_held_to_anything(comparison: Comparison) -> bool:
     """True if anything besides a baseline could fail the suite: a threshold, a limit or a blocking hard rule."""
     if any(case.thresholds for case in comparison.judged):
         return True
-    for criterion in comparison.criteria:
+    for criterion in comparison.blocking:
         has_limit = criterion.threshold is not None or criterion.limit is not None or criterion.quantiles
-        if criterion.blocking and (has_limit or criterion.hard):
+        if has_limit or criterion.hard:
             return True
     return False
 

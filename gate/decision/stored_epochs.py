@@ -18,16 +18,19 @@ DOWN_IN_A_ROW = 8
 
 
 def with_stored_epochs(
-    trials: Sequence[Trial], judged: Collection[str], criteria: Iterable[Criterion]
+    trials: Sequence[Trial], judged: Collection[str], blocking: Iterable[Criterion]
 ) -> Sequence[Trial]:
-    """Return the trials; complete epochs of this kind are tagged like any other epoch, and the rest is left out."""
+    """Return the trials; complete epochs of this kind are tagged like any other epoch, and the rest is left out.
+
+    ``blocking``: the criteria whose scores a complete epoch has.
+    """
     if not any(trial.tag == STORED for trial in trials):
         return trials
-    blocking = [criterion.name for criterion in criteria if criterion.blocking]
+    names = [criterion.name for criterion in blocking]
     answered = _answered_before(trials)
     found = [trial for trial in trials if trial.tag != STORED]
     for epoch in _epochs(trials):
-        measured = {trial.case_id for trial in epoch if trial.measured and not lacks_a_score(trial, blocking)}
+        measured = {trial.case_id for trial in epoch if trial.measured and not lacks_a_score(trial, names)}
         if measured.issuperset(judged) and not _was_down(epoch, answered):
             last = max([trial.round for trial in epoch])  # in shards, rounds may have other numbers
             found += [replace(trial, tag=FULL, round=last) for trial in epoch]

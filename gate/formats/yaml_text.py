@@ -234,9 +234,15 @@ _HINTS = (
         "expected '-' indicator|expected <block end>|could not find expected ':'|did not find expected key",
         "indent it like the lines above",
     ),
-    ("cannot start any token", "put the text in quotes"),
+    ("cannot start any token|unknown alias", "put the text in quotes"),
+    ("unexpected end of stream", "close the quotes"),
 )
 """Patterns for an error and its line, each with a hint."""
+
+
+def _hint(error: str) -> str:
+    """Return the hint for an error, which its line may follow; empty if there is none."""
+    return next((hint for sign, hint in _HINTS if re.search(sign, error)), "")
 
 
 def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
@@ -250,7 +256,7 @@ def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
         for event in yaml.parse(text, Loader=_YAML_LOADER):
             builder.take(event)
     except RefusedTextError as error:
-        raise ConfigError(error.what, where=at_line(where, error.line)) from error
+        raise ConfigError(error.what, where=at_line(where, error.line), hint=_hint(error.what)) from error
     except yaml.MarkedYAMLError as error:
         if conflict := _CONFLICT.search(text):
             begins = text.count("\n", 0, conflict.start()) + 1
@@ -260,7 +266,7 @@ def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
         what = error.problem or error.context or "unreadable"
         number = mark.line + 1 if mark else 0
         line = next(iter(text.splitlines()[max(0, number - 1) : number]), "")
-        hint = next((hint for sign, hint in _HINTS if re.search(sign, f"{what}\n{line}")), "")
+        hint = _hint(f"{what}\n{line}")
         raise ConfigError(f"not YAML: {what}", where=at_line(where, number), hint=hint) from error
     except (yaml.YAMLError, UnicodeError) as error:
         raise ConfigError(f"not YAML: {shorten(str(error), 200)}".replace("\n", " "), where=where) from error

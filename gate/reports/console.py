@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-_SIGNS = {
+SIGNS = {
     "good": ("✓", "green"),
     "bad": ("✗", "red"),
     "error": ("!", "red"),
@@ -76,7 +76,7 @@ def render(
     if verbose:
         lines = command_lines(result.command)
         _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
-    _line(console, 2, (end_line(result, result.verdict, escape.console), "bold " + _SIGNS[TONES[result.verdict]][1]))
+    _line(console, 2, (end_line(result, result.verdict, escape.console), "bold " + SIGNS[TONES[result.verdict]][1]))
     return encodable("\n".join(line.rstrip() for line in out.getvalue().splitlines()), encoding)
 
 
@@ -90,7 +90,7 @@ def render_line(result: Result, *, encoding: str = "utf-8") -> str:
 
 def _suite(console: Console, view: View, *, verbose: bool) -> None:
     suite = view.suite
-    mark, style = _SIGNS[TONES[suite.verdict]]
+    mark, style = SIGNS[TONES[suite.verdict]]
     console.print()
     _line(console, 0, (f"{mark} {escape.console(suite.suite_id, 100)}", f"bold {style}"), (f"  {view.verdict}", style))
     _line(console, 2, (escape.console(view.title), "bold"))
@@ -107,7 +107,7 @@ def _suite(console: Console, view: View, *, verbose: bool) -> None:
     _listed(console, "What changed in the rules or suite", view.changes)
     _listed(console, "What the model sees now", view.differences(_TAGS))
     _listed(console, "Warnings", view.warnings, "yellow")
-    _listed(console, "Against further references", [one.line for one in view.further])
+    _listed(console, "Against other baselines", [one.line for one in view.further])
     _below(console, view, verbose=verbose)
 
 
@@ -190,7 +190,7 @@ def _numbers(console: Console, view: View) -> None:
 
 
 def _criterion(console: Console, row: RowView) -> None:
-    mark, style = _SIGNS[row.tone]
+    mark, style = SIGNS[row.tone]
     criterion = row.found.criterion
     note = "" if criterion.blocking or criterion.blocks_regression else ", warns only"
     _line(
@@ -220,7 +220,7 @@ def _every_case(console: Console, view: View) -> None:
     others = [case for case in view.suite.cases if case.id not in listed]
     cases = [*view.worse, *view.failing, *others]
     for case in cases[:_MANY]:
-        mark, style = _SIGNS[CASE_TONES.get(case.status, "mute")]
+        mark, style = SIGNS[CASE_TONES.get(case.status, "mute")]
         fared = f"  {status(case)}, {tally(case)}"
         _line(console, 2, (f"{mark} ", style), (escape.console(case.id, 200), "bold"), (fared, style))
         if said := view.scores(case):

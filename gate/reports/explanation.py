@@ -7,6 +7,7 @@ from gate.model import SuiteResult, Verdict
 from gate.model.finding import Finding, KindName
 from gate.reports.by_tag import where
 from gate.reports.formatting import by_chance, count, listing
+from gate.reports.labels import reference_name
 from gate.reports.reasons import narrow_miss_of
 from gate.reports.words import (
     about,
@@ -27,7 +28,7 @@ def title(suite: SuiteResult) -> str:
     """Return the outcome in a few words: ``4 of 12 cases broke``."""
     by = suite.deciding
     text = tell_cause(by)[0]
-    return f"against the {by.reference}: {text}" if by.reference else text
+    return f"against the {reference_name(by.reference)}: {text}" if by.reference else text
 
 
 def why(suite: SuiteResult) -> tuple[str, ...]:
@@ -63,6 +64,9 @@ def _besides(suite: SuiteResult) -> list[str]:
         said.append(f"most of it in {place}")
     said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]
     said += [tell_short(found) for found in by.changes if found.kind == "other_agent"][:1]
+    if by.baseline is not None and by.baseline.distance and by.verdict is Verdict.REGRESSED and not by.reference:
+        ago = count(by.baseline.distance, "commit")
+        said.append(f"the newest baseline is {ago} before the base: losses since then count, too")
     if by.baseline is not None and by.baseline.provenance == "unproven":
         said.append("against an unproven baseline")
     return [*said, *filter(None, (suite.expired, measured_again(suite), suite.scope))]
@@ -196,8 +200,8 @@ def _no_baseline(suite: SuiteResult) -> str:
 
 TO_MEASURE = "fix what prevented the measurement, then run the job again"
 LOOK_AT_ERRORS = "if the error is the agent's own, fix it; if what it depends on was down, run the job again"
-OTHER_THRESHOLD = "change the threshold in a pull request of its own"
-OTHER_RULE = "change the rule in a pull request of its own"
+OTHER_THRESHOLD = "change the threshold in a separate pull request"
+OTHER_RULE = "change the rule in a separate pull request"
 
 
 def next_step(suite: SuiteResult, label: str = "") -> str:
@@ -241,7 +245,7 @@ def _is_hard(suite: SuiteResult) -> bool:
 def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
     """Return the steps that would make everything comparable again; more trials would not."""
     apart = [row.not_compared for row in suite.deciding.criteria if row.criterion.blocking and row.not_compared]
-    ways = ["restore what is missing"]
+    ways = ["restore what is missing or was changed"]
     if any(one["why"] == "changed" for one in apart):
         ways.append("score the baseline's own record again (`gate rescore`)")
     if suite.is_acceptable:

@@ -317,7 +317,10 @@ def margin(value: float, scale: Scale, *, finer: int = 0) -> str:
     return percentage(value, finer=finer) if scale.is_relative else figure(value, scale, finer=finer)
 
 
-def end_and_margin(end: float, allowed: float, scale: Scale) -> tuple[str, str]:
-    """Return the end of a change's interval and its margin, with digits that show their difference."""
+def end_and_margin(end: float, allowed: float, scale: Scale, *, unit: bool = True) -> tuple[str, str]:
+    """Return the end of a change's interval and its margin, with digits that show their difference.
+
+    ``unit=False``: for the end, whose unit the margin states.
+    """
     finer = finer_for((abs(end), allowed), lambda value, n: margin(value, scale, finer=n))
-    return change(end, scale, unit=not scale.is_relative, finer=finer), margin(allowed, scale, finer=finer)
+    return change(end, scale, unit=unit and not scale.is_relative, finer=finer), margin(allowed, scale, finer=finer)

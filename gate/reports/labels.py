@@ -91,6 +91,15 @@ def command_lines(command: str) -> tuple[str, ...]:
     return tuple(line for line in command.split("\n") if line.strip())[:5]
 
 
+REFERENCES = {"anchor": "long-term baseline"}
+"""The names of references in reports for people; files for programs have the short ones."""
+
+
+def reference_name(reference: str) -> str:
+    """Return the name of a reference for people."""
+    return REFERENCES.get(reference, reference)
+
+
 def explain_command(record: str, case_id: str) -> str:
     """Return the command that shows a case's trials; ``ID`` replaces an id that cannot be typed."""
     shown = one_line(case_id, MOST_ID)

@@ -15,7 +15,16 @@ from gate.model.finding import CaseTally
 from gate.reports import by_tag
 from gate.reports.cases import distinct, improvement, status, tally
 from gate.reports.formatting import NOT_MEASURED, count
-from gate.reports.labels import TONES, at_commit, baseline_line, command_lines, end_line, from_here, trend_line
+from gate.reports.labels import (
+    TONES,
+    at_commit,
+    baseline_line,
+    command_lines,
+    end_line,
+    from_here,
+    reference_name,
+    trend_line,
+)
 from gate.reports.rows import Figure, RowView
 from gate.reports.trajectory_diff import TurnDiff, differences
 from gate.reports.view import View, view_of, views_of
@@ -124,7 +133,7 @@ def _opening(view: View, place: Place) -> Iterator[str]:
 def _cases(view: View, place: Place) -> str:
     """Return the table of cases, with name, before and now."""
     table = view.table
-    base = escape.markdown(view.suite.deciding.reference or place.base or "before", 40)
+    base = escape.markdown(reference_name(view.suite.deciding.reference) or place.base or "before", 40)
     heads = ["case", base, "this change"] if table.has_base else ["case", "passed"]
     rows = []
     for case, before, now in table.lines:

@@ -51,7 +51,7 @@ def _suite(view: View) -> str:
 
 
 def _table(criteria: Sequence[RowView]) -> str:
-    heads = ("", "criterion", "wanted", "candidate", "baseline", "change")
+    heads = ("", "criterion", "wanted", "this change", "baseline", "change")
     rows = [_row("th", heads), *(_row("td", _cells(row)) for row in criteria[:_CRITERIA])]
     return f'<table style="border-collapse:collapse">{"".join(rows)}</table>'
 

@@ -350,6 +350,14 @@ WHY_OPEN = {
 }
 
 
+def _scores_lost(one: Finding, _: object) -> str:
+    """Return why answers could not be scored, with their number unless it is all of them."""
+    if one["lost"] == one["of"] and not one["cases"]:
+        return str(one["error"])
+    lost = "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, at most # may}: {error}"
+    return fill(lost, one.data)
+
+
 def _limit_kept(one: Finding, criterion: Criterion) -> list[str]:
     """Return that no trial is above its limit, or name one that is, as in the baseline."""
     if not one.is_excused:
@@ -414,7 +422,7 @@ WORDS: Table = {
         Verdict.BELOW_THRESHOLD: "{case_id}{more:+ and # more}: {reason:+#|failed}",
     },
     "scores_lost": {
-        Verdict.NOT_MEASURED: "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, at most # may}: {error}",
+        Verdict.NOT_MEASURED: _scores_lost,
         Verdict.PASS: "{criterion}: {lost} of {of:answer} could not be scored",
     },
     "mean": {

@@ -7,7 +7,7 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.estimates import natural_margin
+from gate.decision.estimates import natural, natural_margin
 from gate.decision.outcomes import PASS_RATE
 from gate.model import CriterionResult, Direction, Estimate, Scale, SuiteResult, Verdict
 from gate.reports.cases import passes_less
@@ -15,6 +15,7 @@ from gate.reports.formatting import (
     NOT_MEASURED,
     change_interval,
     count,
+    end_and_margin,
     figure,
     finer_for,
     interval,
@@ -120,6 +121,10 @@ class RowView:
                 values.append(side.value)
         return finer_for(values, lambda value, n: figure(value, self.criterion.scale, finer=n))
 
+    def _in_unit(self, value: float) -> str:
+        """Return a value with the digits that distinguish it from the values beside it."""
+        return figure(value, self.criterion.scale, finer=self._finer)
+
     @property
     def candidate(self) -> Figure:
         side = self.found.candidate
@@ -160,6 +165,29 @@ class RowView:
         outcome = self.suite.outcome
         used = outcome.evidence.metrics.get(self.name) if outcome is not None else None
         return self.criterion.margin if used is None else natural_margin(used.margin, self.criterion)
+
+    @property
+    def means(self) -> tuple[str, str]:
+        """The means of baseline and candidate, without their intervals."""
+        sides = (self.found.baseline, self.found.candidate)
+        before, now = ["–" if side is None else self._in_unit(side.value) for side in sides]
+        return before, now
+
+    @property
+    def has_threshold(self) -> bool:
+        """True if it is held to a threshold or limit of its own, not only to the baseline."""
+        one = self.criterion
+        return one.threshold is not None or one.limit is not None or bool(one.quantiles)
+
+    @property
+    def worst_change(self) -> tuple[str, str] | None:
+        """The bad end of the change's interval, and the margin; None if the change is not bounded or not judged."""
+        outcome = self.suite.outcome
+        used = outcome.evidence.metrics.get(self.name) if outcome is not None else None
+        if used is None or used.low is None or not used.blocks_regression:
+            return None
+        end, allowed = natural(used.low, self.criterion), natural_margin(used.margin, self.criterion)
+        return end_and_margin(end, allowed, self.criterion.scale, unit=False)
 
     @property
     def evidence(self) -> str:

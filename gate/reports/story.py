@@ -112,7 +112,7 @@ def _runs(course: Course) -> str:
     if course.baseline_runs:
         text += f" ({course.baseline_runs:,} of the baseline's agent)"
     if 0 < course.runs < course.fixed_runs:
-        return f"{text}; {course.fixed_runs:,} by a fixed number of trials"
+        return f"{text} instead of {course.fixed_runs:,} with a fixed number of trials"
     return text
 
 

@@ -156,12 +156,23 @@ class View:
         if fell := self._fell():
             return fell
         listed = self.worse
-        if not listed and self.suite.verdict is not Verdict.PASS:
+        if self.suite.cause.kind == "incomplete":
+            listed = self._edited_and_missing(listed)
+        elif not listed and self.suite.verdict is not Verdict.PASS:
             listed = self.failing
         shown, complete = cases.one_of_each_reason(listed, MOST_KINDS)
         known = {case.id for case in shown}
         rest = tuple(case for case in listed if case.id not in known)
         return CaseTable(tuple(map(_line, shown)), rest, complete)
+
+    def _edited_and_missing(self, listed: tuple[CaseResult, ...]) -> tuple[CaseResult, ...]:
+        """Return the cases that passed at the base, were edited and miss now: others do not explain a missing
+        comparison."""
+        edited: set[str] = set()
+        for gap in self.suite.cause["gaps"]:
+            if gap.kind == "cases_not_compared" and gap["how"] == "edited":
+                edited.update(gap["cases"])
+        return tuple(case for case in listed if case.id in edited)
 
     def _fell(self) -> CaseTable | None:
         """Return the cases whose score fell most, if a criterion got worse and no case broke."""
@@ -277,7 +288,7 @@ class View:
             "Replayed": replayed.line(self.suite),
             "Calls": replayed.calls(self.suite),
             "Cost": labels.cost_line(self.suite),
-            "Candidate": labels.commit_line(self.suite),
+            "This change": labels.commit_line(self.suite),
             "Seed": str(self.suite.seed),
         }
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from gate.decision.outcomes import PASS_RATE
+from gate.errors import brief
 from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import CaseTally, Finding, Uncompared, Wording
@@ -99,9 +100,11 @@ def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
 
 def crashes(suite: SuiteResult, found: CrashFacts) -> str:
     """Return ``the agent failed in 9 of 15 trials of 3 cases, before in 0 of 15``; an arrow would suggest a gain."""
-    of = "" if _always_fails(suite) else f" of {count(len(found.cases), 'case')}"
+    where, of = "", f" of {count(len(found.cases), 'case')}"
+    if _always_fails(suite):
+        where, of = f"in {'this case' if len(found.cases) == 1 else 'these cases'}, ", ""
     before = f", before in {found.baseline_failed} of {found.baseline_trials}" if found.baseline_trials else ""
-    return f"the agent failed in {found.failed} of {count(found.trials, 'trial')}{of}{before}"
+    return f"{where}the agent failed in {found.failed} of {count(found.trials, 'trial')}{of}{before}"
 
 
 def _always_fails(suite: SuiteResult) -> bool:
@@ -136,18 +139,16 @@ def thin(suite: SuiteResult) -> str:
     compared = suite.outcome.evidence.paired if suite.outcome is not None else len(suite.cases)
     if found["cases"] < MANY_THIN * compared:
         return ""
-    missed = []
+    hidden = []
     if found["blind"]:
-        missed.append("with so few, a single broken case could not be proven")
+        hidden.append("a single broken case")
     if found["drop"] is not None and found["drop"] < 1:
-        missed.append(f"a drop below about {about(found['drop'])} is often missed")
-    which = "each case has"
+        hidden.append(f"a drop below about {about(found['drop'])}")
+    which = "each case"
     if found["cases"] < compared:
-        which = f"{found['cases']} of {count(compared, 'case')} have"
-    told = f"the baseline is thin, {which} fewer than {count(found['wanted'], 'stored trial')}"
-    if missed:
-        told += f": {', and '.join(missed)}"
-    return f"{told}; {_more_stored(found)}"
+        which = f"{found['cases']} of {count(compared, 'case')}"
+    missed = f"{' or '.join(hidden) or 'a loss'} may go unseen"
+    return f"{missed}: the baseline has fewer than {count(found['wanted'], 'trial')} of {which}; {_more_stored(found)}"
 
 
 def _more_stored(found: Finding) -> str:
@@ -294,7 +295,7 @@ def suspects(suite: SuiteResult) -> str:
 def _traded(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return the lost and the gained cases."""
     broke = f"{count(len(cause['cases']), 'case')} broke" if cause["named"] else "some cases got worse"
-    improved = f"{len(cause['gained'])} improved" if cause["gained_named"] else "others improved as a group"
+    improved = f"{len(cause['gained'])} improved" if cause["gained_named"] else "others improved"
     return [f"a trade: {broke}, {improved}", _rates(suite), f"better: {listing(_ids(cause['gained']))}"]
 
 
@@ -353,7 +354,7 @@ def _failures_not_confirmed(found: Finding, _: object) -> str:
 
 
 def _outage(found: Finding, _: object) -> str:
-    cases, often = found["cases"], f": {found['error']}" if found["error"] else ""
+    cases, often = found["cases"], f": {brief(found['error'])}" if found["error"] else ""
     if not found["compared"]:
         which = {1: "the only case", 2: "both cases"}.get(cases, f"all {cases} cases")
         return f"the agent failed in {which}{often}"
@@ -461,9 +462,9 @@ def _unproven(found: Finding, _: object) -> str:
 
 
 def _measured_before(found: Finding, _: object) -> str:
-    anew = "each new fingerprint of the agent"
+    anew = "each new version of the agent"
     if not found["fingerprinted"]:
-        anew = "without a fingerprint of the agent each commit"
+        anew = "without a known version of the agent, each commit"
     down = ", what could not be measured, too" if Verdict.ERROR in found["verdicts"] else ""
     why = f"{anew} is measured anew{down}, and the error rate is that of one measurement"
     return f"{_measurement(found)}; {_before(found)} ({why})"

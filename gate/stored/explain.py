@@ -21,6 +21,7 @@ from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
 from gate.reports import replayed
 from gate.reports.cases import improvement
+from gate.reports.console import SIGNS
 from gate.reports.formatting import (
     FINEST,
     count,
@@ -28,11 +29,12 @@ from gate.reports.formatting import (
     percentage,
     threshold,
 )
-from gate.reports.labels import log_lines
+from gate.reports.labels import baseline_line, commit_line, log_lines, reference_name
 from gate.reports.rows import RowView
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.reports.view import View
+from gate.reports.wording import sentence
 from gate.security.escape import console
 from gate.stored.judging import find_as_run_did, path_of_baseline, read_baseline, read_whole
 from gate.system.clock import now
@@ -47,8 +49,13 @@ def explain_record(
     environment: Mapping[str, str],
     case_id: str | None,
     width: int | None = None,
+    *,
+    verbose: bool = False,
 ) -> str:
-    """Return an explanation of the verdict on a record, or one case's trials on both sides."""
+    """Return an explanation of the verdict on a record, or one case's trials on both sides.
+
+    ``verbose`` adds every figure and test.
+    """
     record = read_whole(path)
     if baseline is None and config_path.exists():
         config = load_config(config_path)
@@ -60,31 +67,75 @@ def explain_record(
         terms = own_terms(record)
     if case_id is not None:
         return _explain_case(record, references, terms, case_id)
-    suite = judge_record(record, references, terms)
-    view = View(suite)
-    lines = [
-        f"{console(suite.suite_id)}: {suite.verdict.value}: {console(view.headline)}",
-        *([f"measured at {console(view.facts['Candidate'])}"] if suite.dirty and suite.commit else []),
-        *map(console, view.whole_story),
-        *map(console, view.from_recordings),
-        *(f"  {console(told)}" for told in view.differences()),
-        "",
-    ]
+    view = View(judge_record(record, references, terms))
+    lines = _page(view, width)
+    if verbose:
+        lines += _figures(view, width)
+    else:
+        lines += ["", "More: gate explain -v (all figures), gate explain --case ID (one case's trials)"]
+    return "\n".join(lines)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def _page(view: View, width: int | None) -> list[str]:
+    """Return the verdict, what was compared with what, a row for each criterion, and how it was decided."""
+    suite = view.suite
+    lines = [f"{console(suite.suite_id)}: {console(view.verdict_line)}"]
+    lines += [console(sentence(text)) for text in view.opening]
+    lines += ["", f"baseline     {console(baseline_line(suite.baseline, source=False))}"]
+    if measured := commit_line(suite):
+        lines.append(f"this change  {console(measured)}")
+    lines += ["", table(_criteria(view), width)]
+    if any(row.worst_change for row in view.rows):
+        lines.append(
+            "At worst: the bad end of the 90 % interval of the change. A pass keeps it within what is allowed."
+        )
+    lines += [_why(row) for row in view.rows if row.needs_words]
+    story = [*view.whole_story, *view.from_recordings]
+    if story:
+        lines += ["", *(console(sentence(text)) for text in story)]
+    lines += [f"  {console(told)}" for told in view.differences()]
+    lines += [console(one.line) for one in view.further]
+    return lines
+
+
+def _criteria(view: View) -> list[tuple[str, ...]]:
+    """Return the table of criteria with its head."""
+    rows: list[tuple[str, ...]] = [("  criterion", "before", "now", "at worst", "allowed", "threshold")]
+    for row in view.rows:
+        sign, _ = SIGNS[row.tone]
+        before, now = row.means
+        at_worst, allowed = row.worst_change or ("–", "–")
+        rows.append((f"{sign} {row.name}", before, now, at_worst, allowed, row.wanted if row.has_threshold else "–"))
+    return rows
+
+
+def _why(row: RowView) -> str:
+    """Return the reason for a criterion's verdict."""
+    said = row.reason if row.reason.startswith(f"{row.standing}: ") else f"{row.standing}: {row.reason}"
+    return f"{console(row.name)}: {console(said)}"
+
+
+# --- every figure ---------------------------------------------------------------------------------
+
+
+def _figures(view: View, width: int | None) -> list[str]:
+    """Return every estimate and test behind the page."""
+    suite, lines = view.suite, [""]
     for row in view.rows:
         lines += _of_criterion(row)
-    lines += [console(one.line) for one in view.further]
-    lines += ["", *rule_lines(suite), *_suspects(suite), *_improved(view), *_tools(suite, width)]
-    return "\n".join(lines)
+    return [*lines, "", *rule_lines(suite), *_suspects(suite), *_improved(view), *_tools(suite, width)]
 
 
 def _of_criterion(row: RowView) -> list[str]:
     """Return the reason for a criterion's verdict, and every figure behind it."""
     result = row.found
-    said = row.reason if row.reason.startswith(f"{row.standing}: ") else f"{row.standing}: {row.reason}"
     lines = [
-        f"{console(row.name)}: {console(said)}",
-        f"  candidate {row.candidate.line}",
-        f"  baseline  {row.baseline.line}",
+        _why(row),
+        f"  before    {row.baseline.line}",
+        f"  now       {row.candidate.line}",
         f"  change    {row.change.line}",
     ]
     if row.evidence:
@@ -158,13 +209,13 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
     lines = [console(case_id)]
     for trial in without_unseen(terms.criteria, _compared(record), reported=reported):
         if trial.case_id == case_id:
-            side = "candidate" if trial.side is Side.CANDIDATE else "baseline, run now"
+            side = "this change" if trial.side is Side.CANDIDATE else "baseline, run now"
             lines += _trial_lines(side, trial, demanded, no_call)
     for reference in references:
         for stored in reference.records:
             for trial in _compared(stored):
                 if trial.case_id == case_id:
-                    side = reference.name if trial.side is Side.CANDIDATE else "baseline, run now"
+                    side = reference_name(reference.name) if trial.side is Side.CANDIDATE else "baseline, run now"
                     lines += _trial_lines(side, trial, demanded, "(no call)")
     return "\n".join(lines)
 
@@ -187,7 +238,7 @@ def _compared(record: Record) -> Sequence[Trial]:
 
 
 def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]], no_call: str) -> list[str]:
-    lines = [f"{side} trial {trial.number}, round {trial.round} ({trial.tag})"]
+    lines = [f"{side}, trial {trial.number}, round {trial.round} ({trial.tag})"]
     replay = replayed.of_trial(trial)
     if replay:
         lines.append(f"  {console(replay, 600)}")

@@ -29,7 +29,7 @@ from gate.stored.judging import read_whole
 NAMES = {
     "suite_id": "suite",
     "commit": "commit",
-    "agent": "agent's fingerprint",
+    "agent": "agent's version",
     "gate_version": "gate version",
     "dirty": "work tree",
 }

@@ -36,6 +36,7 @@ from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
 from gate.records.misplaced import MISPLACED, misplaced_in
 from gate.reports.explanation import headline
 from gate.reports.formatting import count, interval, listing, sample
+from gate.reports.labels import reference_name
 from gate.reports.table import table
 from gate.security.environment import in_ci
 from gate.security.escape import console, one_line
@@ -171,7 +172,7 @@ def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line
     marks = [line for line in lines if isinstance(line, Mark) and not line.proven]
     if marks:
         short = marks[-1].verdict.replace("_", " ")
-        said.append(f"marked {short}: it never becomes the anchor, unless somebody accepts it")
+        said.append(f"marked {short}: it never becomes the long-term baseline, unless somebody accepts it")
     return said
 
 
@@ -325,7 +326,7 @@ def accept_baseline(
         for suite_id in stored:
             line = _acceptance(config, suite_id, name, who, why, last)
             store.note(suite_id, [line, *_signed_acceptance(line, key)])
-            what = f"{(commit or 'the record')[:12]} is the anchor now, by {console(who)}, until {last}"
+            what = f"{(commit or 'the record')[:12]} is the long-term baseline now, by {console(who)}, until {last}"
             done.append(f"{console(suite_id)}: {what}")
     if not done:
         what = f"no record of {(commit or 'a run outside of git')[:12]} is stored"
@@ -425,7 +426,7 @@ def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str
 def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
     """Return the status of an entry, in words."""
     counting = ledger.at(now().timestamp())
-    words = ["anchor"] if is_anchor else []
+    words = [reference_name("anchor")] if is_anchor else []
     rejected = " (rejected)" if counting.rejected(entry.key) else ""
     words += [f"release {tag}{rejected}" for tag in ledger.releases(entry.key)]
     accepted = ledger.accepted(entry.key)
@@ -462,7 +463,7 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -
     info = reference.info
     if not reference.records:
         return f"{console(plan.suite.id)}: {console(info.missing)}"
-    head = f"{console(plan.suite.id)}: {reference.name}: commit {(info.commit or '–')[:12]}"
+    head = f"{console(plan.suite.id)}: {reference_name(reference.name)}: commit {(info.commit or '–')[:12]}"
     if info.distance:
         head += f", {count(info.distance, 'commit')} back"
     head += f", {info.trials_per_case:.1f} trials per case from {count(info.records, 'record')}, {console(info.source)}"
@@ -480,7 +481,7 @@ def _mark_lines(ledger: Ledger, key: str) -> list[str]:
         if mark.key != key:
             continue
         against = []
-        for name, commit in (("base", mark.base), ("anchor", mark.anchor)):
+        for name, commit in (("base", mark.base), (reference_name("anchor"), mark.anchor)):
             if commit:
                 against.append(f"{name} {commit[:12]}")
         found = mark.verdict.replace("_", " ")

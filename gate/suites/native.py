@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -35,6 +36,10 @@ def _no_items() -> list[Any]:
     return []
 
 
+_CALL = re.compile(r"(?P<name>[\w.-]{1,60})\(.*\)\Z")
+"""A call in place of a tool's name."""
+
+
 class ToolModel(StrictModel):
     """An expected call: a name, ``{name, args}`` or ``{category}``."""
 
@@ -48,6 +53,8 @@ class ToolModel(StrictModel):
             raise ValueError("a tool has either a name or a category")
         if self.category is not None and self.args is not None:
             raise ValueError("args go with a name, not with a category")
+        if called := _CALL.match(self.name or ""):
+            raise ValueError(f"{self.name!r} is a call: write {{name: {called['name']}, args: {{…}}}}")
         return self
 
 

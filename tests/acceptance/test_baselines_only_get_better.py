@@ -144,8 +144,8 @@ def test_commits_that_break_one_more_case_each_night_are_held_to_the_anchor(worl
         judged.append(found)
     first = verdicts.index("regressed")
     assert first <= 2 and set(verdicts[first:]) == {"regressed"}, verdicts
-    assert "marked regressed: it never becomes the anchor" in str(judged[-1]["said"])
-    lines = [line for line in world.listed().splitlines() if "anchor" in line]
+    assert "marked regressed: it never becomes the long-term baseline" in str(judged[-1]["said"])
+    lines = [line for line in world.listed().splitlines() if "long-term baseline" in line]
     assert len(lines) == 1 and good[:12] in lines[0]
 
 
@@ -226,7 +226,7 @@ def test_a_rejected_release_is_no_yardstick_for_the_next(world: World) -> None:
     assert (empty["code"], empty["verdict"]) == (1, "regressed")
     assert world.job(world.commit(0, tag="v1.1.2"), release="v1.1.2")["code"] == 0
     listed = world.listed()
-    assert "anchor, release v1.1.2, pass" in listed
+    assert "long-term baseline, release v1.1.2, pass" in listed
     assert "release v1.1.0 (rejected), regressed" in listed
 
 
@@ -242,11 +242,11 @@ def test_accepting_moves_the_anchor_and_keeps_who_when_and_why(world: World) -> 
     assert refused.code == 2 and "--why" in refused.err
     done = world.gate(folder, "baseline", "accept", worse, "--why", "the tool was renamed", "--by", "wendy")
     assert done.code == 0, done.err
-    assert f"{worse[:12]} is the anchor now, by wendy" in done.out
+    assert f"{worse[:12]} is the long-term baseline now, by wendy" in done.out
     assert world.job(world.commit(5, note="the next"))["verdict"] == "pass"
     shown = world.gate(world.clone(worse), "baseline", "show").out
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d  accepted by wendy until \d{4}-\d\d-\d\d: the tool was renamed", shown)
-    assert re.search(r"\d\d:\d\d  regressed against base [0-9a-f]{12} and anchor [0-9a-f]{12}\n", shown)
+    assert re.search(r"\d\d:\d\d  regressed against base [0-9a-f]{12} and long-term baseline [0-9a-f]{12}\n", shown)
     assert "accepted by wendy" in world.listed()
 
 
@@ -297,7 +297,7 @@ def test_a_known_loss_is_accepted_for_a_while_and_comes_back(world: World) -> No
     assert f"the acceptance of {worse[:12]} by wendy ended on {last - timedelta(days=91)}" in headline
     listed = world.listed()
     assert f"accepted by wendy and ended on {last - timedelta(days=91)}" in listed
-    assert "release v2 (rejected)" in listed and "anchor, release v1" in listed
+    assert "release v2 (rejected)" in listed and "long-term baseline, release v1" in listed
     renewed = world.gate(world.clone(worse), "baseline", "accept", "--why", "still known", "--by", "wendy")
     assert renewed.code == 0, renewed.err
     assert world.job(world.commit(6, tag="v5", note="on"), release="v5")["code"] == 0

@@ -52,30 +52,29 @@ def printed(project: Project, *arguments: str, code: int = 0, stdin: str = "") -
 
 
 def test_explain_tells_estimates_tests_and_the_error_budget(project: Project) -> None:
-    text = printed(project, "explain", "new.jsonl", "--against", "old.jsonl")
-    for word in (
-        "candidate",
-        "baseline",
-        "change",
-        "look after epoch 1: p = ",
-        "broken cases together: e = ",
-        "case-3",
-    ):
+    page = printed(project, "explain", "new.jsonl", "--against", "old.jsonl")
+    assert re.search(r"^✗ pass rate +100 % +93.3 % +−[\d.]+ +[\d.]+ points +–$", page, flags=re.MULTILINE)
+    assert "e = " not in page and "case-3" in page
+    text = printed(project, "explain", "-v", "new.jsonl", "--against", "old.jsonl")
+    assert text.startswith(page.partition("\nMore: ")[0])
+    for word in ("  before  ", "  now  ", "  change  ", "look after epoch 1: p = ", "broken cases together: e = "):
         assert word in text, word
 
 
 @pytest.mark.slow
 def test_explain_finds_the_baseline_that_the_run_found(project: Project) -> None:
-    text = printed(project, "explain", "new.jsonl")
+    text = printed(project, "explain", "-v", "new.jsonl")
     assert "broken cases together: e = " in text
-    assert printed(project, "explain", "new.jsonl", "--case", "case-3").count("baseline trial") == 5
-    assert "nothing was tested against a baseline" in printed(project, "explain", "new.jsonl", "--against", "none")
+    assert printed(project, "explain", "new.jsonl", "--case", "case-3").count("baseline, trial") == 5
+    assert "nothing was tested against a baseline" in printed(
+        project, "explain", "-v", "new.jsonl", "--against", "none"
+    )
 
 
 def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> None:
     text = printed(project, "explain", "new.jsonl", "--against", "old.jsonl", "--case", "case-3")
-    assert "candidate trial 1" in text
-    assert text.count("baseline trial") == 5
+    assert "this change, trial 1" in text
+    assert text.count("baseline, trial") == 5
     assert "other(" in text
     assert "look_up(" in text
     unknown = project.gate("explain", "new.jsonl", "--case", "case-33")
@@ -85,7 +84,7 @@ def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> N
 
 @pytest.mark.slow
 def test_power_says_what_is_found_to_programs(project: Project) -> None:
-    (plain,) = json.loads(printed(project, "power", "old.jsonl", "--simulations", "5", "--json"))
+    (plain,) = json.loads(printed(project, "power", "old.jsonl", "--simulations", "10", "--json"))
     assert plain["suite"] == "suite.yaml"
     assert plain["power"]["drops"][-1]["found"]["share"] > 0.5
 
@@ -110,13 +109,14 @@ def test_the_guide_shows_what_power_says_of_the_example(project: Project) -> Non
 
 @pytest.mark.slow
 def test_power_says_how_many_cases_find_a_wanted_drop(project: Project) -> None:
-    wanted = printed(project, "power", "old.jsonl", "--simulations", "5", "--drop", "0.5")
+    wanted = printed(project, "power", "old.jsonl", "--simulations", "10", "--drop", "0.5")
     assert re.search(r"−50 points with 15 stored trials per case: \d+ cases", wanted)
-    assert "a typical suite's" not in printed(project, "power", "--simulations", "2")
+    assert "a typical suite's" not in printed(project, "power", "--simulations", "10")
 
 
 PRINTING = {
     "explain": ("explain", "new.jsonl"),
+    "explain -v": ("explain", "-v", "new.jsonl"),
     "explain a case": ("explain", "new.jsonl", "--case", "case-3"),
     "history": ("history",),
     "history of files": ("history", "old.jsonl", "new.jsonl", "--tags"),
@@ -129,7 +129,7 @@ PRINTING = {
     "report -v": ("report", "-v", "new.jsonl"),
     "compare": ("compare", "new.jsonl", "old.jsonl"),
     "compare several": ("compare", "new.jsonl", "old.jsonl", "a_name_of_some_length_for_a_model=old.jsonl"),
-    "power": ("power", "old.jsonl", "--simulations", "2"),
+    "power": ("power", "old.jsonl", "--simulations", "10"),
     "monitor": ("monitor", "--once", "--sample-rate", "1", "--state", "monitor.db", "traces.jsonl"),
 }
 
@@ -157,7 +157,7 @@ def test_no_command_prints_lines_longer_than_the_terminal(project: Project, comm
 
 @pytest.mark.slow
 def test_what_a_program_reads_has_its_lines_whole(project: Project) -> None:
-    assert max(map(len, printed(project, "explain", "new.jsonl").splitlines())) > 100
+    assert max(map(len, printed(project, "explain", "-v", "new.jsonl").splitlines())) > 100
 
 
 def test_history_flags_what_flips(project: Project) -> None:

@@ -81,7 +81,7 @@ def test_what_a_run_tells_beyond_its_verdict(project: Project, stub: JudgeStub) 
     better = [case for case in suite["cases"] if (case["improvement"] or 0) >= 2]
     assert [(c["id"], c["baseline_passed"], c["baseline_trials"], c["passed"]) for c in better] == [("case-0", 0, 5, 2)]
     shown = [(project.root / name).read_text() for name in ("new.md", "new.html")]
-    told = [project.gate(*command, "new.jsonl", **key).out for command in (("report", "-v"), ("explain",))]
+    told = [project.gate(*command, "new.jsonl", **key).out for command in (("report", "-v"), ("explain", "-v"))]
     for text in (*told, *shown):
         assert text == shown[0] or "passed more often than in the baseline" in text.lower()
         assert text == shown[0] or "0/5 → 2/2" in text

@@ -54,7 +54,7 @@ def test_the_demo_catches_its_change_and_its_loss_can_be_accepted(project: Proje
     if with_git:
         assert shop.gate("baseline", "save").code == 0
         accepted = shop.gate("baseline", "accept", "--why", "no look-up is needed")
-        assert (accepted.code, "is the anchor now" in accepted.out) == (0, True), accepted.err
+        assert (accepted.code, "is the long-term baseline now" in accepted.out) == (0, True), accepted.err
     shop.write("prompt.txt", "Before you refund an order, look it up.\n")
     assert shop.gate("run", "-q", **environment).code == 0, "the other way out"
 

@@ -175,7 +175,7 @@ def test_what_cannot_be_compared_is_said_in_a_line(world: Project, arguments: li
 @pytest.mark.parametrize(
     ("broken", "why"),
     [
-        ("import nothing_of_this_name\n", "small: agent.python: the agent could not be imported"),
+        ("import nothing_of_this_name\n", "small: agent.python: cannot import the agent"),
         pytest.param("raise SystemExit(0)\n", "small: agent.python: ", marks=pytest.mark.slow),
         pytest.param("import os\nos._exit(1)\n", "small: ", marks=pytest.mark.slow),
     ],

@@ -18,6 +18,15 @@ CONFIG = "suite: evals/\nagent:\n  python: bot:answer\ncriteria:\n  tool_traject
 CASES = "cases:\n  - id: a\n    input: Hi\n    tools: []\n    response: Hello\n"
 BOT = "def answer(message):\n    return {'output': 'Hello', 'tool_calls': []}\n"
 HTTP = "suite: evals/\nagent: {{http: '{}', retries: 0}}\ncriteria: {{response_match_score: 0.5}}\n"
+OPENAI = (
+    "The api_key client option must be set either by passing api_key to the client or by setting the "
+    "OPENAI_API_KEY environment variable"
+)
+"""What libraries of models raise without a key."""
+GENAI = (
+    "Missing key inputs argument! To use the Google AI API, provide (`api_key`) arguments. "
+    "To use the Google Cloud API, provide (`vertexai`, `project` & `location`) arguments."
+)
 PRINTS = """command: [printf, 'loading\\n{"output": "Hi", "tool_calls": []}']"""
 OFFLINE = '[remote "origin"]\n\turl = http://127.0.0.1:9/acme/shop.git\n'
 MOST = 160
@@ -108,6 +117,53 @@ CONFIGURATION = (
     Slip("gate.yaml", "0.8", "80%", 2, "gate.yaml:5: … expected a number, found '80%' (write a number, as 0.8"),
     Slip("gate.yaml", "0.8", "", 2, "gate.yaml:5: … expected a number, found nothing (write a number"),
     Slip("gate.yaml", "evals/", "[]", 2, "gate.yaml:1: suite: name at least one file or folder"),
+    Slip("gate.yaml", "evals/", "", 2, "gate.yaml:1: suite: expected a path … found nothing (as in suite: evals/)"),
+    Slip("gate.yaml", "evals/", "{path: evals/}", 2, "gate.yaml:1: suite: … found a mapping (as in suite: evals/)"),
+    Slip(
+        "gate.yaml",
+        "criteria:",
+        "timeout: 30\ncriteria:",
+        2,
+        "gate.yaml:4: unknown key … (write it under agent or judge)",
+    ),
+    Slip("gate.yaml", "criteria:", "env: {A: b}\ncriteria:", 2, "gate.yaml:4: unknown key … (write it under agent)"),
+    Slip("gate.yaml", "criteria:", "alpha: 0.1\ncriteria:", 2, "gate.yaml:4: unknown key … (write it under gate)"),
+    Slip(
+        "gate.yaml",
+        "criteria:",
+        "zzz: 1\ncriteria:",
+        2,
+        "gate.yaml:4: unknown key 'zzz' (known: agent, baseline, … more)",
+    ),
+    Slip(
+        "gate.yaml",
+        "agent:\n  python:",
+        "python:",
+        2,
+        "gate.yaml:1: missing key 'agent' (as in agent: {python: agent:answer})",
+    ),
+    Slip(
+        "gate.yaml",
+        "\n  tool_trajectory_avg_score: 0.8",
+        " latency",
+        2,
+        "gate.yaml:4: … (for a metric, write {latency: 0.8})",
+    ),
+    Slip(
+        "gate.yaml",
+        "tool_trajectory_avg_score: 0.8",
+        "latency: {max: fast}",
+        2,
+        "gate.yaml:5: … (write a number without",
+    ),
+    Slip(
+        "gate.yaml",
+        "tool_trajectory_avg_score: 0.8",
+        "cost: {max: $1}",
+        2,
+        "gate.yaml:5: … (write a number without a unit)",
+    ),
+    Slip("gate.yaml", "bot:answer", "answer", 2, "gate.yaml:3: agent.python: … module:function, as in agent:answer"),
     Slip("gate.yaml", "suite:", "<<<<<<< HEAD\nsuite:", 2, "gate.yaml:1: an unresolved merge conflict (keep one side"),
     Slip("gate.yaml", "answer", "answer\n  http: http://x", 2, "gate.yaml:2: agent: more than one agent kind (name"),
     Slip("gate.yaml", "answer", "answer\n  executable: python9", 2, "agent.executable: no interpreter at python9"),
@@ -164,6 +220,10 @@ SUITE = (
     ),
     Slip("evals/first.yaml", "Hi", "[Hi]", 2, "evals/first.yaml:3: case 'a': input: expected text, found a list"),
     Slip("evals/first.yaml", "[]", "look_up", 2, "evals/first.yaml:4: case 'a': tools: expected a list, found text"),
+    Slip("evals/first.yaml", "[]", "[look_up(id=1)]", 2, "evals/first.yaml:4: … write {name: look_up, args: {…}}"),
+    Slip("evals/first.yaml", "Hi", "*hi", 2, "evals/first.yaml:3: unknown alias *hi (put the text in quotes)"),
+    Slip("evals/first.yaml", "Hi", "@hi", 2, "evals/first.yaml:3: not YAML: … (put the text in quotes)"),
+    Slip("evals/first.yaml", "Hi", '"Hi', 2, "not YAML: found unexpected end of stream (close the quotes)"),
     Slip("evals/first.yaml", "[]", "[{nam: look_up}]", 2, "case 'a': unknown key 'nam' (did you mean 'name'?)"),
     Slip("evals/first.yaml", "[]", "[{name: f, arguments: {}}]", 2, "unknown key 'arguments' (did you mean 'args'?)"),
     Slip("evals/first.yaml", "input: Hi", "turns: Hi", 2, "case 'a': turns: expected a list, found text"),
@@ -191,6 +251,10 @@ AGENT = (
     Slip("bot.py", "{'output'", "{'reply'", 3, "no output … return 'reply' as output"),
     Slip("bot.py", "return", "said =", 3, "must be text or an object, but this is nothing"),
     Slip("bot.py", "return", "raise KeyError('SOME_API_KEY'); return", 3, "(set SOME_API_KEY, and write"),
+    Slip("bot.py", BOT, f"raise ValueError({OPENAI!r})\n" + BOT, 3, "ValueError: The api_key … (set OPENAI_API_KEY"),
+    Slip("bot.py", "return", f"raise ValueError({OPENAI!r}); return", 3, "ValueError: The … (set OPENAI_API_KEY"),
+    Slip("bot.py", "return", f"raise ValueError({GENAI!r}); return", 3, "ValueError: Missing key inputs … (bot.py:2)"),
+    Slip("bot.py", BOT, f"raise ValueError({GENAI!r})\n" + BOT, 3, "ValueError: Missing key inputs … (bot.py:1)"),
     Slip("bot.py", ", 'tool_calls': []", "", 3, "the answers report no tool calls: return `tool_calls` ([] for none)"),
     Slip("gate.yaml", CONFIG, HTTP.format("http://127.0.0.1:9/chat"), 3, "Connection refused; is the server started"),
     Slip("gate.yaml", CONFIG, HTTP.format("127.0.0.1:9/chat"), 2, "agent.http.url: not an address … (http://host:port"),

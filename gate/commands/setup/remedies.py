@@ -8,7 +8,7 @@ from collections.abc import Mapping
 START = "start the server, then: gate run"
 REMEDIES = (
     (
-        r"No module named|could not be imported",
+        r"No module named|cannot import the agent",
         "install it where the gate runs, or name the agent's own environment: agent.executable: .venv",
     ),
     (r"refused|cannot connect|connection|unreachable|name or service", START),

@@ -45,7 +45,7 @@ def distributions(measured: Mapping[str, tuple[list[float], list[float]]]) -> li
 def _row(side: str, values: Sequence[float], scale: Scale) -> Mapping[str, Any]:
     return {
         "side": side,
-        "label": "candidate" if side == "now" else "baseline",
+        "label": "this change" if side == "now" else "baseline",
         "n": f"{len(values):,}",
         "median": figure(_quantile(values, 0.5), scale),
         "p95": figure(_quantile(values, 0.95), scale),

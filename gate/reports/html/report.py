@@ -190,11 +190,11 @@ def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
 
 
 def _facts(view: View) -> Mapping[str, str]:
-    facts = {name: said for name, said in view.facts.items() if name not in ("Cases", "Trend", "Candidate", "Seed")}
+    facts = {name: said for name, said in view.facts.items() if name not in ("Cases", "Trend", "This change", "Seed")}
     return {
         **facts,
         "Time per tool": "; ".join(f"{name} {said}" for name, said in view.tool_times[:_FEW]),
-        "Candidate": shorten(labels.commit_line(view.suite, 40), 80),
+        "This change": shorten(labels.commit_line(view.suite, 40), 80),
         "Seed": view.facts["Seed"],
     }
 

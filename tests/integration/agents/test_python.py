@@ -381,7 +381,7 @@ def test_what_an_agent_prints_is_not_an_answer(root: Path) -> None:
         (
             "needs:answer",
             {"needs.py": "\nimport absent_package"},
-            "the agent could not be imported: ModuleNotFoundError: No module named 'absent_package' (needs.py:2)",
+            "cannot import the agent: ModuleNotFoundError: No module named 'absent_package' (needs.py:2)",
         ),
         ("my_agent:nothing", {}, "has no attribute 'nothing'"),
         ("my_agent:AGENT_NAME", {"my_agent.py": "AGENT_NAME = 'x'"}, "is not callable"),

@@ -52,5 +52,5 @@ def test_the_same_head_goes_on_a_new_one_starts_anew_and_the_comment_counts(worl
         world.upload(run, head, "pull_request", head_branch="branch-1")
         [comment] = world.comments()
         told.append(comment.replace("\\", ""))
-    assert "measurement 2 of this change; before: regressed (without a fingerprint of the agent" in told[0]
+    assert "measurement 2 of this change; before: regressed (without a known version of the agent" in told[0]
     assert "measurement 3 of this change; before: pass, regressed" in told[1]

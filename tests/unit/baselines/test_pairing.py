@@ -85,7 +85,7 @@ def test_cases_are_paired_by_content_under_any_id() -> None:
     swapped = (replace(PLAN[0], id="c1"), replace(PLAN[1], id="c0"), *PLAN[2:])
     found = pair(swapped, [CRITERION], against(record()))
     assert (len(found.stored), found.not_comparable) == (60, {})
-    assert found.unmatched.renamed == {"c1": "c0", "c0": "c1"}
+    assert found.renamed == {"c1": "c0", "c0": "c1"}
 
 
 def test_of_equal_contents_the_order_of_the_files_decides() -> None:
@@ -98,7 +98,7 @@ def test_of_equal_contents_the_order_of_the_files_decides() -> None:
 def test_a_case_whose_id_went_to_another_keeps_an_id_of_its_own() -> None:
     now = (replace(PLAN[1], id="c0"), *PLAN[2:])
     found = pair(now, [CRITERION], against(record()))
-    assert found.unmatched.renamed == {"c0": "c1"}
+    assert found.renamed == {"c0": "c1"}
     assert {t.case_id for t in found.stored} - {case.id for case in now} == {"c0 (at the baseline)"}
 
 

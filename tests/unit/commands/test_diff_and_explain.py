@@ -40,7 +40,7 @@ def test_a_trial_tells_each_value_once() -> None:
     values = {"cost": 0.0000276, "latency": 0.0000079, "ok": 1.0}
     trial = Trial("c", 1, scores={name: Score(values[name], said) for name, said in reasons.items()})
     demanded = {one.name: (one, "no limit") for one in (PASSES, COST, TIME)}
-    lines = _trial_lines("candidate", trial, demanded, "(no call)")
+    lines = _trial_lines("this change", trial, demanded, "(no call)")
     assert "  cost $0.0000276 (no limit) by the list price of m" in lines
     assert "  latency 7.9 µs (no limit)" in lines
     assert "  ok 1.000 (no limit) 0.00 s" in lines

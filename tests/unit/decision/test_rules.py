@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision import Comparison, Settings, exit_code, verdict_on
-from gate.decision.comparison import Incomparable, Unmatched
+from gate.decision.comparison import Incomparable
 from gate.model import Case, Criterion, Scale, Score, SuiteResult, Trial, Verdict, accepted_by
 
 QUICK, THOROUGH = 25, 400
@@ -55,7 +55,6 @@ def judged(table: Drawn) -> SuiteResult:
         SETTINGS,
         seed=1,
         not_comparable={(case_id, "right"): Incomparable.EDITED for case_id in table.edited},
-        unmatched=Unmatched(),
     )
     return verdict_on(known)
 

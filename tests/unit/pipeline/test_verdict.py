@@ -262,7 +262,7 @@ def test_reports_say_which_reference_the_verdict_is_from() -> None:
     assert (both.decided_by, both.further[0].reference) == ("anchor", "anchor")
     result = result_of([both], Settings(), command="")
     lines = load_report("markdown")(result).splitlines()
-    assert "anchor" in lines[0]
+    assert "long-term baseline" in lines[0]
     assert "`aaaaaaa`" in lines[-1]
     assert "bbbbbbb" not in lines[-1]
     tests = ElementTree.fromstring(load_report("junit")(result).encode()).iter("testcase")

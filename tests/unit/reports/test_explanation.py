@@ -160,7 +160,7 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
                 decided("PASS", Stage(StageKind.CERTIFIED, 1)),
                 warnings=(Finding.of("thin_baseline", cases=4, wanted=5, least=1),),
             ),
-            "thin",
+            "fewer than 5 trials of 4 of 10 cases",
         ),
         (
             replace(
