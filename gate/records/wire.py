@@ -405,7 +405,7 @@ class ClosingObject(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     judge_cost_usd: Amount | None = None
     stopped: str = ""
     terms: Mapping[str, Any] = field(default_factory=dict)
-    judges: Answering = field(default_factory=dict)
+    judges: Mapping[str, Mapping[str, tuple[str, ...]] | tuple[str, ...]] = field(default_factory=dict)
     sha256: str
 
 
@@ -420,5 +420,10 @@ def closing_line(footer: Footer, checksum: str) -> ClosingLine:
 
 def to_footer(line: ClosingLine) -> tuple[Footer, str]:
     """Return the footer, and the checksum stated in the line."""
-    *said, checksum = astuple(line.closing)
-    return Footer(*said), checksum
+    *said, judges, checksum = astuple(line.closing)
+    return Footer(*said, _known_judges(judges)), checksum
+
+
+def _known_judges(judges: Mapping[str, Mapping[str, tuple[str, ...]] | tuple[str, ...]]) -> Answering:
+    """Return the names by criterion and model asked. Older records name no model: they state nothing to compare."""
+    return {name: told for name, told in judges.items() if isinstance(told, Mapping)}

@@ -170,6 +170,14 @@ def test_that_a_selection_left_cases_out_is_kept() -> None:
     assert not parse_record(text_of(RECORD)).header.selected
 
 
+def test_judges_without_the_model_that_was_asked_are_read_as_unstated() -> None:
+    """Earlier releases wrote the names by which the models answered by criterion alone."""
+    record = replace(RECORD, footer=replace(RECORD.footer, judges={"c": {"small": ("small-1",)}}))
+    older = text_of(record).replace(b'"judges":{"c":{"small":["small-1"]}}', b'"judges":{"c":["small-1"]}')
+    assert older != text_of(record)
+    assert parse_record(older) == replace(record, footer=replace(record.footer, judges={}))
+
+
 def test_what_is_known_of_reported_calls_is_kept() -> None:
     criterion = Criterion(
         "c", "weighted_score", Scale.UNIT, reads_tools=True, absence=True, lexical=True, k=3, parts=("a", "b")
