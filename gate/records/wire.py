@@ -420,8 +420,9 @@ def closing_line(footer: Footer, checksum: str) -> ClosingLine:
 
 def to_footer(line: ClosingLine) -> tuple[Footer, str]:
     """Return the footer, and the checksum stated in the line."""
-    *said, judges, checksum = astuple(line.closing)
-    return Footer(*said, _known_judges(judges)), checksum
+    said = asdict(line.closing)
+    checksum = said.pop("sha256")
+    return Footer(**{**said, "judges": _known_judges(line.closing.judges)}), checksum
 
 
 def _known_judges(judges: Mapping[str, Mapping[str, tuple[str, ...]] | tuple[str, ...]]) -> Answering:
