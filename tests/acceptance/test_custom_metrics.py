@@ -168,7 +168,7 @@ def test_a_custom_metric_that_fails_leaves_the_score_not_measured(
 @pytest.mark.parametrize(
     ("metric", "agent", "code", "error"),
     [
-        ("my_metrics:nothing", "python", 3, "the custom metric my_metrics:nothing could not be imported"),
+        ("my_metrics:nothing", "python", 3, "cannot import the custom metric my_metrics:nothing"),
         ("my_metrics:ours", "command", 2, "ok: `run_in: agent` needs a python: agent, and this one is command:"),
     ],
 )
