@@ -88,8 +88,11 @@ def not_shown_fixed(table: Table) -> Finding | None:
     measurements = regressed_ago(table.comparison.earlier)
     if not measurements:
         return None
-    passes = not any(rule(table) for rule in (missed_threshold, gaps, problem, noise))
-    return None if passes else Finding.of("not_shown_fixed", measurements=measurements)
+    for rule in (missed_threshold, gaps, problem, noise):
+        now = rule(table)
+        if now is not None:
+            return Finding.of("not_shown_fixed", measurements=measurements, now=now)
+    return None
 
 
 def regressed_ago(earlier: Iterable[Verdict]) -> int:

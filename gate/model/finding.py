@@ -475,14 +475,31 @@ CAUSES: Mapping[KindName, FindingKind] = {
     "baseline_moved": kind("Worse than the baseline, not than its agent run now.", OPEN, criteria=NAMES, before=FLAG),
     "criterion_decides": kind("A blocking criterion fails by itself, or has no value.", BELOW, ERROR, criterion=str),
     "nothing_passes": kind("There is no baseline, and no trial passes.", BELOW, trials=int),
-    # ``measurements``: how many measurements ago; 1 is the previous one
-    "not_shown_fixed": kind("The change was regressed and has not passed since.", REGRESSED, measurements=int),
     # ``fell_short``: the trials fell short when they were stored, and nobody accepted that
     "same_agent": kind("The trials are those that are stored of this agent.", commit=str, fell_short=FLAG),
     "incomplete": kind(
         "Something that the base holds was not compared.", NOT_COMPARED, gaps=Nested(tuple(GAPS), many=True)
     ),
     "cut_short": kind("The run was stopped before it could be judged.", ERROR, why=str, epochs=int, wanted=int),
+    # ``measurements``: how many measurements ago; 1 is the previous one; ``now``: the reason why it does not pass now
+    "not_shown_fixed": kind(
+        "The change was regressed and has not passed since.",
+        REGRESSED,
+        measurements=int,
+        now=Nested(
+            (
+                *PROBLEMS,
+                "incomplete",
+                "cut_short",
+                "criterion_decides",
+                "nothing_passes",
+                "baseline_moved",
+                "cases_fail",
+                "not_enough_evidence",
+                "nothing_decides",
+            )
+        ),
+    ),
 }
 """Reasons for the verdict on a suite."""
 

@@ -214,6 +214,8 @@ def next_step(suite: SuiteResult, label: str = "") -> str:
         case Verdict.REGRESSED if not suite.is_acceptable:
             return f"fix it; a threshold is missed, too: nobody can accept that, but you can {OTHER_THRESHOLD}"
         case Verdict.REGRESSED if suite.deciding.cause.kind == "not_shown_fixed":
+            if suite.deciding.cause["now"].kind == "incomplete":
+                return ", or ".join(_after_gaps(suite, label))
             return f"run the job again, since a measurement that passes clears it, or {_accept(label)}"
         case Verdict.REGRESSED:
             return f"fix {'what was lost' if suite.trade is not None else 'it'}, or {_accept(label)}"

@@ -580,6 +580,7 @@ WORDS: Table = {
     "not_shown_fixed": (
         "not shown to be fixed",
         "this change was measured as regressed {measurements:before|# measurements ago} and has not passed since",
+        "now: {now}",
     ),
     "same_agent": _same_agent,
     "incomplete": _incomplete,

@@ -98,13 +98,15 @@ def noisy() -> list[Trial]:
 
 def test_a_change_that_was_regressed_stays_so_until_it_passes() -> None:
     known = (SUITE, [TRAJECTORY], once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:12]}, trajectory=1.0), noisy())
-    assert judged(*known).verdict is Verdict.INCONCLUSIVE
+    first = judged(*known)
+    assert first.verdict is Verdict.INCONCLUSIVE
     again = judged(*known, earlier=(REGRESSED,))
-    assert (again.verdict, again.cause) == (Verdict.REGRESSED, Finding.of("not_shown_fixed", measurements=1))
+    assert (again.verdict, again.cause.kind, again.cause["measurements"]) == (Verdict.REGRESSED, "not_shown_fixed", 1)
+    assert again.cause["now"].kind == first.cause.kind
     assert exit_code([again], Settings()) is ExitCode.FAILED
     assert again.is_acceptable
     twice = judged(*known, earlier=(INCONCLUSIVE, REGRESSED))
-    assert twice.cause == Finding.of("not_shown_fixed", measurements=2)
+    assert twice.cause["measurements"] == 2
     assert judged(*known, earlier=(PASS, REGRESSED)).verdict is Verdict.INCONCLUSIVE
 
 
@@ -120,8 +122,9 @@ def test_neither_an_error_nor_a_gap_nor_a_missed_threshold_clears_it() -> None:
         SUITE, [TRAJECTORY], GOOD, BASELINE, earlier=(REGRESSED,), gaps=(Finding.of("stated", text="a suite is gone"),)
     )
     held = judged(SUITE, [replace(TRAJECTORY, threshold=1.0)], ONE_MISSES, BASELINE, earlier=(REGRESSED,))
-    for found in (stopped, gap, held):
-        assert (found.verdict, found.cause) == (Verdict.REGRESSED, Finding.of("not_shown_fixed", measurements=1))
+    for found, now in ((stopped, "cut_short"), (gap, "incomplete"), (held, "criterion_decides")):
+        assert (found.verdict, found.cause.kind) == (Verdict.REGRESSED, "not_shown_fixed")
+        assert (found.cause["measurements"], found.cause["now"].kind) == (1, now)
     assert held.below == ("trajectory",)
     assert not held.is_acceptable
 
@@ -206,7 +209,7 @@ NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why="nothing_reru
         (
             {"lost": Finding.of("lost_decide", trials=3), "earlier": (REGRESSED,)},
             Verdict.REGRESSED,
-            Finding.of("not_shown_fixed", measurements=1),
+            Finding.of("not_shown_fixed", measurements=1, now=Finding.of("lost_decide", trials=3)),
             Verdict.ERROR,
         ),
     ],
@@ -230,7 +233,7 @@ def test_the_first_rule_that_applies_anywhere_has_the_smallest_place() -> None:
     down = Finding.of("outage", cases=9, of=10, compared=True, error="x")
     order = [
         down,
-        Finding.of("not_shown_fixed", measurements=1),
+        Finding.of("not_shown_fixed", measurements=1, now=Finding.of("no_cases")),
         Finding.of("criterion_decides", criterion="c"),
         Finding.of("incomplete", gaps=()),
         Finding.of("no_cases"),

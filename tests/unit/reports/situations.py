@@ -65,6 +65,14 @@ DROP = Change(-0.125, -0.2, -0.05, 40)
 UNCOMPARED = Uncompared(new=1, edited=2, removed=3)
 LOST = (CaseTally("a", 0, 4, 5, 5),)
 GAINED = (CaseTally("b", 5, 5, 0, 5), CaseTally("c", 4, 4, 1, 5))
+NOT_SHOWN_FIXED = Finding.of(
+    "not_shown_fixed", measurements=1, now=Finding.of("not_enough_evidence", criteria=("a",), suspects=("b",))
+)
+NOT_SHOWN_AND_GONE = Finding.of(
+    "not_shown_fixed",
+    measurements=3,
+    now=Finding.of("incomplete", gaps=(Finding.of("stated", text="the suite shop is gone"),)),
+)
 
 CAUSES: list[Finding] = [
     Finding.of("shard", shard=2, of=3, trials=8, cases=4),
@@ -97,8 +105,8 @@ CAUSES: list[Finding] = [
     Finding.of("cut_short", why="the budget is spent", epochs=2, wanted=5),
     Finding.of("agent_fails", p=0.0004),
     Finding.of("nothing_passes", trials=12),
-    Finding.of("not_shown_fixed", measurements=1),
-    Finding.of("not_shown_fixed", measurements=3),
+    NOT_SHOWN_FIXED,
+    NOT_SHOWN_AND_GONE,
     Finding.of("same_agent", commit="0123456789abcdef"),
     Finding.of("cases_fail", cases=LOST, why="base_fails_too"),
     Finding.of("cases_fail", cases=LOST, why="copies"),
@@ -747,7 +755,8 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
         replace(TRADED, cause=PASSED.cause, further=(replace(TRADED, reference="anchor"),), decided_by="anchor"),
     )
     yield "a regression alone", replace(LOST_ALONE, criteria=LOST_ALONE.criteria[:1])
-    yield "not shown fixed", replace(LOST_ALONE, cause=Finding.of("not_shown_fixed", measurements=1))
+    yield "not shown fixed", replace(LOST_ALONE, cause=NOT_SHOWN_FIXED)
+    yield "not shown fixed, and a suite is gone", replace(LOST_ALONE, cause=NOT_SHOWN_AND_GONE)
     yield "a loss that cannot be accepted", accepted_by(REGRESSED, "ann accepted this on 2026-11-02")
     yield "a threshold is missed", BELOW
     yield "a threshold is missed narrowly", NARROW

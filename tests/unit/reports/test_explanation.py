@@ -24,7 +24,7 @@ from gate.reports.words import tell_short
 from gate.stored.explain import rule_lines
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED, result
-from .situations import LATENCY, NARROW, RESPONSE, decided, suites, with_evidence, with_rate
+from .situations import LATENCY, NARROW, NOT_SHOWN_FIXED, RESPONSE, decided, suites, with_evidence, with_rate
 
 OPEN = INCONCLUSIVE.criteria[0].criterion
 
@@ -152,7 +152,7 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
         (decided("REGRESSION", Stage(StageKind.SUITE_LOOK, 1), p=0.004), "fewer than 1 of 200 runs"),
         (decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14), "14 % of runs"),
         (replace(PROVEN, outcome=None, cause=Finding.of("agent_fails", p=0.0004)), "fewer than 1 of 1,000 runs"),
-        (replace(PROVEN, outcome=None, cause=Finding.of("not_shown_fixed", measurements=1)), ""),
+        (replace(PROVEN, outcome=None, cause=NOT_SHOWN_FIXED), ""),
         (decided("PASS", Stage(StageKind.CERTIFIED, 1)), "about 31 points"),
         (with_rate(decided("PASS", Stage(StageKind.CERTIFIED, 1)), detectable=1.0), ""),
         (
