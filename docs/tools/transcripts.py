@@ -68,10 +68,16 @@ class Difference:
         return f"$ {self.step.command}\n--- the page\n{self.step.printed}+++ printed\n{self.printed}"
 
 
+def in_environment(environment: dict[str, str]) -> dict[str, Any]:
+    """Return the options of a process that sees only this environment."""
+    return {"env": environment}
+
+
 class Shell:
     """One shell, in a folder of its own, that remembers folder and variables from command to command."""
 
-    def __init__(self, folder: Path, options: Options) -> None:
+    def __init__(self, folder: Path, options: Options = in_environment) -> None:
+        """``options`` are those of `subprocess` for a shell with this environment."""
         folder = folder / "ada"  # so that `..` is ours, too
         folder.mkdir()
         environment = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
@@ -162,8 +168,8 @@ def follow(page: Path, shell: Shell, until: str | None = None) -> list[Differenc
     return found
 
 
-def check(page: Path, folder: Path, options: Options = lambda environment: {"env": environment}) -> list[Difference]:
-    """Runs a page in an empty folder. ``options`` are those of `subprocess` for a shell with this environment."""
+def check(page: Path, folder: Path, options: Options = in_environment) -> list[Difference]:
+    """Runs a page in an empty folder; ``options`` as of `Shell`."""
     with Shell(folder, options) as shell:
         return follow(page, shell)
 
