@@ -35,7 +35,7 @@ def project(project: Project) -> Project:
     project.write("suite.yaml", {"cases": cases})
     project.write(
         "gate.yaml",
-        "suite: suite.yaml\nagent: {python: 'agent:answer', timeout: 2s}\n"
+        "suite: suite.yaml\nagent: {python: 'agent:answer', timeout: 1s}\n"
         "criteria: {response_match_score: 0.5}\nbaseline: {rerun: never}\ngate: {confirm_after: 200ms}\n",
     )
     project.write("agent.py", agent())
@@ -172,7 +172,7 @@ broken = threading.Event()
 def test_a_server_that_answers_500_in_most_requests_is_regressed(project: Project, failing_server: int) -> None:
     broken.clear()
     config = (project.root / "gate.yaml").read_text()
-    project.write("gate.yaml", config.replace("{python: 'agent:answer', timeout: 2s}", "AGENT"))
+    project.write("gate.yaml", config.replace("{python: 'agent:answer', timeout: 1s}", "AGENT"))
     url = f"{{http: 'http://127.0.0.1:{failing_server}/', timeout: 20s}}"
     project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("AGENT", url))
     project.commit("an http agent")
