@@ -25,8 +25,17 @@ TONES = {
 """The tone of a verdict, the worst last; each format has its signs and colours for them."""
 VERDICTS = {verdict: verdict.value.replace("_", " ") for verdict in TONES}
 _IN_ORDER = (
-    *(CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT, CaseStatus.FLAKY, CaseStatus.NEW),
-    *(CaseStatus.NEVER_PASSED, CaseStatus.OK, CaseStatus.QUARANTINED, CaseStatus.UNCHECKED, CaseStatus.REMOVED),
+    CaseStatus.BROKEN,
+    CaseStatus.FAILED,
+    CaseStatus.ERROR,
+    CaseStatus.SUSPECT,
+    CaseStatus.FLAKY,
+    CaseStatus.NEW,
+    CaseStatus.NEVER_PASSED,
+    CaseStatus.OK,
+    CaseStatus.QUARANTINED,
+    CaseStatus.UNCHECKED,
+    CaseStatus.REMOVED,
 )
 STATUSES = {status: status.value.replace("_", " ") for status in _IN_ORDER}
 """The words for a case, in the order in which cases are counted."""
