@@ -15,6 +15,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Self
 
@@ -229,7 +230,11 @@ class GitStore(BlobStore):
     def close(self) -> None:
         """Remove the temporary clone; using the store again makes a new one."""
         if self._folder is not None:
-            self._folder.cleanup()
+            try:
+                self._folder.cleanup()
+            except BaseException:  # a signal that asks the gate to stop may come in the middle
+                rmtree(self._folder.name, ignore_errors=True)
+                raise
         self._folder = self._clone = self._tree = None
 
     # --- the clone ------------------------------------------------------------------------------
