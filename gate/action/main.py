@@ -6,7 +6,6 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 from msgspec.structs import replace
@@ -23,6 +22,7 @@ from gate.errors import Cancelled, ConfigError, ExitCode, GateError
 from gate.hosts.base import Annotate, Annotation, SetOutputs, publish
 from gate.hosts.events import Mode
 from gate.security import files
+from gate.system.temporary import TemporaryFolder
 
 
 def main(environment: Mapping[str, str]) -> NoReturn:
@@ -43,7 +43,7 @@ def act(environment: Mapping[str, str], say: Say) -> int:
     for value in values_to_mask(environment):
         say(mask(value))
     say(guard.begin)  # from here on the runner ignores workflow commands that the agent or its setup prints
-    sealed = TemporaryDirectory(prefix="gate-git-", ignore_cleanup_errors=True)
+    sealed = TemporaryFolder("gate-git-")
     try:
         step, outcome = _carry_out(environment, workspace, say, Path(sealed.name))
     finally:

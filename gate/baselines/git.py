@@ -15,8 +15,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from shutil import rmtree
-from tempfile import TemporaryDirectory
 from typing import BinaryIO, Self
 
 from msgspec import Struct, field
@@ -37,6 +35,7 @@ from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Header
 from gate.records.keys import UNCOMMITTED, Stored, commit_key, suite_key
 from gate.system.git import Git, GitError, checked_revision
+from gate.system.temporary import TemporaryFolder
 
 IN_A_FOLDER = "write `baseline: {store: file}`"
 TRIES = 4
@@ -119,7 +118,7 @@ class GitStore(BlobStore):
         self._settings = settings
         self._branch_name = GitOptions.model_validate(settings.options).branch
         self._branch = f"refs/heads/{checked_revision(self._branch_name)}"
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: TemporaryFolder | None = None
         self._clone: Git | None = None
         self._tree: _Tree | None = None
 
@@ -230,11 +229,7 @@ class GitStore(BlobStore):
     def close(self) -> None:
         """Remove the temporary clone; using the store again makes a new one."""
         if self._folder is not None:
-            try:
-                self._folder.cleanup()
-            except BaseException:  # a signal that asks the gate to stop may come in the middle
-                rmtree(self._folder.name, ignore_errors=True)
-                raise
+            self._folder.cleanup()
         self._folder = self._clone = self._tree = None
 
     # --- the clone ------------------------------------------------------------------------------
@@ -246,7 +241,7 @@ class GitStore(BlobStore):
     def _cloned(self) -> Git:
         """Return an empty repository that knows the remote, creating it once."""
         if self._clone is None:
-            self._folder = TemporaryDirectory(prefix="gate-baselines-", ignore_cleanup_errors=True)
+            self._folder = TemporaryFolder("gate-baselines-")
             settings = self._settings
             self._clone = self._repository.scratch(
                 Path(self._folder.name), settings.remote, token=settings.token, server=settings.server

@@ -17,7 +17,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import msgspec
@@ -30,6 +29,7 @@ from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
 from gate.security.redact import redact
 from gate.system.child import run
 from gate.system.own_files import holds_only_own_files, is_own_file
+from gate.system.temporary import TemporaryFolder
 
 TIMEOUT = 120.0
 """Seconds for one command."""
@@ -530,7 +530,7 @@ class Git:
         found = self.resolve(commit)
         if found is None:
             raise GitError(f"commit {commit} is not in this clone", where=str(self.root), hint=HINT_HISTORY)
-        with TemporaryDirectory(prefix="gate-base-", ignore_cleanup_errors=True) as folder:
+        with TemporaryFolder("gate-base-") as folder:
             tree = Path(folder) / "tree"
             smudge = {} if content else {"GIT_LFS_SKIP_SMUDGE": "1"}
             self.run("worktree", "add", "--quiet", "--detach", "--", str(tree), found, environment=smudge)
