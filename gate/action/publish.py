@@ -18,7 +18,6 @@ from gate.hosts.base import (
     Annotation,
     CopyFile,
     Effect,
-    PostComment,
     PostFailure,
     Publication,
     SetOutputs,
@@ -29,8 +28,9 @@ from gate.hosts.base import (
 from gate.hosts.events import Mode
 from gate.hosts.github import PullRequestHost
 from gate.model import Result, Verdict
+from gate.pipeline.publishing import comments_on
 from gate.reports import load_report
-from gate.reports.markdown import Place, render_suite, render_unmeasured
+from gate.reports.markdown import Place, render_unmeasured
 from gate.reports.markdown import render as render_markdown
 from gate.security import files
 from gate.security.escape import console, markdown
@@ -235,6 +235,5 @@ def _comment(step: Step | None, outcome: StepOutcome, place: Place) -> Publicati
     effects: list[Effect] = [PostFailure(render_unmeasured(outcome.error, place), suites_of(step))]
     if result is not None:
         failed = bool(result.exit_code) and step.activity.run is None  # a repeated report may correct the first one
-        bodies = {suite.suite_id: render_suite(suite, result, place=place) for suite in result.suites}
-        effects = [PostComment(suite_id, body, failed) for suite_id, body in bodies.items()]
+        effects = comments_on(result, place, failed=failed)
     return publish(effects, PullRequestHost(step.github, number, step.stamp))

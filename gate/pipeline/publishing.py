@@ -56,9 +56,15 @@ def _publish_on(name: str, options: Mapping[str, Any], result: Result, environme
 
 def _effects(result: Result, host: Host) -> list[Effect]:
     place = Place(head=host.head, url=host.url)
-    bodies = {suite.suite_id: render_suite(suite, result, place=place) for suite in result.suites}
-    comments = [PostComment(suite_id, body, bool(result.exit_code)) for suite_id, body in bodies.items()]
-    return [WriteSummary(render(result, place=place)), *comments]
+    return [WriteSummary(render(result, place=place)), *comments_on(result, place, failed=bool(result.exit_code))]
+
+
+def comments_on(result: Result, place: Place, *, failed: bool) -> list[Effect]:
+    """Return the comment on each suite; ``failed``: it says why the job failed."""
+    found: list[Effect] = []
+    for suite in result.suites:
+        found.append(PostComment(suite.suite_id, render_suite(suite, result, place=place), failed))
+    return found
 
 
 class _Guarded(Applies):
