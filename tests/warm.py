@@ -92,7 +92,7 @@ class Started:
         self.pid = self._process.pid
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What it printed, once it has ended. Raises TimeoutExpired where it does not in time."""
+        """Return its output and errors once it has ended. Raises TimeoutExpired if it does not end in time."""
         self._process.wait(timeout)
         said = []
         for stream in self._streams:

@@ -22,7 +22,7 @@ OPENAI = (
     "The api_key client option must be set either by passing api_key to the client or by setting the "
     "OPENAI_API_KEY environment variable"
 )
-"""What libraries of models raise without a key."""
+"""Errors that libraries of models raise without a key."""
 GENAI = (
     "Missing key inputs argument! To use the Google AI API, provide (`api_key`) arguments. "
     "To use the Google Cloud API, provide (`vertexai`, `project` & `location`) arguments."

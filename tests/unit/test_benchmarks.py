@@ -288,7 +288,7 @@ def test_the_flows_table_tells_crashes_that_were_met_from_those_that_were_not() 
 def test_a_small_flow_runs_from_the_first_push_to_the_verdict(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of an agent in Python; tests/acceptance/test_programs.py runs that of one behind HTTP, with all merges."""
+    """The agent is Python; tests/acceptance/test_programs.py runs the program with one behind HTTP and all merges."""
     monkeypatch.setattr(flow, "MERGES", 0)
     assert flow.main(["--chains", "1", "--cases", "8", "--only", "unchanged", "--agent", "python"]) == 0
     table = capsys.readouterr().out
