@@ -6,7 +6,7 @@ A field is a field of the finding; its format follows the colon:
 - ``{of:trial}``: a number with a noun, as in ``3 trials``; ``{of:n}``: the number of names; ``{of:,}``: with separators
 - ``{cases:fails|fail}``: the first word for one, the second for more; for a flag, the first if it is set
 - ``{error:+; most often: #}``: this text if there is a value, which replaces ``#``; after a ``|``, the text otherwise.
-  A share is shown in percent
+  A share, even 0, is shown in percent
 - ``{cases:list}``: the first names, and the number of others; ``{cases:first}``: only the first names;
   ``{cases:all}``: all names; ``{cases:tallies}``: the first names with their passes
 - ``{value:figure}``: on the criterion's scale, ``share``: a percentage, ``seconds``: a time, each with digits that show
@@ -105,7 +105,7 @@ def _figures_told_apart(template: str, data: Mapping[str, Any], scale: Scale) ->
 def _shown(value: Any, form: str) -> str:
     if form.startswith("+"):
         if_any, _, otherwise = form[1:].partition("|")
-        if not value:
+        if not value and not isinstance(value, float):  # a share of 0 is a value
             return otherwise
         kind = {tuple: "list", float: "%"}.get(type(value), "")
         return if_any.replace("#", _shown(value, kind))

@@ -154,6 +154,7 @@ PROBLEMS: list[Finding] = [
     Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
     Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
     Finding.of("trials_lost", lost=6, of=40, most=0.1, error=""),
+    Finding.of("trials_lost", lost=1, of=40, most=0.0, error=""),
     Finding.of("trials_lost", lost=40, of=40, most=0.1, error="unreachable: reset"),
     Finding.of("trials_lost", lost=2, of=2, cases=("a",), error="unreachable: reset"),
     Finding.of("trials_lost", lost=3, of=5, cases=("a",), error="missing: request 2 differs"),
