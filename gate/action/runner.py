@@ -25,6 +25,7 @@ from gate.hosts.base import (
     write,
 )
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.reports.labels import VERDICTS
 from gate.reports.reasons import reason
 from gate.security.escape import console, workflow_data, workflow_property
 
@@ -193,7 +194,7 @@ def _softer(annotation: Annotation) -> Annotation:
 
 def _of_criterion(suite: SuiteResult, found: CriterionResult) -> Annotation:
     level = _VERDICTS[found.verdict] if found.criterion.blocking or found.criterion.blocks_regression else "warning"
-    name = found.verdict.value.replace("_", " ")
+    name = VERDICTS[found.verdict]
     return Annotation(level, f"{suite.suite_id}: {found.criterion.name} {name}", reason(found))
 
 

@@ -224,11 +224,7 @@ def _is_held_to_anything(comparison: Comparison) -> bool:
     """True if anything besides a baseline could fail the suite: a threshold, a limit or a blocking hard rule."""
     if any(case.thresholds for case in comparison.judged):
         return True
-    for criterion in comparison.blocking:
-        has_limit = criterion.threshold is not None or criterion.limit is not None or criterion.quantiles
-        if has_limit or criterion.hard:
-            return True
-    return False
+    return any(criterion.has_threshold or criterion.hard for criterion in comparison.blocking)
 
 
 # --- the list -------------------------------------------------------------------------------------

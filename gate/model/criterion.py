@@ -54,6 +54,11 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     options."""
 
     @property
+    def has_threshold(self) -> bool:
+        """True if it is held to a threshold or limit of its own, not only to the baseline."""
+        return self.threshold is not None or self.limit is not None or bool(self.quantiles)
+
+    @property
     def margin_or_default(self) -> float:
         """Return the loss still called unchanged: its own margin, or its scale's."""
         if self.margin is None:

@@ -23,7 +23,7 @@ _CHARACTER = 6.7
 COLORS = {"good": "#11734a", "warn": "#8a5a00", "mute": "#5b6370", "bad": "#bb2430", "error": "#bb2430"}
 """The background of each tone; white text on it has a contrast of at least 4.5."""
 UNKNOWN = ("unknown", "mute")
-_NO_ERRORS = (VERDICTS[Verdict.PASS], VERDICTS[Verdict.INCONCLUSIVE], "unknown")
+_NO_ERRORS = (VERDICTS[Verdict.PASS], VERDICTS[Verdict.INCONCLUSIVE], UNKNOWN[0])
 
 
 def look_of(verdict: str) -> tuple[str, str]:

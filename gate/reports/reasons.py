@@ -211,7 +211,7 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     distance = abs(mean.value - mean.threshold)
     if not error or distance >= CLEAR * error:
         return ""
-    sign = -1 if criterion.direction is Direction.HIGHER else 1
+    sign = -criterion.direction.sign
     chance = NormalDist().cdf(-distance / error)
     value, least = figures((mean.value, mean.threshold), criterion.scale)
     or_worse = f"{value} or {'less' if sign < 0 else 'more'}"
@@ -336,7 +336,7 @@ TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
 CASES_FAIL = "{cases:case} that always passed {cases:fails|fail} every time now"
 WHY_CASES_FAIL = {
     "thin_baseline": "the baseline has too few trials to prove a loss",
-    "copies": ("repeats are copies of one answer: a cache would look like this, and so would an agent that broke"),
+    "copies": "repeats are copies of one answer: a cache would look like this, and so would an agent that broke",
     "base_fails_too": (
         "it is the same with the base commit's agent: the provider changed, or that agent is not the one that was "
         "stored"

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from gate.decision.estimates import natural, natural_margin
 from gate.decision.outcomes import PASS_RATE
-from gate.model import CriterionResult, Direction, Estimate, Scale, SuiteResult, Verdict
+from gate.model import CriterionResult, Estimate, Scale, SuiteResult, Verdict
+from gate.model.evidence import MetricChange
 from gate.reports.cases import passes_less
 from gate.reports.formatting import (
     NOT_MEASURED,
@@ -121,10 +122,6 @@ class RowView:
                 values.append(side.value)
         return finer_for(values, lambda value, n: figure(value, self.criterion.scale, finer=n))
 
-    def _in_unit(self, value: float) -> str:
-        """Return a value with the digits that distinguish it from the values beside it."""
-        return figure(value, self.criterion.scale, finer=self._finer)
-
     @property
     def candidate(self) -> Figure:
         side = self.found.candidate
@@ -160,30 +157,30 @@ class RowView:
         return self.found.change
 
     @property
+    def _tested(self) -> MetricChange | None:
+        """The engine's comparison of the criterion; None if it made none."""
+        outcome = self.suite.outcome
+        return None if outcome is None else outcome.evidence.metrics.get(self.name)
+
+    @property
     def allowed(self) -> float | None:
         """The loss that counts as unchanged: the comparison's margin, wider for few cases, or else the criterion's."""
-        outcome = self.suite.outcome
-        used = outcome.evidence.metrics.get(self.name) if outcome is not None else None
+        used = self._tested
         return self.criterion.margin if used is None else natural_margin(used.margin, self.criterion)
 
     @property
     def means(self) -> tuple[str, str]:
         """The means of baseline and candidate, without their intervals."""
-        sides = (self.found.baseline, self.found.candidate)
-        before, now = ["–" if side is None else self._in_unit(side.value) for side in sides]
+        before, now = [
+            "–" if side is None else figure(side.value, self.criterion.scale, finer=self._finer)
+            for side in (self.found.baseline, self.found.candidate)
+        ]
         return before, now
-
-    @property
-    def has_threshold(self) -> bool:
-        """True if it is held to a threshold or limit of its own, not only to the baseline."""
-        one = self.criterion
-        return one.threshold is not None or one.limit is not None or bool(one.quantiles)
 
     @property
     def worst_change(self) -> tuple[str, str] | None:
         """The bad end of the change's interval, and the margin; None if the change is not bounded or not judged."""
-        outcome = self.suite.outcome
-        used = outcome.evidence.metrics.get(self.name) if outcome is not None else None
+        used = self._tested
         if used is None or used.low is None or not used.blocks_regression:
             return None
         end, allowed = natural(used.low, self.criterion), natural_margin(used.margin, self.criterion)
@@ -297,7 +294,7 @@ class RowView:
 
     def _fell_with_passes(self) -> bool:
         """True if the score fell only in cases that pass less often, and in at least one."""
-        sign = 1.0 if self.criterion.direction is Direction.HIGHER else -1.0
+        sign = self.criterion.direction.sign
         fell = []
         for case in self.suite.cases:
             now, before = case.scores.get(self.name, (None, None))

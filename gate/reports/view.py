@@ -210,7 +210,7 @@ class View:
             if row.name in case.thresholds:
                 criterion = replace(criterion, threshold=case.thresholds[row.name], limit=None, quantiles=())
             text = f"{row.name} {figure(now, criterion.scale)}"
-            if criterion.threshold is not None or criterion.limit is not None or criterion.quantiles:
+            if criterion.has_threshold:
                 text += f" ({threshold(criterion)})"
             said.append(text)
         return tuple(said)

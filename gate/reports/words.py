@@ -28,6 +28,7 @@ from gate.reports.formatting import (
     same_cases,
     with_means,
 )
+from gate.reports.labels import VERDICTS
 from gate.reports.reasons import (
     broken_of,
     fails,
@@ -191,7 +192,7 @@ MEASURED = ("failures_not_confirmed", "collapsed", "lost_decide")
 def _same_agent(cause: Finding, suite: SuiteResult) -> list[str]:
     same = f"the agent is the same as at {cause['commit'][:7]}"
     if cause["fell_short"]:
-        same += f", which fell short ({suite.verdict.value.replace('_', ' ')})"
+        same += f", which fell short ({VERDICTS[suite.verdict]})"
     return [same, "nothing was run, and its stored trials count"]
 
 
@@ -479,7 +480,7 @@ def _measurement(found: Finding) -> str:
 
 
 def _before(found: Finding) -> str:
-    told = listing([verdict.value.replace("_", " ") for verdict in found["verdicts"]])
+    told = listing([VERDICTS[verdict] for verdict in found["verdicts"]])
     known, total = len(found["verdicts"]), found["total"]
     return f"the newest {known} of {total:,} before: {told}" if known < total else f"before: {told}"
 

@@ -108,7 +108,8 @@ def _criteria(view: View) -> list[tuple[str, ...]]:
         sign, _ = SIGNS[row.tone]
         before, now = row.means
         at_worst, allowed = row.worst_change or ("–", "–")
-        rows.append((f"{sign} {row.name}", before, now, at_worst, allowed, row.wanted if row.has_threshold else "–"))
+        wanted = row.wanted if row.criterion.has_threshold else "–"
+        rows.append((f"{sign} {row.name}", before, now, at_worst, allowed, wanted))
     return rows
 
 

@@ -264,7 +264,7 @@ def _worst_unchanged(row: RowView) -> float | None:
     if held is None or before is None or row.found.not_compared:
         return None
     loss = held * before.value if criterion.scale.is_relative else held
-    worst = before.value - loss if criterion.direction is Direction.HIGHER else before.value + loss
+    worst = before.value - criterion.direction.sign * loss
     return worst if math.isfinite(worst) else None
 
 
