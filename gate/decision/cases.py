@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import exp, inf
+from math import inf
 
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.course import difference, same_world
@@ -13,7 +13,7 @@ from gate.decision.outcomes import all_unchecked, holds, measured_values, outcom
 from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, text_of
 from gate.model.finding import Wording
 from gate.security.limits import cut, shorten, tail
-from gate.statistics.evalues import case_log_e
+from gate.statistics.evalues import case_log_e, e_of
 from gate.statistics.intervals import mean
 
 SUSPECT_E = 2.0
@@ -38,12 +38,12 @@ def _e_value(before: Sequence[bool], now: Sequence[bool]) -> float | None:
     """Return the evidence that the case passes less often now; None if a side has no trial."""
     if not before or not now:
         return None
-    return exp(min(case_log_e(sum(before), len(before), sum(now), len(now)), 700.0))
+    return e_of(case_log_e(sum(before), len(before), sum(now), len(now)))
 
 
 def _e_value_decided(comparison: Comparison, case_id: str, outcome: Outcome | None) -> float | None:
-    """Return the e-value used in the decision if trials are coupled: these are weaker evidence than independent
-    draws."""
+    """Return the e-value used in the decision if trials are coupled, since these are weaker evidence than independent
+    draws; None if none are, or if the decision lists no evidence on the case."""
     if outcome is None or not comparison.coupling.partners or case_id not in outcome.evidence.cases:
         return None
     return outcome.evidence.cases[case_id].e_value

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from gate.decision.cases import reads_text, worst_wording
 from gate.decision.comparison import Comparison
-from gate.decision.findings import regressed_metrics
+from gate.decision.findings import regressed_metrics, tally
 from gate.decision.gaps import edited_cases, new_cases, removed_cases
 from gate.decision.outcomes import PASS_RATE
 from gate.model import (
@@ -75,7 +75,7 @@ def got_worse(
     broken = [case for case in cases if case.status is CaseStatus.BROKEN]
     if broken and (outcome is None or proven_by_cases(outcome)):
         counts = {} if outcome is None else outcome.evidence.cases
-        broke = tuple([_tally(case.id, counts.get(case.id, case)) for case in broken])
+        broke = tuple([tally(case.id, counts.get(case.id, case)) for case in broken])
         return Finding.of("cases_broke", cases=broke, of=0 if outcome is None else outcome.evidence.paired)
     blocking = [row for row in rows if row.criterion.blocking]
     at_fault = [row.criterion for row in blocking if row.verdict is Verdict.REGRESSED]
@@ -143,7 +143,7 @@ def trade_of(outcome: Outcome | None) -> Finding | None:
         "cases_broke",
         cases=lost,
         named=bool(outcome.cases),
-        gained=tuple([_tally(case_id, counts) for case_id, counts in gained]),
+        gained=tuple([tally(case_id, counts) for case_id, counts in gained]),
         gained_named=bool(evidence.gained),
     )
 
@@ -165,14 +165,14 @@ def proven_by_cases(outcome: Outcome) -> bool:
 
 def tallies(evidence: EvidenceSummary, case_ids: Iterable[str]) -> tuple[CaseTally, ...]:
     """Return how often the cases passed on both sides, without cases that have no counts."""
-    return tuple([_tally(case_id, evidence.cases[case_id]) for case_id in case_ids if case_id in evidence.cases])
+    return tuple([tally(case_id, evidence.cases[case_id]) for case_id in case_ids if case_id in evidence.cases])
 
 
 def suspects(evidence: EvidenceSummary) -> tuple[CaseTally, ...]:
     """Return the cases that fail more often than before, by decreasing evidence. Readers get `most_suspect` instead."""
     fell = [(case_id, counts) for case_id, counts in evidence.cases.items() if _passes_less(counts)]
     fell.sort(key=lambda one: (one[1].e_value is not None, -(one[1].e_value or 0.0), one[0]))
-    return tuple([_tally(case_id, counts) for case_id, counts in fell[:MOST_SUSPECTS]])
+    return tuple([tally(case_id, counts) for case_id, counts in fell[:MOST_SUSPECTS]])
 
 
 def most_suspect(cases: Iterable[CaseResult]) -> tuple[CaseTally, ...]:
@@ -182,7 +182,7 @@ def most_suspect(cases: Iterable[CaseResult]) -> tuple[CaseTally, ...]:
     """
     fell = [case for case in cases if _passes_less(case) and case.status is not CaseStatus.QUARANTINED]
     listed = [case for case in fell if case.status in GOT_WORSE] or fell
-    return tuple([_tally(case.id, case) for case in sorted(listed, key=badness)[:MOST_SUSPECTS]])
+    return tuple([tally(case.id, case) for case in sorted(listed, key=badness)[:MOST_SUSPECTS]])
 
 
 def badness(case: CaseResult, *, elsewhere: bool = False) -> tuple[float | str, ...]:
@@ -198,7 +198,3 @@ def badness(case: CaseResult, *, elsewhere: bool = False) -> tuple[float | str, 
 
 def _passes_less(case: CaseCounts | CaseResult) -> bool:
     return case.passed * case.baseline_trials < case.baseline_passed * case.trials
-
-
-def _tally(case_id: str, counts: CaseCounts | CaseResult) -> CaseTally:
-    return CaseTally(case_id, counts.passed, counts.trials, counts.baseline_passed, counts.baseline_trials)

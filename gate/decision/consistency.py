@@ -147,10 +147,10 @@ def _compare(first: Trial, second: Trial) -> Score:
     other = f"trial {first.number}"
     if first.case_id != second.case_id:
         other += f" of {first.case_id}"
-    words = _words(pattern(second))
-    if pattern(first) == pattern(second):
-        return Score(1.0, f"as {other}: {words}")
-    return Score(0.0, f"{words}; {other}: {_words(pattern(first))}")
+    before, now = pattern(first), pattern(second)
+    if before == now:
+        return Score(1.0, f"as {other}: {_words(now)}")
+    return Score(0.0, f"{_words(now)}; {other}: {_words(before)}")
 
 
 def _words(found: Pattern) -> str:

@@ -8,7 +8,7 @@ from gate.decision.comparison import Comparison
 from gate.decision.estimates import change_of, natural, natural_margin
 from gate.decision.outcomes import PASS_RATE, measured_values
 from gate.decision.thresholds import own_thresholds, quantile_limits, suite_threshold, trial_limit
-from gate.model import Criterion, MetricChange, MetricTest, Outcome, StageKind, Trial, Verdict
+from gate.model import CaseCounts, CaseResult, Criterion, MetricChange, MetricTest, Outcome, StageKind, Trial, Verdict
 from gate.model.finding import CaseTally, Change, Finding, WhyOpen
 
 
@@ -159,11 +159,14 @@ def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> 
 
 def cases_fail(outcome: Outcome) -> Finding | None:
     """Return the finding on cases that always passed and now never do, but are not proven broken."""
-    found = []
-    for case_id in outcome.evidence.unproven:
-        case = outcome.evidence.cases[case_id]
-        found.append(CaseTally(case_id, case.passed, case.trials, case.baseline_passed, case.baseline_trials))
-    return Finding.of("cases_fail", cases=tuple(found), why="thin_baseline") if found else None
+    counts = outcome.evidence.cases
+    found = tuple([tally(case_id, counts[case_id]) for case_id in outcome.evidence.unproven])
+    return Finding.of("cases_fail", cases=found, why="thin_baseline") if found else None
+
+
+def tally(case_id: str, counts: CaseCounts | CaseResult) -> CaseTally:
+    """Return how often a case passed on both sides."""
+    return CaseTally(case_id, counts.passed, counts.trials, counts.baseline_passed, counts.baseline_trials)
 
 
 def regressed_metrics(outcome: Outcome) -> set[str]:

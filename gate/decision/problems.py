@@ -24,9 +24,9 @@ def measuring_problem(comparison: Comparison) -> Finding | None:
     """Return the reason the suite could not be measured, or None if it could."""
     if not comparison.judged:
         return Finding.of("no_cases", quarantined=bool(comparison.cases))
-    trials = [trial for group in comparison.candidate.values() for trial in group]
     most = comparison.settings.max_error_rate
     if comparison.error_share > most:
+        trials = [trial for group in comparison.candidate.values() for trial in group]
         return _trials_lost(comparison.lost(trials), sum(not trial.again for trial in trials), most=most)
     silent = {case.id: comparison.scheduled(case.id) for case in comparison.judged if not comparison.measured(case.id)}
     if silent:

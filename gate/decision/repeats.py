@@ -237,9 +237,7 @@ def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bo
             if not trial.answer or not trial.answered or is_replayed:
                 continue
             side = Side.BASELINE if of_store else trial.side
-            session = AgentSession(trial.run, of_store, side, "")
-            if by_process:
-                session = session._replace(process=trial.process)
+            session = AgentSession(trial.run, of_store, side, trial.process if by_process else "")
             found.setdefault(trial.case_id, {}).setdefault(session, []).append(trial)
     return found
 

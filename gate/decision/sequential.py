@@ -154,8 +154,8 @@ def _row(comparison: Comparison, trial: Trial) -> Row:
     row: list[float | None] = [None] * len(comparison.metrics)
     if outcome is not None:
         row[0] = float(outcome)
-    for m, criterion in enumerate(comparison.metrics):
-        if m and criterion.name in names:
+    for m, criterion in enumerate(comparison.metrics[1:], 1):
+        if criterion.name in names:
             row[m] = value_of(trial, criterion)
     return row
 

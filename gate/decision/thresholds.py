@@ -395,8 +395,6 @@ def _was_below(sample: Sample, least: float, criterion: Criterion) -> bool:
 
 def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
     """True if a case is below its own threshold and further epochs may show that it misses it."""
-    if not criterion.blocking:
-        return False
     found = own_thresholds(comparison, criterion)
     return any(finding.verdict is Verdict.PASS and finding["short"] for finding in found)
 

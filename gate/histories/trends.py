@@ -340,7 +340,7 @@ def _stretches(
     found = [Stretch(0)]
     for position, number in enumerate(measured[1:], 1):
         changed = _changed(runs[measured[position - 1]], runs[number], criterion)
-        earlier = [measured_content[run] for run in reversed(measured[found[-1].start : position])]
+        earlier = map(measured_content.__getitem__, reversed(measured[found[-1].start : position]))
         if changed or all(map(measured_content[number].isdisjoint, earlier)):
             found.append(Stretch(position, changed))
     return tuple(found)
@@ -407,12 +407,12 @@ def _going(found: Sequence[Level], times: Sequence[float], error: float) -> Goin
     by_run = _line(found, [float(one.run) for one in found])
     if by_run is None:
         return None
-    runs, by_week = len(found), None
+    by_week = None
     if times[0] > 0 and times[-1] - times[0] >= DAY:
         line = _line(found, [(time - times[0]) / WEEK for time in times])
         if line is not None:
-            by_week = _slope(line, runs)
-    return Going(runs, _slope(by_run, runs), by_week, by_run.goes(error))
+            by_week = _slope(line)
+    return Going(len(found), _slope(by_run), by_week, by_run.goes(error))
 
 
 def _line(found: Sequence[Level], xs: Sequence[float]) -> FittedLine | None:
@@ -421,8 +421,8 @@ def _line(found: Sequence[Level], xs: Sequence[float]) -> FittedLine | None:
     return fitted(list(zip(xs, [one.value for one in found], strict=True)), floor)
 
 
-def _slope(line: FittedLine, runs: int) -> Estimate:
-    return Estimate(line.slope, *line.interval(0.95), runs)
+def _slope(line: FittedLine) -> Estimate:
+    return Estimate(line.slope, *line.interval(0.95), line.n)
 
 
 def _ahead(found: Sequence[Level], series: Series, going: Going | None) -> Ahead | None:

@@ -20,7 +20,7 @@ from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans, stated_criteria
 from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
-from gate.decision.outcomes import PASS_RATE, RATE_METRIC, measured_values, passed
+from gate.decision.outcomes import PASS_RATE, RATE_METRIC, as_values, measured_values, outcomes_of
 from gate.decision.thresholds import quiet_threshold
 from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
@@ -183,8 +183,7 @@ def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], flo
     def share(criteria: Sequence[Criterion]) -> float:
         means = []
         for case_id, trials in groups.items():
-            outcomes = [passed(trial, cases[case_id], criteria) for trial in trials]
-            known = [outcome for outcome in outcomes if outcome is not None]
+            known = outcomes_of(trials, cases[case_id], criteria)
             if known:
                 means.append(sum(known) / len(known))
         return sum(means) / len(means) if means else 0.0
@@ -212,8 +211,7 @@ def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list
     cases = {case.id: plan.cases.get(case.id, case) for case in cases_of(record.header)}
     found = []
     for case_id, trials in _trials(record, cases).items():
-        outcomes = [passed(trial, cases[case_id], criteria) for trial in trials]
-        found.append([float(outcome) for outcome in outcomes if outcome is not None])
+        found.append(as_values(outcomes_of(trials, cases[case_id], criteria)))
     return found
 
 

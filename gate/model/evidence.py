@@ -127,7 +127,8 @@ class MetricChange(Struct, frozen=True):
     high: float | None
     margin: float
     holds: bool
-    """True if the loss is bounded by the margin."""
+    """True if the loss is bounded by the margin, or if so few cases often show as much by chance that the interval says
+    nothing."""
     detectable: float | None
     blocks_regression: bool
     excluded: float | None = None

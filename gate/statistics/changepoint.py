@@ -203,15 +203,15 @@ def _parted(values: Sequence[float], start: int, end: int, floor: float, level: 
     after = _parted(values, step.at, end, floor, level)
     parted = Partition((*before.pieces, *after.pieces), (*before.steps, step, *after.steps))
     line = fitted([(float(at), values[at]) for at in range(start, end)], floor)
-    if line is not None and line.goes(level) and _is_simpler(line, parted, end - start, floor):
+    if line is not None and line.goes(level) and _is_simpler(line, parted, floor):
         return Partition((Piece(start, end, True, line.residual),), ())
     return parted
 
 
-def _is_simpler(line: FittedLine, parted: Partition, n: int, floor: float) -> bool:
+def _is_simpler(line: FittedLine, parted: Partition, floor: float) -> bool:
     residual = math.fsum([piece.residual for piece in parted.pieces])
     parameters = len(parted.steps) + len(parted.pieces) + sum([piece.is_line for piece in parted.pieces])
-    return _criterion(line.residual, 2, n, floor) <= _criterion(residual, parameters, n, floor)
+    return _criterion(line.residual, 2, line.n, floor) <= _criterion(residual, parameters, line.n, floor)
 
 
 def _criterion(residual: float, parameters: int, n: int, floor: float) -> float:

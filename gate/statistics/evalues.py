@@ -19,6 +19,11 @@ MORE_THAN_ONE: Fractions = ((0.1, 2, 0.0), (0.15, 0, 0.05), (0.15, 0, 0.15))
 """The rest of that mixture."""
 
 
+def e_of(log_e: float) -> float:
+    """Return the e-value of this log evidence, at most e^700: a float holds little more."""
+    return math.exp(min(log_e, 700.0))
+
+
 @cache
 def case_log_e(passed_before: int, before: int, passed_now: int, now: int) -> float:
     """Return the log evidence that a case passes less often than before, by universal inference.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from msgspec import Struct, field
@@ -10,7 +9,7 @@ from msgspec import Struct, field
 from gate.decision.engine.coupled import with_pairs
 from gate.decision.engine.state import FULL, Partner, Row
 from gate.model import Side
-from gate.statistics.evalues import case_log_e
+from gate.statistics.evalues import case_log_e, e_of
 from gate.statistics.paired import Coupled, coupled_log_e
 
 
@@ -82,7 +81,7 @@ class CaseEvidence(Struct):
 
     @property
     def e_value(self) -> float:
-        return math.exp(min(self.log_e, 700.0))
+        return e_of(self.log_e)
 
     @property
     def stored_outcomes(self) -> tuple[int, int]:

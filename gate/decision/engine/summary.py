@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from gate.decision.engine.bounds import finite
@@ -11,6 +10,7 @@ from gate.decision.engine.evidence import Evidence
 from gate.decision.engine.schedule import unprovable
 from gate.model.evidence import CaseCounts, EvidenceSummary
 from gate.model.trial import Side
+from gate.statistics.evalues import e_of
 
 SHOWN_E = 2.0
 """Cases with at least this e-value are listed even if all their trials passed."""
@@ -67,7 +67,7 @@ def _most_gained(evidence: Evidence) -> list[CaseEvidence]:
 
 def _gains(cases: Iterable[CaseEvidence]) -> dict[str, CaseCounts]:
     """Return the counts of these cases, with the evidence that they gained."""
-    return {case.id: _counts(case, math.exp(min(case.log_gain, 700.0))) for case in cases}
+    return {case.id: _counts(case, e_of(case.log_gain)) for case in cases}
 
 
 def _counts(case: CaseEvidence, e_value: float) -> CaseCounts:
