@@ -288,7 +288,7 @@ def read(document: Document) -> Contents:
     try:
         file = EvalViewFile.model_validate({key: held for key, held in document.data.items() if key not in _IGNORED})
     except ValidationError as error:
-        raise validation_error(document, error, _MODELS) from error
+        raise validation_error(document, error, _MODELS, ignored=_IGNORED) from error
     shared = _project_weights(document) if file.own_weights is None else None
     if shared is not None:
         file = file.model_copy(update={"weights": shared})

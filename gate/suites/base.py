@@ -231,19 +231,25 @@ def refuse_duplicates(cases: Iterable[Case]) -> None:
 
 
 def validation_error(
-    document: Document, error: ValidationError, models: Mapping[str, type[BaseModel]], *, added: int = 0
+    document: Document,
+    error: ValidationError,
+    models: Mapping[str, type[BaseModel]],
+    *,
+    added: int = 0,
+    ignored: Iterable[str] = (),
 ) -> ConfigError:
     """Return the first problem of a validation in one line, with its location and the nearest known key.
 
     ``models`` holds the model of the file under ``""``; ``added`` is the number of keys put in front of the document
-    before validation.
+    before validation, and ``ignored`` are the keys of the file that were left out of it.
     """
     problem = first_problem(error, models[""])
     path = problem.path[added:]
     subject = _subject(document, path)
     if problem.kind == "unknown":
         where = str(document.location(*path))
-        return unknown_key(str(path[-1]), list(problem.known), f"{where}: {subject}" if subject else where)
+        known = [*problem.known, *(ignored if len(path) == 1 else ())]
+        return unknown_key(str(path[-1]), known, f"{where}: {subject}" if subject else where)
     named = path[1:] if subject else path
     names = ".".join([part for part in named if isinstance(part, str)])
     if problem.kind == "missing":

@@ -108,6 +108,10 @@ def test_checks_in_the_expectation_are_checks() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            "name: x\ndesciption: y\ninput: {query: a}",
+            "f.yaml:2: unknown key 'desciption' (did you mean 'description'?)",
+        ),
         ("name: x\ninput: {qery: a}", "f.yaml:2: unknown key 'qery' (did you mean 'query'?)"),
         ("name: x\ninput: {query: a, contxt: {}}", "f.yaml:2: unknown key 'contxt' (did you mean 'context'?)"),
         ("name: x\ninput: {query: a}\nthresholds: {variance: {rns: 3}}", "f.yaml:3: unknown key 'rns'"),
