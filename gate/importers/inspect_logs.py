@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -91,7 +90,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """Return the cases and trials of a log, and the scorers without a counterpart. Raises as `read`."""
     _check_whole(document)
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
-    seen = set[tuple[str, int]]()
+    seen, blocking = set[tuple[str, int]](), dict[str, bool]()
     for number, sample in enumerate(_samples(document)):
         location = document.location("samples", number)
         try:
@@ -99,27 +98,27 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
             known = cases.setdefault(case.id, case)
             if (known.turns, known.options) != (case.turns, case.options):
                 raise FormatError(f"sample {case.id!r} has a different input or target from an earlier epoch")
-            trial = _trial(sample, case, location)
+            given = list(_given(sample))
+            trial = _trial(sample, case, location, tuple(score for score, _ in given))
             if (trial.case_id, trial.number) in seen:
                 raise FormatError(f"epoch {trial.number} of sample {case.id!r} occurs twice")
         except FormatError as error:
             raise document.error(str(error), "samples", number) from None
         seen.add((trial.case_id, trial.number))
         recorded.append(trial)
+        for score, decides in given:
+            blocking[score.scorer] = blocking.get(score.scorer, True) and decides
         if known is case:
             carried = {_INCLUDES} if case.options else set[str]()
             losses += [Loss(case.id, f"scorer {name}") for name in _scorers(sample) if name not in carried]
-    return Contents(tuple(cases.values()), tuple(recorded), _criteria(document, cases.values()) or None), losses
+    return Contents(tuple(cases.values()), tuple(recorded), _criteria(cases.values(), blocking) or None), losses
 
 
-def _criteria(document: Document, cases: Iterable[Case]) -> dict[str, Any]:
+def _criteria(cases: Iterable[Case], blocking: Mapping[str, bool]) -> dict[str, Any]:
     """Return the criteria of the log: a scorer with verdicts is blocking, any other only reports."""
     found: dict[str, Any] = {}
     if any(case.options for case in cases):
         found["contains"] = {}
-    blocking: dict[str, bool] = {}
-    for score, decides in chain.from_iterable(map(_given, _samples(document))):
-        blocking[score.scorer] = blocking.get(score.scorer, True) and decides
     for scorer, decides in blocking.items():
         found[f"inspect:{scorer}"] = {"metric": "recorded_score", "scorer": scorer}
         if not decides:
@@ -181,7 +180,7 @@ def _scorers(sample: Sample) -> Iterator[str]:
     yield from map(str, as_mapping(scores))
 
 
-def _trial(sample: Sample, case: Case, location: Location) -> RecordedTrial:
+def _trial(sample: Sample, case: Case, location: Location, scores: tuple[ForeignScore, ...]) -> RecordedTrial:
     """Return the trial of a sample. Raises `FormatError`."""
     epoch = sample.get("epoch", 1)
     if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
@@ -197,7 +196,6 @@ def _trial(sample: Sample, case: Case, location: Location) -> RecordedTrial:
     invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
     if not is_answered([invocation]):
         return RecordedTrial(case.id, epoch, (), NO_ANSWER, origin)
-    scores = tuple(score for score, _ in _given(sample))
     return RecordedTrial(case.id, epoch, (replace(invocation, foreign=scores),), origin=origin)
 
 

@@ -422,7 +422,8 @@ def to_footer(line: ClosingLine) -> tuple[Footer, str]:
     """Return the footer, and the checksum stated in the line."""
     said = asdict(line.closing)
     checksum = said.pop("sha256")
-    return Footer(**{**said, "judges": _known_judges(line.closing.judges)}), checksum
+    said["judges"] = _known_judges(line.closing.judges)
+    return Footer(**said), checksum
 
 
 def _known_judges(judges: Mapping[str, Mapping[str, tuple[str, ...]] | tuple[str, ...]]) -> Answering:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,16 +16,13 @@ from gate.judges.calibration import calibrate, check_file, describe, read_labels
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.pipeline.budget import judge_of
-from gate.scoring.score import Scorer
 
 
 async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:
     """Score labelled answers with a judged criterion, and store its agreement with people next to the configuration."""
-    by_name: dict[str, Scorer] = {}
-    for plan in make_plans(config, environment, calibrating=True):
-        for one in plan.scorers:
-            by_name.setdefault(one.criterion.name, one)
-    scorer = by_name.get(metric)
+    plans = make_plans(config, environment, calibrating=True)
+    scorers = chain.from_iterable([plan.scorers for plan in plans])
+    scorer = next((one for one in scorers if one.criterion.name == metric), None)
     if scorer is None or not isinstance(scorer.metric, JudgedMetric):
         what = f"{metric!r} is not a judged criterion of this configuration"
         raise ConfigError(what, where=str(config.path), hint="name it under `criteria`, with its threshold")

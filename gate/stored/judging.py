@@ -514,11 +514,12 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     trials = sorted(
         (redacted(t, runner.redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number)
     )
+    before = record.footer.stopped if record.footer is not None else ""
     footer = replace(
         counted(tuple(trials)),
         duration=monotonic() - started,
         judge_cost_usd=judge_cost,
-        stopped="; ".join(filter(None, (record.footer.stopped if record.footer else "", run_budget.stopped))),
+        stopped="; ".join(filter(None, dict.fromkeys((before, run_budget.stopped)))),
         terms=_rescored_terms(record, plan),
         judges=judges,
     )

@@ -199,7 +199,9 @@ def _gather(
             known.add(str(trial))
             if str(trial) not in wanted:
                 continue
-        group = groups.setdefault(case.id, _Group(case, stated))
+        group = groups.get(case.id)
+        if group is None:
+            group = groups[case.id] = _Group(case, stated)
         kept: Sequence[Invocation] = ()
         if error is None:
             kept = (said,) if spill is None else spill.keep(said)
@@ -377,9 +379,8 @@ class _Group:
 
     def __init__(self, case: Case, stated: bytes) -> None:
         self.case, self.stated = case, stated
-        self._numbers: list[str | int | None] = []
-        """The trials' numbers in the rows."""
-        self._recorded: list[RecordedTrial] = []
+        self._recorded: list[tuple[str | int | None, RecordedTrial]] = []
+        """The trials, each with its number in the row."""
         self._seen: set[str] = set()
 
     def add(self, number: str | int | None, case: Case, recorded: RecordedTrial) -> None:
@@ -391,14 +392,13 @@ class _Group:
                 raise ConfigError(f"case {case.id!r} has trial {number!r} twice", where=recorded.origin)
             self._seen.add(str(number))
             recorded = replace(recorded, origin=f"{recorded.origin}, trial {number}")
-        self._numbers.append(number)
-        self._recorded.append(recorded)
+        self._recorded.append((number, recorded))
 
     def trials(self) -> list[RecordedTrial]:
         """Return the recorded trials of the case, numbered from 1 in the order of the rows' trial numbers."""
-        found = list(zip(self._numbers, self._recorded, strict=True))
+        found = self._recorded
         if all(isinstance(number, int) for number, _ in found):
-            found.sort(key=lambda one: int(one[0] or 0))
+            found = sorted(found, key=lambda one: int(one[0] or 0))
         return [replace(recorded, number=number) for number, (_, recorded) in enumerate(found, 1)]
 
 

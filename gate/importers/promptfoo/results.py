@@ -47,23 +47,24 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     losses = list[Loss]()
     rows = held["results"]
     made = with_unique_ids(list(_made(document, rows)))
-    cases = {key_of(one.case): one.case for one in reversed(made)}
     groups = defaultdict[str, list[int]](list)
     for place, one in enumerate(made):
         groups[key_of(one.case)].append(place)
-    recorded, traces = list[RecordedTrial](), _traces(document.data.get("traces"))
-    for key, places in groups.items():
+    cases, recorded, traces = list[Case](), list[RecordedTrial](), _traces(document.data.get("traces"))
+    for places in groups.values():
+        case = made[places[0]].case
+        cases.append(case)
         kept = list(_fresh(rows, places))
         if len(kept) < len(places):
             what = f"repeats with the same answer from the cache ({len(places) - len(kept)} of {len(places)})"
-            losses.append(Loss(cases[key].id, what, check=False))
+            losses.append(Loss(case.id, what, check=False))
         for number, place in enumerate(kept, 1):
-            recorded.append(_trial(document, place, cases[key], number, traces))
+            recorded.append(_trial(document, place, case, number, traces))
     if any(map(_cached, rows)):
         what = "when answers from promptfoo's cache were measured (`--no-cache` measures anew)"
         losses.append(Loss("", what, check=False))
     criteria = {**(criteria_of(made) or {}), SCORER: {"metric": "recorded_score", "scorer": SCORER, "threshold": 1.0}}
-    return Contents(tuple(cases[key] for key in groups), tuple(recorded), criteria), [*losses, *losses_of(made)]
+    return Contents(tuple(cases), tuple(recorded), criteria), [*losses, *losses_of(made)]
 
 
 def _made(document: Document, listed: list[Any]) -> Iterator[Made]:
