@@ -450,8 +450,6 @@ def missed_thresholds(
         for case_id, group in by_case.items():
             if case_id not in own or criterion.name not in own[case_id].thresholds:
                 groups.append(measured_values(group, criterion))
-        if not any(groups):
-            continue
         chance = chance_of_miss(groups, criterion, epochs)
         if chance is not None:
             found[criterion.name] = chance

@@ -152,3 +152,12 @@ def test_a_record_that_does_not_pass_raises_nothing(shop: Project) -> None:
     assert told.code == 0
     assert "no limit can be stricter" in told.out
     assert "stays: all: the record itself does not pass: " in told.out
+
+
+def test_a_criterion_without_a_value_stays(shop: Project) -> None:
+    """The agent reports no cost, and the criterion only warns."""
+    shop.write("gate.yaml", CONFIG.replace("criteria:\n", "criteria:\n  cost: {max: 1.0, blocking: false}\n"))
+    assert shop.gate("run", "-q", "--record", "without.jsonl").code == 0
+    told = shop.gate("ratchet", "without.jsonl")
+    assert (told.code, told.err) == (0, "")
+    assert "0.88" in told.out
