@@ -89,7 +89,6 @@ class Started:
             else:
                 line = _far_side(flags, _at_start(environment))
                 self._process = _Fork(line, {kind: words[1], "arguments": words[2:], **about}, files)
-        self.pid = self._process.pid
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         """Return its output and errors once it has ended. Raises TimeoutExpired if it does not end in time."""
@@ -154,7 +153,7 @@ def options_of_a_script(environment: Mapping[str, str]) -> dict[str, Any]:
     at_start = _at_start(environment)
     line = _far_side((), at_start).fileno()
     path = f"{_folder_of_the_command()}{os.pathsep}{environment['PATH']}"
-    told = json.dumps({"line": line, "at_start": dict(at_start)})
+    told = json.dumps({"line": line, "prefixes": AT_START, "at_start": dict(at_start)})
     return {"env": {**environment, "PATH": path, "GATE_TESTS_LINE": told}, "pass_fds": [line]}
 
 

@@ -13,14 +13,13 @@ import sys
 from pathlib import Path
 
 LINE = "GATE_TESTS_LINE"
-AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
-"""As in `tests.warm`."""
 
 
 def main() -> int:
     script = str(Path(sys.executable).with_name("gate"))
     told = json.loads(os.environ.pop(LINE, "{}"))
-    if told.get("at_start") != {name: value for name, value in os.environ.items() if name.startswith(AT_START)}:
+    prefixes = tuple(told.get("prefixes", ()))
+    if told.get("at_start") != {name: value for name, value in os.environ.items() if name.startswith(prefixes)}:
         os.execv(script, [script, *sys.argv[1:]])  # another interpreter, or of what the script itself has started
     answer, theirs = socket.socketpair()
     message = {"script": script, "arguments": sys.argv[1:], "cwd": str(Path.cwd()), "environment": dict(os.environ)}

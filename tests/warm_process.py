@@ -158,7 +158,6 @@ def become(message: dict[str, Any], streams: list[int]) -> NoReturn:
         if "module" in message:
             runpy.run_module(message["module"], run_name="__main__", alter_sys=True)
         elif "script" in message:
-            sys.argv[0] = message["script"]
             runpy.run_path(message["script"], run_name="__main__")
         else:
             exec(message["code"], {"__name__": "__main__"})

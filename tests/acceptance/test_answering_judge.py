@@ -74,17 +74,17 @@ def test_a_juror_that_is_asked_only_after_a_disagreement_is_no_other_judge(proje
     project.commit()
 
     def answer(request: Request) -> Reply:
-        if request.json["model"] == "judge-4":
-            return chat({"verdicts": [{"id": "helps", "rationale": "as told", "verdict": "yes"}]})
-        disagrees = "fine!" in request.text and request.json["model"] == "judge-2" and "case 7" in request.text
-        return chat({"reasoning": "as told", "is_the_agent_response_valid": "invalid" if disagrees else "valid"})
-
-    def named(request: Request) -> Reply:
-        reply = answer(request)
-        reply.body["model"] = request.json["model"]
+        model = request.json["model"]
+        if model == "judge-4":
+            reply = chat({"verdicts": [{"id": "helps", "rationale": "as told", "verdict": "yes"}]})
+        else:
+            disagrees = "fine!" in request.text and model == "judge-2" and "case 7" in request.text
+            said = "invalid" if disagrees else "valid"
+            reply = chat({"reasoning": "as told", "is_the_agent_response_valid": said})
+        reply.body["model"] = model
         return reply
 
-    stub.answer = named
+    stub.answer = answer
     assert project.gate("run", "--trials", "5").code == 0
     assert project.gate("baseline", "save").code == 0
     project.git("checkout", "-qb", "change")

@@ -155,7 +155,7 @@ class Undisturbed:
 @pytest.fixture(scope="module")
 def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Undisturbed]:
     @cache
-    def stored() -> Path:
+    def with_a_record() -> Path:
         """The beginning with a stored record, for commands that work on one."""
         place = tmp_path_factory.mktemp("stored") / "place"
         shutil.copytree(prepared, place, symlinks=True)
@@ -166,7 +166,7 @@ def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Cal
     @cache
     def of(name: str) -> Undisturbed:
         arguments, check = COMMANDS[name]
-        begins = stored() if name in NEEDS_A_STORED_RECORD else prepared
+        begins = with_a_record() if name in NEEDS_A_STORED_RECORD else prepared
         place = tmp_path_factory.mktemp(name) / "place"
         shutil.copytree(begins, place, symlinks=True)
         project = Project(place / "work")
@@ -212,7 +212,7 @@ def moments(seed: int, many: int) -> list[tuple[str, signal.Signals, float]]:
     draw = random.Random(seed)
     names = [*COMMANDS]
     numbers = (signal.SIGTERM, signal.SIGKILL)
-    return [(names[n % len(names)], draw.choice(numbers), draw.uniform(0.0, 1.0)) for n in range(many)]
+    return [(names[n % len(names)], draw.choice(numbers), draw.random()) for n in range(many)]
 
 
 @pytest.mark.parametrize(

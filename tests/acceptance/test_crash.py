@@ -76,7 +76,7 @@ def start_limited(project: Project, limit: Callable[[], object], *arguments: str
         stderr=subprocess.PIPE,
         text=True,
         env={**_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=limit,  # type: ignore[arg-type]  # noqa: PLW1509 - this process has no threads
+        preexec_fn=limit,  # noqa: PLW1509 - this process has no threads
     )
 
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from tests.acceptance.conftest import Project
-from tests.acceptance.test_situations import FOLDER, suite_of
+from tests.acceptance.test_situations import make_base
 
 pytestmark = pytest.mark.slow
 
 
 def configure(project: Project, behaviour: str, **more: object) -> None:
-    shutil.copy(FOLDER / "agent.py", project.root / "agent.py")
-    project.write("behaviour.json", {"*": behaviour})
-    project.write("suite.yaml", suite_of(4))
-    criteria = {"tool_trajectory_avg_score": 0.9}
-    document = {"suite": "suite.yaml", "agent": {"python": "agent:answer"}, "criteria": criteria}
-    project.write("gate.yaml", {**document, **more})
-    project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
-    project.commit()
+    row = {"agent": {"python": "agent:answer"}, "cases": 4, "stored": 0, "before": {"*": behaviour}}
+    make_base({**row, "criteria": {"tool_trajectory_avg_score": 0.9}, "config": more}, project, port=0)
 
 
 def test_a_run_that_was_cut_short_stays_so_once_it_is_scored_again(project: Project) -> None:

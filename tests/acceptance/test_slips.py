@@ -44,6 +44,11 @@ class Slip(NamedTuple):
     command: str = "run -q"
 
 
+def above(line: str, said: str) -> Slip:
+    """Return the slip of a wrong line above the criteria."""
+    return Slip("gate.yaml", "criteria:", f"{line}\ncriteria:", 2, said)
+
+
 CONFIGURATION = (
     Slip("gate.yaml", "suite:", "suites:", 2, "gate.yaml:1: unknown key 'suites' (did you mean 'suite'?)"),
     Slip("gate.yaml", "agent:", "agents:", 2, "gate.yaml:2: unknown key 'agents' (did you mean 'agent'?)"),
@@ -96,45 +101,19 @@ CONFIGURATION = (
     ),
     Slip("gate.yaml", "  tool_traj", "  - tool_traj", 2, "gate.yaml:4: criteria: expected a mapping, found a list"),
     Slip("gate.yaml", "tool_trajectory_avg_score", "final_response_match_v2", 2, "judge: … (set OPENAI_API_KEY"),
-    Slip(
-        "gate.yaml", "criteria:", "trials: 0\ncriteria:", 2, "gate.yaml:4: trials: a number of trials is between 1 and"
-    ),
-    Slip(
-        "gate.yaml",
-        "criteria:",
-        "budget: 5\ncriteria:",
-        2,
-        "gate.yaml:4: budget: … found a number (known keys: usd",
-    ),
-    Slip(
-        "gate.yaml",
-        "criteria:",
-        "baseline: {store: gti}\ncriteria:",
-        2,
-        "gate.yaml:4: unknown store 'gti' (did you mean 'git'?)",
-    ),
-    Slip("gate.yaml", "criteria:", "criteria: {}\ncriteria:", 2, "gate.yaml:5: duplicate key 'criteria'"),
+    above("trials: 0", "gate.yaml:4: trials: a number of trials is between 1 and"),
+    above("budget: 5", "gate.yaml:4: budget: … found a number (known keys: usd"),
+    above("baseline: {store: gti}", "gate.yaml:4: unknown store 'gti' (did you mean 'git'?)"),
+    above("criteria: {}", "gate.yaml:5: duplicate key 'criteria'"),
     Slip("gate.yaml", "0.8", "80%", 2, "gate.yaml:5: … expected a number, found '80%' (write a number, as 0.8"),
     Slip("gate.yaml", "0.8", "", 2, "gate.yaml:5: … expected a number, found nothing (write a number"),
     Slip("gate.yaml", "evals/", "[]", 2, "gate.yaml:1: suite: name at least one file or folder"),
     Slip("gate.yaml", "evals/", "", 2, "gate.yaml:1: suite: expected a path … found nothing (as in suite: evals/)"),
     Slip("gate.yaml", "evals/", "{path: evals/}", 2, "gate.yaml:1: suite: … found a mapping (as in suite: evals/)"),
-    Slip(
-        "gate.yaml",
-        "criteria:",
-        "timeout: 30\ncriteria:",
-        2,
-        "gate.yaml:4: unknown key … (write it under agent or judge)",
-    ),
-    Slip("gate.yaml", "criteria:", "env: {A: b}\ncriteria:", 2, "gate.yaml:4: unknown key … (write it under agent)"),
-    Slip("gate.yaml", "criteria:", "alpha: 0.1\ncriteria:", 2, "gate.yaml:4: unknown key … (write it under gate)"),
-    Slip(
-        "gate.yaml",
-        "criteria:",
-        "zzz: 1\ncriteria:",
-        2,
-        "gate.yaml:4: unknown key 'zzz' (known: agent, baseline, … more)",
-    ),
+    above("timeout: 30", "gate.yaml:4: unknown key … (write it under agent or judge)"),
+    above("env: {A: b}", "gate.yaml:4: unknown key … (write it under agent)"),
+    above("alpha: 0.1", "gate.yaml:4: unknown key … (write it under gate)"),
+    above("zzz: 1", "gate.yaml:4: unknown key 'zzz' (known: agent, baseline, … more)"),
     Slip(
         "gate.yaml",
         "agent:\n  python:",
@@ -169,13 +148,9 @@ CONFIGURATION = (
     Slip("gate.yaml", "answer", "answer\n  executable: python9", 2, "agent.executable: no interpreter at python9"),
     Slip("gate.yaml", "answer", "answer\n  env: A_KEY=abc", 2, "agent.env: A_KEY=… is no name: write {A_KEY: …"),
     Slip("gate.yaml", "answer", "answer\n  env: {A: '${NOPE_KEY}'}", 2, "agent.env.A: … (export NOPE_KEY)"),
-    Slip("gate.yaml", "criteria:", "judge: gpt-5\ncriteria:", 2, "judge: … found text (known keys: model, base_url"),
-    Slip(
-        "gate.yaml",
-        "criteria:",
-        "gate: {on_inconclusive: fail}\ncriteria:",
-        2,
-        "gate.yaml:4: gate.on_inconclusive: expected 'warn' or 'block', found 'fail'",
+    above("judge: gpt-5", "judge: … found text (known keys: model, base_url"),
+    above(
+        "gate: {on_inconclusive: fail}", "gate.yaml:4: gate.on_inconclusive: expected 'warn' or 'block', found 'fail'"
     ),
 )
 SUITE = (

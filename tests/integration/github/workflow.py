@@ -146,7 +146,7 @@ class Site:
             if wanted(job.get("if"), [walked.jobs[one] for one in _needs(job)], github):
                 self.meanwhile(name)
                 needs = {one: {"outputs": walked.outputs.get(one, {})} for one in _needs(job)}
-                machine = _Machine(self, {**context, "needs": needs}, artifacts, walked, event, payload)
+                machine = _Machine(self, {**context, "needs": needs}, artifacts, walked, payload)
                 if "uses" in job:
                     del walked.jobs[name]
                     self._call(name, job, machine)
@@ -186,7 +186,6 @@ class _Machine:
     context: dict[str, Any]
     artifacts: dict[str, bytes]
     walked: Walked
-    event: str
     payload: Mapping[str, Any]
 
     def job(self, name: str, job: Mapping[str, Any]) -> str:
@@ -245,7 +244,7 @@ class _Machine:
         about = {"full_name": world.fake.repository, "default_branch": "main"}
         payload = {**self.payload, "repository": about}
         more = {"GITHUB_RUN_ID": str(self.site.runs), **environment}
-        step = Step(self.root, self.event, payload, github["ref"], github["sha"], inputs, more)
+        step = Step(self.root, github["event_name"], payload, github["ref"], github["sha"], inputs, more)
         done = run(step, world.fake, world.launch)
         self.walked.gates[self.name] = done
         self.walked.log += done.log

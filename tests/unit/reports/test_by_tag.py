@@ -20,7 +20,6 @@ from gate.model import (
     Verdict,
 )
 from gate.reports import console, markdown
-from gate.reports.by_tag import is_paired
 from gate.reports.cases import told_once, worse_cases
 from gate.reports.rows import RowView
 from gate.reports.words import causes
@@ -117,6 +116,9 @@ def test_no_interval_stands_beside_a_tag_since_none_is_corrected_for_the_number_
 
 
 def test_both_sides_of_a_tag_are_told_as_one_movement_only_where_they_are_of_the_same_cases() -> None:
-    more = replace(group("refund", -0.4, 8), candidate=estimate(0.5, 0.2, 0.8, 30))
-    assert not is_paired(more)
-    assert is_paired(group("refund", -0.4, 8))
+    same = group("refund", -0.4, 8)
+    more = replace(same, candidate=estimate(0.5, 0.2, 0.8, 30))
+    for one, rates in ((more, "50 %"), (same, "90 % → 50 %")):
+        page = console.render(result(replace(TAGGED, groups=(one,))), width=100, verbose=True)
+        [line] = [line for line in page.splitlines() if line.startswith("  ✗ refund ")]
+        assert line.split("20", 1)[1].strip().startswith(rates)
