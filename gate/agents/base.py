@@ -440,12 +440,11 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
             return streams.to_invocation(answer, user=user, whole=answer.whole)
         return answers.to_invocation(answer, user=user)
     except FormatError as error:
-        shown = (
-            next((event.data for event in streams.events_of(answer)), None) if isinstance(answer, Stream) else answer
-        )
-        raise AgentFailure(
-            ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{says_elsewhere(shown, mapping)}"
-        ) from error
+        if isinstance(answer, Stream):  # the error itself says how to read its texts
+            hint = looks_like(next((event.data for event in streams.events_of(answer)), None), mapping)
+        else:
+            hint = says_elsewhere(answer, mapping)
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{hint}") from error
 
 
 def refuse_error(answer: Any) -> None:
