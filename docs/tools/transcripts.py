@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,6 +156,7 @@ def follow(page: Path, shell: Shell, until: str | None = None) -> list[Differenc
             path.write_text(part["content"], encoding="utf-8")
         elif part["page"]:
             follow((page.parent / part["page"]).resolve(), shell, part["point"])  # what differs there is found there
+            time.sleep(1)  # the names of stored records tell seconds, which order them
         elif part["mark"]:
             if part["mark"] == until:
                 return found
