@@ -99,7 +99,10 @@ def run(
     run.
     """
     pipe, deadline, is_cleaning = subprocess.PIPE, monotonic() + seconds, STOPPING.is_set
-    with launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    with (
+        STOPPING.postponed(),
+        launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe) as process,
+    ):
         try:
             given: bytes | None = stdin
             while True:
@@ -186,7 +189,7 @@ class Descendants:
         ``user``: the id of the agent's separate user, if any; all processes of this user are ended, too.
         """
         self._user = user
-        with suppress(OSError):
+        with STOPPING.postponed(), suppress(OSError):
             command = script_command(Path(guardian.__file__), self._mark, str(self._user))
             self._guardian = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
 
@@ -222,12 +225,13 @@ class Dialogue(Generic[T]):
     ) -> None:
         """Start the child. Raises LostError if it cannot be started."""
         pipe = subprocess.PIPE
-        try:
-            process = launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=stderr)
-        except OSError as error:
-            raise LostError(f"cannot be started: {error.strerror}") from None
-        self._process, self._reading = process, reading
-        self._end = finalize(self, _end, process)
+        with STOPPING.postponed():
+            try:
+                process = launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=stderr)
+            except OSError as error:
+                raise LostError(f"cannot be started: {error.strerror}") from None
+            self._process, self._reading = process, reading
+            self._end = finalize(self, _end, process)
 
     def ask(self, request: bytes, seconds: float | None = None) -> T:
         """Send a request and return the next message; ``seconds`` limits the wait, None waits until the child ends.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from gate.errors import Cancelled
@@ -12,10 +15,14 @@ LOOK_SECONDS = 0.1
 
 
 class Stopping:
-    """Set by the handlers of `gate.system.signals`."""
+    """Set by the handlers of this module and of `gate.system.signals`."""
 
     def __init__(self) -> None:
         self._number = 0
+        self._sections = 0
+        """How many `postponed` sections the main thread is in."""
+        self._is_late = False
+        """True if a signal came within them."""
 
     def set(self, number: int) -> None:
         """Remember a signal; 0 forgets it."""
@@ -36,24 +43,46 @@ class Stopping:
         if self._number:
             raise Cancelled(self._number)
 
+    @contextmanager
+    def postponed(self) -> Iterator[None]:
+        """Let a signal raise Cancelled only at the end of this section, in which a resource is made or released.
+
+        Otherwise the exception could arise after a process was started or a folder made, but before anything knows of
+        it. Signals are handled in the main thread, so elsewhere this does nothing. A section that waits calls `check`.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._sections += 1
+        try:
+            yield
+        finally:
+            self._sections -= 1
+        if self._is_late and not self._sections:
+            self._is_late = False
+            self.check()
+
+    def cancel(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signal module's signature
+        """Handle a signal: raise Cancelled, now or at the end of a `postponed` section."""
+        self.set(number)  # the exception may get lost, for example during an import
+        if self._sections:
+            self._is_late = True
+        else:
+            raise Cancelled(number)
+
 
 STOPPING = Stopping()
 
 
 def heed() -> None:
-    """Let SIGTERM and SIGHUP raise Cancelled in the main thread wherever it waits, as Ctrl-C raises its own exception.
+    """Let SIGINT, SIGTERM and SIGHUP raise Cancelled in the main thread wherever it waits.
 
-    So commands release their resources and leave no process or temporary folder, even without an event loop. SIGHUP
-    stays ignored if it is.
+    So commands release their resources and leave no process or temporary folder, even without an event loop. SIGINT
+    and SIGHUP stay ignored if they are.
     """
-
-    def cancel(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
-        STOPPING.set(number)  # the exception may get lost, for example during an import
-        raise Cancelled(number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if is_heeded(number):
-            signal.signal(number, cancel)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number is signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, STOPPING.cancel)
 
 
 def is_heeded(number: signal.Signals) -> bool:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from shutil import rmtree
 from tempfile import TemporaryDirectory
+
+from gate.system.stopping import STOPPING
 
 
 class TemporaryFolder(TemporaryDirectory[str]):
     """A temporary folder that is removed whole, even if a signal asks the gate to stop in the middle of it."""
 
     def __init__(self, prefix: str) -> None:
-        super().__init__(prefix=prefix, ignore_cleanup_errors=True)
+        with STOPPING.postponed():
+            super().__init__(prefix=prefix, ignore_cleanup_errors=True)
 
     def cleanup(self) -> None:
         """Remove the folder with everything in it; files that cannot be removed stay."""
-        try:
+        with STOPPING.postponed():
             super().cleanup()
-        except BaseException:
-            rmtree(self.name, ignore_errors=True)
-            raise

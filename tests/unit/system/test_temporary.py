@@ -1,29 +1,103 @@
-"""A temporary folder is gone afterwards, whatever interrupts its removal."""
+"""A signal leaves no temporary folder and no process behind, in whatever moment it comes."""
 
 from __future__ import annotations
 
 import signal
+import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from gate.errors import Cancelled
+from gate.system import child
+from gate.system.stopping import STOPPING, heed
 from gate.system.temporary import TemporaryFolder
 
+HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-def test_a_signal_in_the_middle_of_the_removal_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+
+@pytest.fixture(autouse=True)
+def heeded() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in HEEDED}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts in the background
+    heed()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    STOPPING.set(0)
+
+
+@pytest.mark.parametrize("number", HEEDED)
+def test_a_signal_in_the_middle_of_the_removal_leaves_nothing(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = TemporaryFolder("gate-test-")
-    (Path(folder.name) / "a").mkdir()
-    (Path(folder.name) / "a" / "file").write_text("")
+    (Path(folder.name) / "file").write_text("")
     whole = TemporaryDirectory.cleanup
 
     def interrupted(self: TemporaryDirectory[str]) -> None:
-        (Path(self.name) / "a" / "file").unlink()
-        raise Cancelled(signal.SIGTERM)
+        signal.raise_signal(number)
+        whole(self)
 
     monkeypatch.setattr(TemporaryDirectory, "cleanup", interrupted)
-    with pytest.raises(Cancelled), folder:
+    with pytest.raises(Cancelled) as stopped, folder:
         pass
+    assert stopped.value.exit_code == 128 + number
     assert not Path(folder.name).exists()
-    whole(folder)  # so that it does not warn once it is collected
+
+
+def test_a_signal_while_a_program_starts_ends_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    launch = child.launch
+
+    def interrupted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(launch(*arguments, **options))
+        signal.raise_signal(signal.SIGTERM)  # as if it came before the caller knows of the process
+        return started[0]
+
+    monkeypatch.setattr(child, "launch", interrupted)
+    with pytest.raises(Cancelled):
+        child.run(["/bin/sleep", "60"], environment={}, cwd=tmp_path, seconds=60)
+    assert started[0].returncode == -signal.SIGKILL
+
+
+def test_sections_within_a_section_end_before_the_signal_is_heeded() -> None:
+    done = []
+    with pytest.raises(Cancelled), STOPPING.postponed():
+        with STOPPING.postponed():
+            signal.raise_signal(signal.SIGTERM)
+        done.append("the outer one")
+    assert done
+    STOPPING.set(0)
+    with STOPPING.postponed():
+        pass  # that signal is not heeded twice
+
+
+def test_a_section_of_another_thread_postpones_nothing() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def section() -> None:
+        with STOPPING.postponed():
+            inside.set()
+            leave.wait()
+
+    other = threading.Thread(target=section)
+    other.start()
+    inside.wait()
+    try:
+        with pytest.raises(Cancelled):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        leave.set()
+        other.join()
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    heed()
+    assert signal.getsignal(signal.SIGINT) is signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
