@@ -14,8 +14,8 @@ from typing import NoReturn
 
 from gate.commands.main import main
 from gate.errors import ExitCode
+from gate.stopping import heed
 from gate.system.concealed import is_alone
-from gate.system.stopping import heed
 
 
 def run() -> NoReturn:

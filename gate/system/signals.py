@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from gate.errors import Cancelled, MeasureError
-from gate.system.stopping import STOPPING, is_heeded
+from gate.stopping import STOPPING, is_heeded
 
 T = TypeVar("T")
 

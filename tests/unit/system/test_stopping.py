@@ -1,4 +1,4 @@
-"""A signal leaves no temporary folder and no process behind, in whatever moment it comes."""
+"""A signal leaves no temporary folder, file or process behind, in whatever moment it comes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from gate.errors import Cancelled
+from gate.security import files
+from gate.stopping import STOPPING, heed
 from gate.system import child
-from gate.system.stopping import STOPPING, heed
 from gate.system.temporary import TemporaryFolder
 
 HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -63,6 +64,17 @@ def test_a_signal_while_a_program_starts_ends_the_program(monkeypatch: pytest.Mo
     with pytest.raises(Cancelled):
         child.run(["/bin/sleep", "60"], environment={}, cwd=tmp_path, seconds=60)
     assert started[0].returncode == -signal.SIGKILL
+
+
+def test_a_signal_while_a_file_is_written_leaves_a_whole_file(tmp_path: Path) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"half"
+        signal.raise_signal(signal.SIGTERM)
+        yield b" and half"
+
+    with pytest.raises(Cancelled):
+        files.write_parts(tmp_path / "report", parts())
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"half and half"]
 
 
 def test_sections_within_a_section_end_before_the_signal_is_heeded() -> None:
