@@ -12,18 +12,17 @@ from typing import Any
 
 import pytest
 
+from gate import __main__
 from gate.errors import Cancelled
 from gate.security import files
-from gate.stopping import STOPPING, heed
+from gate.stopping import SIGNALS, STOPPING, heed, heed_no_more
 from gate.system import child
 from gate.system.temporary import TemporaryFolder
-
-HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.fixture(autouse=True)
 def heeded() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in HEEDED}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts in the background
     heed()
     yield
@@ -32,7 +31,7 @@ def heeded() -> Iterator[None]:
     STOPPING.set(0)
 
 
-@pytest.mark.parametrize("number", HEEDED)
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_in_the_middle_of_the_removal_leaves_nothing(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,3 +112,21 @@ def test_what_is_ignored_stays_ignored() -> None:
         signal.signal(number, signal.SIG_IGN)
     heed()
     assert signal.getsignal(signal.SIGINT) is signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_a_signal_after_the_work_ends_the_process_as_signals_do() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    heed_no_more()
+    assert signal.getsignal(signal.SIGTERM) is signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_a_second_signal_while_the_first_is_reported_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped_twice() -> None:
+        raise Cancelled(signal.SIGTERM)
+
+    monkeypatch.setattr(__main__, "main", stopped_twice)
+    monkeypatch.setattr(__main__, "is_alone", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        __main__.run()
+    assert ended.value.code == 128 + signal.SIGTERM
