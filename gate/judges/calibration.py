@@ -168,12 +168,15 @@ class Calibration(Struct, frozen=True):
     """The differences of people's scores from the judge's, if every label is a score."""
     threshold: float | None = None
     """The score from which an answer passed in the table; None: not stored, by an earlier version."""
+    judges: tuple[tuple[str, str], ...] = ()
+    """The models that judged, as in `Score.judges`."""
 
     @property
     def known(self) -> JudgeCalibration:
-        """Return the numbers that a correction needs."""
+        """Return what a correction needs."""
         found = self.agreement
-        return JudgeCalibration(found.both_pass, found.both_fail, found.only_judge, found.only_people, self.graded)
+        table = (found.both_pass, found.both_fail, found.only_judge, found.only_people)
+        return JudgeCalibration(*table, self.graded, self.judges)
 
 
 async def calibrate(
@@ -193,7 +196,10 @@ async def calibrate(
     graded = None
     if len(both) > 1 and not any(one.binary for one, _ in both):
         graded = _graded([one.label for one, _ in both], [value for _, value in both])
-    return Calibration(agreement(pairs), len(labels) - len(pairs), graded)
+    judges: set[tuple[str, str]] = set()
+    for found in scores:
+        judges.update(found.judges)
+    return Calibration(agreement(pairs), len(labels) - len(pairs), graded, judges=tuple(sorted(judges)))
 
 
 def _graded(people: Sequence[float], judge: Sequence[float]) -> GradedLabels:
@@ -220,6 +226,7 @@ class _Entry(Struct, frozen=True):
     not_measured: LabelCount = 0
     graded: GradedLabels | None = None
     threshold: float | None = None
+    judges: tuple[tuple[str, str], ...] = ()
     criterion: str = ""
     """The criterion's name, which distinguishes an outdated calibration from a missing one."""
 
@@ -264,7 +271,7 @@ def _read(entry: Any) -> Calibration:
     table = astuple(read.agreement)
     if read.graded is not None and read.graded.labels != sum(table):
         raise MeasureError(f"{read.graded.labels:,} graded labels beside a table of {sum(table):,}")
-    return Calibration(agreement_of(table), read.not_measured, read.graded, read.threshold)
+    return Calibration(agreement_of(table), read.not_measured, read.graded, read.threshold, read.judges)
 
 
 def check_file(path: Path) -> None:

@@ -78,6 +78,8 @@ class _Category(BaseModel):
 
 class _Moderations(BaseModel):
     results: list[_Category] = Field(min_length=1)
+    model: str | None = None
+    """As in `_Completion`."""
 
 
 class Moderation(Struct, frozen=True):
@@ -206,6 +208,7 @@ class Judge:
                     self._cached += 1
         except CallError as failure:
             return Moderation(error=f"moderation not reached: {failure}")
+        _note_answer(model, found)
         result = found.results[0]
         return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
 
@@ -434,7 +437,7 @@ def open_judge(
     return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
 
 
-def _note_answer(asked: str, found: _Completion) -> None:
+def _note_answer(asked: str, found: _Completion | _Moderations) -> None:
     """Note the name by which a model answered with the score that it was asked for."""
     noted = answered_for_score.get()
     if noted is not None and found.model:
