@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 from pydantic import BaseModel, Field, ValidationError
 
-from gate.judges.asking import scored_criterion
+from gate.judges.asking import answered_for_score
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
 from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, cost_of, fingerprint, members
@@ -71,21 +71,20 @@ class _Completion(BaseModel):
     """The name by which the model answered: a requested name may lead to another model later."""
 
 
-class _Category(BaseModel):
+class Moderation(BaseModel):
+    """The moderation endpoint's answer about a text."""
+
     flagged: bool
     categories: dict[str, bool | None] = {}
 
+    @property
+    def named(self) -> list[str]:
+        """Return the categories for which the text was flagged."""
+        return sorted([name for name, hit in self.categories.items() if hit])
+
 
 class _Moderations(BaseModel):
-    results: list[_Category] = Field(min_length=1)
-
-
-class Moderation(Struct, frozen=True):
-    """The moderation endpoint's answer about a text; ``error`` is set if the call failed."""
-
-    flagged: bool = False
-    categories: tuple[str, ...] = ()
-    error: str | None = None
+    results: list[Moderation] = Field(min_length=1)
 
 
 class Spending(Struct, frozen=True):
@@ -102,7 +101,7 @@ class Spending(Struct, frozen=True):
 
 
 class CallError(Exception):
-    """A call that failed for good. Never leaves this module: it becomes the `error` of an answer."""
+    """A call that failed for good; it becomes the error of an answer or of a trial."""
 
     def __init__(self, message: str, *, billed: bool = False) -> None:
         super().__init__(message)
@@ -136,8 +135,6 @@ class Judge:
         self._limiter = Limiter(options.concurrency, options.requests_per_minute)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self.answered: dict[str, dict[str, set[str]]] = {}
-        """By criterion and model asked, the names by which the model has answered."""
         self._plain: set[tuple[str, str]] = set()
         self._cached = self._input = self._output = 0
         self._unpriced = False
@@ -189,7 +186,7 @@ class Judge:
         return Answers(samples)
 
     async def moderate(self, text: str) -> Moderation:
-        """Return the first endpoint's moderation of a text."""
+        """Return the first endpoint's moderation of a text. Raises `CallError`."""
         member, model = self._jury[0], MODERATION_MODEL
         text = text.encode("utf-8", "replace").decode()
 
@@ -198,18 +195,14 @@ class Judge:
             return (await client.moderations.with_raw_response.create(model=model, input=text)).content
 
         key = key_of(["moderation", member.base_url, model, text])
-        try:
-            async with self._lock(key):
-                found = self._remembered(key, _Moderations)
-                if found is None:
-                    found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
-                    self._cache.put(key, found.model_dump())
-                else:
-                    self._cached += 1
-        except CallError as failure:
-            return Moderation(error=f"moderation not reached: {failure}")
-        result = found.results[0]
-        return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
+        async with self._lock(key):
+            found = self._remembered(key, _Moderations)
+            if found is None:
+                found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
+                self._cache.put(key, found.model_dump())
+            else:
+                self._cached += 1
+        return found.results[0]
 
     async def complete(self, messages: list[dict[str, str]]) -> str:
         """Return the first model's next message as plain text; never cached, because every conversation is different.
@@ -257,7 +250,7 @@ class Judge:
         async with self._lock(key):
             remembered = self._remembered(key, _Completion)
             if remembered is not None:
-                self._note(member.model, remembered)
+                _note_answer(member.model, remembered)
                 answer, problem = _read(remembered.choices[0], question.answer)
                 if answer is not None and question.decides(answer):
                     self._cached += 1
@@ -265,16 +258,11 @@ class Judge:
             estimate = self._estimate(member, messages, sampling)
             send = self._chat(member, messages, schema, sampling)
             found = await self._attempts(send, _Completion, member, key, estimate)
-            self._note(member.model, found)
+            _note_answer(member.model, found)
             answer, problem = _read(found.choices[0], question.answer)
             if answer is not None and question.decides(answer):
                 self._cache.put(key, found.model_dump())
         return Vote(answer, member.model, problem)
-
-    def _note(self, model: str, found: _Completion) -> None:
-        if found.model:
-            names = self.answered.setdefault(scored_criterion.get(), {}).setdefault(model, set())
-            names.add(one_line(redact(found.model), MOST_OF_NAME))
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
         """Return the parameters to send: the criterion's, else the run's; unset ones are left to the server."""
@@ -439,6 +427,13 @@ def open_judge(
         ConfigError: there is neither a key nor an explicit endpoint, or a cache cannot be opened.
     """
     return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
+
+
+def _note_answer(asked: str, found: _Completion) -> None:
+    """Note the name by which a model answered with the score that it was asked for."""
+    noted = answered_for_score.get()
+    if noted is not None and found.model:
+        noted.add((asked, one_line(redact(found.model), MOST_OF_NAME)))
 
 
 def _next_wave(left: int, *, of: int, may_stop: bool) -> int:
