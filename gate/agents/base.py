@@ -660,6 +660,8 @@ def _config_error(error: ValidationError, options: type[AgentOptions], where: st
     place = ".".join([where, *(str(part) for part in problem.path)])
     if problem.kind == "unknown":
         return unknown_key(str(problem.path[-1]), list(problem.known), place)
+    if problem.kind == "missing":
+        return problem._replace(path=problem.path[-1:]).as_error(place.rpartition(".")[0])
     return ConfigError(problem.message, where=place)
 
 

@@ -13,7 +13,7 @@ import click
 from gate import __version__
 from gate.commands.groups import LazyGroup
 from gate.errors import Cancelled, ExitCode, GateError, closest, short_line
-from gate.system.stopping import STOPPING
+from gate.stopping import STOPPING
 from gate.system.streams import keep_open
 
 SECTIONS = {

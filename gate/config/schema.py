@@ -174,7 +174,7 @@ class QuarantineEntry(Section):
     """The person who will fix it."""
     reason: str = Field(min_length=1)
     """The defect."""
-    expires: date
+    expires: date = Field(examples=["2026-12-31"])
     """The last day on which the case does not block, such as ``2026-12-31``."""
 
 
@@ -194,13 +194,13 @@ class File(Section):
 
     name: Annotated[str | None, FREE] = None
     """The suite's id in baselines and comments; unique in a repository. Default: the paths under ``suite``."""
-    suite: Annotated[list[str], FREE]
+    suite: Annotated[list[str], FREE] = Field(examples=["evals/"])
     """Files or folders with cases, in any format; one path or a list."""
     format: Annotated[str | None, FREE] = None
     """The format of all suite files, also a plugin's. Default: the first built-in one that recognises a file."""
     fields: Annotated[FieldPaths | None, FREE] = None
     """Paths to id, trial, messages and expected calls in rows of recorded messages."""
-    agent: Annotated[dict[str, Any], FREE] = Field(min_length=1)
+    agent: Annotated[dict[str, Any], FREE] = Field(min_length=1, examples=[{"python": "agent:answer"}])
     """The agent under test: one kind and its options."""
     setup: Annotated[str | None, FREE] = None
     """Commands that install the agent; the action runs them first."""

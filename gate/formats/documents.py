@@ -135,5 +135,6 @@ def _parse_line(raw: bytes, where: str, number: int) -> Any:
     try:
         return parse_json(text, where, first_line=number)
     except json.JSONDecodeError as error:
-        truncated = "" if raw.endswith(b"\n") else "; the file ends in the middle of a line"
-        raise ConfigError(f"not JSON: {error.msg}{truncated}", where=place) from error
+        what = f"not JSON: {error.msg.removesuffix(' starting at')}"
+        hint = "" if raw.endswith(b"\n") else "if the file is cut off, write it again or delete its last line"
+        raise ConfigError(what, where=place, hint=hint) from error

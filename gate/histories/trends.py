@@ -18,7 +18,7 @@ from gate.decision.outcomes import PASS_RATE, RATE_METRIC
 from gate.decision.outcomes import pass_rate as pass_rate_criterion
 from gate.histories.cases import CaseHistory
 from gate.histories.runs import SPENT, RunValues, described, spent_beside
-from gate.model import Criterion, Direction, Estimate
+from gate.model import Criterion, Estimate
 from gate.statistics.changepoint import Piece, course
 from gate.statistics.intervals import deviation, mean
 from gate.statistics.trend import LEAST_RUNS, FittedLine, Level, Sums, crossing, fitted, levels, together
@@ -428,15 +428,14 @@ def _slope(line: FittedLine) -> Estimate:
 def _ahead(found: Sequence[Level], series: Series, going: Going | None) -> Ahead | None:
     """Return an early warning if the trend is more than chance and reaches the threshold within as many runs as it is
     based on; else None."""
-    limit, is_lower_better = series.criterion.threshold, series.criterion.direction is Direction.LOWER
+    limit, direction = series.criterion.threshold, series.criterion.direction
     if going is None or not going.found or limit is None:
         return None
-    gets_better = (going.by_run.value < 0) is is_lower_better
     line = _line(found, [float(one.run) for one in found])
-    if gets_better or line is None:
+    if line is None or not direction.is_loss(going.by_run.value):
         return None
     now = float(found[-1].run)
-    is_beyond_already = (line.value(now) < limit) is not is_lower_better
+    is_beyond_already = direction.is_worse(line.value(now), limit)
     if is_beyond_already:
         return None
     met = crossing(line, limit, now, level=AHEAD_LEVEL, furthest=now + len(found))

@@ -162,7 +162,6 @@ def _finish(one: _Running, duration: float) -> None:
     one.journal.finish(
         duration=duration,
         judge_cost_usd=one.runner.judge_cost_usd,
-        judges=one.runner.judges,
         stopped=session.run_budget.stopped,
         terms=one.runner.redactor.redact_json(terms.plain()),
     )

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 from pydantic import BaseModel, Field, ValidationError
 
-from gate.judges.asking import scored_criterion
+from gate.judges.asking import answered_for_score
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
 from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, cost_of, fingerprint, members
@@ -136,8 +136,6 @@ class Judge:
         self._limiter = Limiter(options.concurrency, options.requests_per_minute)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self.answered: dict[str, dict[str, set[str]]] = {}
-        """By criterion and model asked, the names by which the model has answered."""
         self._plain: set[tuple[str, str]] = set()
         self._cached = self._input = self._output = 0
         self._unpriced = False
@@ -257,7 +255,7 @@ class Judge:
         async with self._lock(key):
             remembered = self._remembered(key, _Completion)
             if remembered is not None:
-                self._note(member.model, remembered)
+                _note_answer(member.model, remembered)
                 answer, problem = _read(remembered.choices[0], question.answer)
                 if answer is not None and question.decides(answer):
                     self._cached += 1
@@ -265,16 +263,11 @@ class Judge:
             estimate = self._estimate(member, messages, sampling)
             send = self._chat(member, messages, schema, sampling)
             found = await self._attempts(send, _Completion, member, key, estimate)
-            self._note(member.model, found)
+            _note_answer(member.model, found)
             answer, problem = _read(found.choices[0], question.answer)
             if answer is not None and question.decides(answer):
                 self._cache.put(key, found.model_dump())
         return Vote(answer, member.model, problem)
-
-    def _note(self, model: str, found: _Completion) -> None:
-        if found.model:
-            names = self.answered.setdefault(scored_criterion.get(), {}).setdefault(model, set())
-            names.add(one_line(redact(found.model), MOST_OF_NAME))
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
         """Return the parameters to send: the criterion's, else the run's; unset ones are left to the server."""
@@ -439,6 +432,13 @@ def open_judge(
         ConfigError: there is neither a key nor an explicit endpoint, or a cache cannot be opened.
     """
     return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
+
+
+def _note_answer(asked: str, found: _Completion) -> None:
+    """Note the name by which a model answered with the score that it was asked for."""
+    noted = answered_for_score.get()
+    if noted is not None and found.model:
+        noted.add((asked, one_line(redact(found.model), MOST_OF_NAME)))
 
 
 def _next_wave(left: int, *, of: int, may_stop: bool) -> int:

@@ -37,9 +37,9 @@ class RubricContent(Options):
 class RubricOption(Options):
     """One rubric as google-adk writes it."""
 
-    rubric_id: str = Field(min_length=1)
+    rubric_id: str = Field(min_length=1, examples=["polite"])
     """Its name in scores and reasons; unique in a turn."""
-    rubric_content: RubricContent
+    rubric_content: RubricContent = Field(examples=[{"text_property": "The answer is polite."}])
     """The property that a judge affirms or denies."""
     type: str | None = None
     """The metric that reads it, for rubrics of cases and turns."""

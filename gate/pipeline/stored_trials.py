@@ -37,8 +37,8 @@ from gate.pipeline.references import References
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
 from gate.records import Header, Record, RecordWriter, Run, read_record, strip, write_record
-from gate.records.model import Answering, difference
 from gate.records.model import count as counted
+from gate.records.model import difference
 from gate.reports.formatting import count
 from gate.security import files
 from gate.security.environment import is_on_demand
@@ -109,7 +109,6 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
                 journal.finish(
                     duration=spent,
                     judge_cost_usd=further.judge_cost_usd,
-                    judges=further.judges,
                     stopped=further.note,
                 )
             else:  # else a later run would continue from answers that may be another version's
@@ -130,7 +129,6 @@ class _MissingTrials:
         """Set up the runner; ``purpose`` follows "24 runs" in the note that they ended early."""
         self._session, self._plan, self._purpose = session, plan, purpose
         self.judge_cost_usd: float | None = None
-        self.judges: Answering = {}
         self.note = ""
 
     async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
@@ -150,7 +148,7 @@ class _MissingTrials:
             except MeasureError as error:  # the verdict stands, and the next run on this branch continues
                 self.note = str(error)
             finally:
-                self.judge_cost_usd, self.judges = runner.judge_cost_usd, runner.judges
+                self.judge_cost_usd = runner.judge_cost_usd
         if ended := self.note or session.run_budget.stopped or short:
             self.note = f"{done:,} of {count(runs, 'run')} {self._purpose} were made: {ended}"
 

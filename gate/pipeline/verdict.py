@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate import __version__
 from gate.agents import AGENTS
 from gate.baselines.beside import with_base
-from gate.baselines.pairing import pair, reported_before
+from gate.baselines.pairing import judges_of, pair, reported_before
 from gate.baselines.reference import Reference
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
@@ -289,7 +289,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         demands.criteria,
         reference,
         deselected=_deselected(header, reference, terms),
-        judges=record.footer.judges if record.footer is not None else {},
+        judges=judges_of(record.trials),
     )
     fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
     doubts = terms.doubts

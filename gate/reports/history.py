@@ -147,7 +147,7 @@ def _place(run: PastRun) -> str:
 def is_worse(together: Together) -> bool:
     """True if the first series moved for the worse."""
     series, move = together[0]
-    return (move.change < 0) is (series.criterion.direction is Direction.HIGHER)
+    return series.criterion.direction.is_loss(move.change)
 
 
 def _p(p: float) -> str:
@@ -242,8 +242,8 @@ def found_in(suite: SuiteHistory) -> list[tuple[str, str, str]]:
         found.append(("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
     for series in suite.series:
         if series.going is not None and series.going.found:
-            better = (series.going.by_run.value > 0) is (series.criterion.direction is Direction.HIGHER)
-            found.append(("trend", "good" if better else "bad", trend_line(series)))
+            fell = series.criterion.direction.is_loss(series.going.by_run.value)
+            found.append(("trend", "bad" if fell else "good", trend_line(series)))
     for line in break_lines(suite.whole, suite):
         found.append(("not compared", "mute", line))
     return found

@@ -510,7 +510,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     run_budget = RunBudget(budget, judge_budget(budget))
     async with TrialRunner(config, plan, environment, run_budget) as runner:
         trials = [trial async for trial in runner.score(_renamed(kept, match))]
-        judge_cost, judges = runner.judge_cost_usd, runner.judges
+        judge_cost = runner.judge_cost_usd
     trials = sorted(
         (redacted(t, runner.redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number)
     )
@@ -521,7 +521,6 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
         judge_cost_usd=judge_cost,
         stopped="; ".join(filter(None, dict.fromkeys((before, run_budget.stopped)))),
         terms=_rescored_terms(record, plan),
-        judges=judges,
     )
     write_record(output, Record(_rescored_header(record.header, plan, match), tuple(trials), footer))
     left = len(record.trials) - len(kept)

@@ -18,7 +18,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
 from gate.histories.runs import SPENT
 from gate.histories.trends import Histories, PastRun, Series, SuiteHistory, Version, VersionValue
-from gate.model import Direction, Estimate, Scale
+from gate.model import Estimate, Scale
 from gate.records.keys import suite_key
 from gate.reports.badge import badge, endpoint, look_of
 from gate.reports.formatting import count, figure, interval, threshold
@@ -221,7 +221,7 @@ def _legend(suite: SuiteHistory) -> list[Mapping[str, str]]:
         if one.criterion.threshold is not None:
             there.add("limit")
         for move in one.moves:
-            there.add("worse" if (move.change < 0) is (one.criterion.direction is Direction.HIGHER) else "better")
+            there.add("worse" if one.criterion.direction.is_loss(move.change) else "better")
         if one.ahead is not None:
             there.add("ahead")
         if len(one.stretches) > 1:

@@ -95,8 +95,7 @@ def _moves(series: Series, place: Canvas) -> Iterable[Markup]:
     for move in series.moves:
         if move.run >= place.first:
             left, right = place.x(max(move.first, place.first) - 0.5), place.x(move.last - 0.5)
-            worse = (move.change < 0) is (series.criterion.direction.value == "higher")
-            kind = "worse" if worse else "better"
+            kind = "worse" if series.criterion.direction.is_loss(move.change) else "better"
             yield Markup('<rect class="within {}" x="{}" width="{}" y="0" height="{:g}"/>').format(
                 kind, left, round(max(right - left, 1.0), 1), TALL
             )

@@ -183,7 +183,6 @@ CHANGES: list[Finding] = [
     Finding.of("cases_changed", how="renamed", cases=("b",), before=("a",)),
     Finding.of("cases_changed", how="removed", cases=("a",)),
     Finding.of("not_compared", criterion="tone", why="removed"),
-    Finding.of("not_compared", criterion="tone", why="removed"),
     Finding.of("not_compared", Verdict.PASS, criterion="tone", why="new"),
     Finding.of("by_base_rules", stricter=Verdict.PASS),
 ]

@@ -250,9 +250,12 @@ def test_the_words(of: Callable[[], Iterator[str]]) -> None:
         ([one for _, one in given.FINDINGS], OF_CRITERION, {"not_compared"}),
     ],
 )
-def test_no_kind_is_left_out(given: list[Finding], kinds: Mapping[KindName, FindingKind], but: set[str]) -> None:
+def test_every_kind_is_listed_and_no_finding_twice(
+    given: list[Finding], kinds: Mapping[KindName, FindingKind], but: set[str]
+) -> None:
     """One that keeps others from deciding stands in a story, and failures that are gone beside a problem."""
     assert {one.kind for one in given} == kinds.keys() - but
+    assert [one for number, one in enumerate(given) if one in given[:number]] == []
 
 
 NOUNS = (
