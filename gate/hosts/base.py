@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict
 
 from gate.errors import PublishError
+from gate.model.strict import StrictModel
 from gate.security import files
 
 Level = Literal["error", "warning", "notice"]
@@ -107,10 +107,8 @@ class Done(Struct, frozen=True):
     note: str = ""
 
 
-class HostOptions(BaseModel):
+class HostOptions(StrictModel):
     """Base class of a host's options under ``publish``; unknown keys are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Applies(Protocol):

@@ -14,7 +14,8 @@ from gate.errors import ConfigError
 from gate.formats.documents import read_document_with_lines
 from gate.formats.reading import Ignored
 from gate.model import Case, Complexity, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, Loss, StrictModel, validation_error
+from gate.model.strict import StrictModel
+from gate.suites.base import Contents, Document, Format, Loss, validation_error
 
 Text = Annotated[str, Field(min_length=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -71,21 +71,20 @@ class _Completion(BaseModel):
     """The name by which the model answered: a requested name may lead to another model later."""
 
 
-class _Category(BaseModel):
+class Moderation(BaseModel):
+    """The moderation endpoint's answer about a text."""
+
     flagged: bool
     categories: dict[str, bool | None] = {}
 
+    @property
+    def named(self) -> list[str]:
+        """Return the categories for which the text was flagged."""
+        return sorted([name for name, hit in self.categories.items() if hit])
+
 
 class _Moderations(BaseModel):
-    results: list[_Category] = Field(min_length=1)
-
-
-class Moderation(Struct, frozen=True):
-    """The moderation endpoint's answer about a text; ``error`` is set if the call failed."""
-
-    flagged: bool = False
-    categories: tuple[str, ...] = ()
-    error: str | None = None
+    results: list[Moderation] = Field(min_length=1)
 
 
 class Spending(Struct, frozen=True):
@@ -102,7 +101,7 @@ class Spending(Struct, frozen=True):
 
 
 class CallError(Exception):
-    """A call that failed for good. Never leaves this module: it becomes the `error` of an answer."""
+    """A call that failed for good; it becomes the error of an answer or of a trial."""
 
     def __init__(self, message: str, *, billed: bool = False) -> None:
         super().__init__(message)
@@ -187,7 +186,7 @@ class Judge:
         return Answers(samples)
 
     async def moderate(self, text: str) -> Moderation:
-        """Return the first endpoint's moderation of a text."""
+        """Return the first endpoint's moderation of a text. Raises `CallError`."""
         member, model = self._jury[0], MODERATION_MODEL
         text = text.encode("utf-8", "replace").decode()
 
@@ -196,18 +195,14 @@ class Judge:
             return (await client.moderations.with_raw_response.create(model=model, input=text)).content
 
         key = key_of(["moderation", member.base_url, model, text])
-        try:
-            async with self._lock(key):
-                found = self._remembered(key, _Moderations)
-                if found is None:
-                    found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
-                    self._cache.put(key, found.model_dump())
-                else:
-                    self._cached += 1
-        except CallError as failure:
-            return Moderation(error=f"moderation not reached: {failure}")
-        result = found.results[0]
-        return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
+        async with self._lock(key):
+            found = self._remembered(key, _Moderations)
+            if found is None:
+                found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
+                self._cache.put(key, found.model_dump())
+            else:
+                self._cached += 1
+        return found.results[0]
 
     async def complete(self, messages: list[dict[str, str]]) -> str:
         """Return the first model's next message as plain text; never cached, because every conversation is different.

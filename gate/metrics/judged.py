@@ -14,7 +14,7 @@ from pydantic import Field
 from gate.judges.client import Judge
 from gate.judges.options import JudgeModelOptions
 from gate.judges.prompt import A, Answer, Answers, Question
-from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, TrialOutput, mean
+from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, TrialOutput, TurnFinding, mean
 from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
 from gate.security.limits import shorten
 
@@ -179,18 +179,6 @@ def reference(case: Case) -> Material:
     return (("expected responses", "\n".join(f"Turn {number}: {text}" for number, text in stated)),)
 
 
-class TurnVerdict(Struct, frozen=True):
-    """The verdict on one turn."""
-
-    value: float | None
-    reason: str = ""
-    failed: str = ""
-    """The reason why the judge could not be asked; the whole score is then not measured."""
-
-
-NOT_APPLICABLE = TurnVerdict(None)
-
-
 def majority_is_certain(passing: float, failing: float, to_come: int) -> bool:
     """True if that many further votes cannot change the majority; a tie is a failure."""
     return passing > failing + to_come or failing >= passing + to_come
@@ -206,17 +194,17 @@ def settled_by(passes: Callable[[A], bool]) -> Callable[[Sequence[A], int], bool
     return settled
 
 
-def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnVerdict:
+def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnFinding:
     """Return the majority of the votes on validity, each with its reason; a tie is invalid. There is at least one
     vote."""
     count = sum(valid for valid, _ in votes)
     found = count > len(votes) - count
     why = next((reason for valid, reason in votes if valid == found), "")
     label = "valid" if found else "invalid"
-    return TurnVerdict(float(found), f"{label} by {count} of {len(votes)} votes for valid: {rationale(why)}")
+    return TurnFinding(float(found), f"{label} by {count} of {len(votes)} votes for valid: {rationale(why)}")
 
 
-def of_turns(verdicts: Sequence[TurnVerdict], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
+def of_turns(verdicts: Sequence[TurnFinding], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
     """Return the mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
 
     Unlike in google-adk, a failed call leaves the whole score unmeasured: an outage must not let the other turns pass.

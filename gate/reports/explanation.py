@@ -17,6 +17,7 @@ from gate.reports.words import (
     tell_cases,
     tell_cause,
     tell_short,
+    tell_warning,
     thin,
 )
 
@@ -59,7 +60,7 @@ def _besides(suite: SuiteResult) -> list[str]:
             said.append(f"{tell_short(found)}, which may be why")
     if by.cause.kind in OF_COMPARISON and not by.has_baseline:
         said.append(_no_baseline(by))
-    missed = [found["criterion"] for found in suite.warnings if found.kind == "excused"]
+    missed = [row.criterion.name for row, found in criteria_that_warn(suite) if found.is_excused]
     if missed:
         said.append(f"{listing(missed)} {agree(len(missed), 'misses', 'miss')} the threshold, as the base does")
     if by.crashes is not None and by.verdict not in (Verdict.PASS, Verdict.ERROR):
@@ -121,7 +122,8 @@ def losses_that_warn(suite: SuiteResult) -> tuple[str, ...]:
     """Return the losses that do not block, one line each; empty for a regression, which is enough by itself."""
     if suite.verdict is Verdict.REGRESSED:
         return ()
-    return tuple(f"warning: {tell(one, suite)}" for one in suite.warnings if one.kind == "quiet_rise")
+    losses = [(row, found) for row, found in criteria_that_warn(suite) if found.kind == "change"]
+    return tuple(f"warning: {tell_warning(found, row)}" for row, found in losses)
 
 
 def how_sure(suite: SuiteResult) -> str:
@@ -312,13 +314,34 @@ def changes(suite: SuiteResult) -> tuple[str, ...]:
     return tuple(map(tell, suite.changes))
 
 
-def warnings(suite: SuiteResult) -> tuple[str, ...]:
-    """Return the findings that weaken the verdict without changing it."""
-    return tuple(_warning(found, suite) for found in suite.warnings)
+def warnings(suite: SuiteResult) -> tuple[tuple[Finding, str], ...]:
+    """Return the findings that weaken the verdict without changing it, with their words: on criteria, then on the
+    suite."""
+    of_criteria = [(found, tell_warning(found, row)) for row, found in criteria_that_warn(suite)]
+    of_suite = [(found, _of_suite(found, suite)) for found in suite.warnings]
+    return (*of_criteria, *of_suite)
 
 
-def _warning(found: Finding, suite: SuiteResult) -> str:
-    """Return a warning; failures of the agent that the headline states are not counted again."""
+def criteria_that_warn(suite: SuiteResult) -> list[tuple[CriterionResult, Finding]]:
+    """Return the findings on criteria that readers should know of although they do not decide."""
+    found = []
+    for row in suite.criteria:
+        for one in row.findings:
+            if one.is_warning and not _is_moot(one, row, suite):
+                found.append((row, one))
+    return found
+
+
+def _is_moot(found: Finding, row: CriterionResult, suite: SuiteResult) -> bool:
+    """True if a warning adds nothing: the criterion fails or cannot block, or its threshold is close and the suite
+    fails."""
+    if found.is_excused:
+        return row.verdict is not Verdict.PASS or not row.criterion.blocking
+    return found.kind == "mean" and suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE)
+
+
+def _of_suite(found: Finding, suite: SuiteResult) -> str:
+    """Return a warning on a suite; failures of the agent that the headline states are not counted again."""
     facts = suite.crashes
     if found.kind == "agent_failures" and facts is not None and crashes(suite, facts) in headline(suite):
         return f"the agent failed, most often: {facts.message}"

@@ -78,6 +78,11 @@ def counted_failures(row: CriterionResult) -> str:
     return f"{failed_as(mean)} against the threshold: mean {value} over {count(mean.cases, 'case')}, threshold {least}"
 
 
+def only_warns(row: CriterionResult) -> bool:
+    """True if it got worse beyond its margin, but is configured not to block."""
+    return any(one.kind == "change" and one.is_warning for one in row.findings)
+
+
 def is_excused(row: CriterionResult) -> bool:
     """True if it passes only because the baseline was no better."""
     return any(finding.is_excused for finding in row.findings)
@@ -447,7 +452,7 @@ WORDS: Table = {
     },
     "scores_lost": {
         Verdict.NOT_MEASURED: _scores_lost,
-        Verdict.PASS: "{criterion}: {lost} of {of:answer} could not be scored",
+        Verdict.PASS: "{lost} of {of:answer} could not be scored",
     },
     "mean": {
         Verdict.PASS: _of_mean,

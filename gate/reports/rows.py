@@ -28,7 +28,7 @@ from gate.reports.formatting import (
     value_of,
 )
 from gate.reports.labels import TONES, VERDICTS
-from gate.reports.reasons import COUNTED, counted_failures, excludes_gain, is_excused, reason, why_apart
+from gate.reports.reasons import COUNTED, counted_failures, excludes_gain, is_excused, only_warns, reason, why_apart
 
 HOLDS = (Verdict.PASS, Verdict.NOT_APPLIED)
 
@@ -92,7 +92,7 @@ class RowView:
     @cached_property
     def warns(self) -> bool:
         """True if it got worse, but is configured not to block."""
-        return any(one.kind == "quiet_rise" and one["criterion"] == self.name for one in self.suite.warnings)
+        return only_warns(self.found)
 
     @property
     def needs_words(self) -> bool:

@@ -250,14 +250,14 @@ class View:
 
     @cached_property
     def all_warnings(self) -> tuple[str, ...]:
-        return explanation.warnings(self.suite)
+        return tuple(line for _, line in explanation.warnings(self.suite))
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """The warnings that are not shown in the headline, below it, or in the first case."""
         told = (self.headline, *self.opening)
         found = []
-        for one, line in zip(self.suite.warnings, self.all_warnings, strict=True):
+        for one, line in explanation.warnings(self.suite):
             if not self._is_told(one) and not any(line in said for said in told):
                 found.append(line)
         return tuple(found)

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.positions import Key, LineNumbers
@@ -17,12 +17,6 @@ from gate.formats.reading import Ignored, UnreadKey, carried, unread, with_read_
 from gate.formats.shapes import as_mapping
 from gate.model import Case, Invocation, Location, Part, RecordedTrial
 from gate.security.limits import shorten
-
-
-class StrictModel(BaseModel):
-    """A part of a file in which every key is known."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Document(Struct, frozen=True):

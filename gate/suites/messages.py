@@ -24,6 +24,7 @@ from gate.formats.paths import PathError
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored, carried, kind_of, unread, with_read_marks
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
+from gate.model.strict import StrictModel
 from gate.security.limits import shorten
 from gate.suites.base import (
     NO_ANSWER,
@@ -31,7 +32,6 @@ from gate.suites.base import (
     Document,
     Format,
     Loss,
-    StrictModel,
     is_answered,
     losses_of,
     nothing_unread,

@@ -11,7 +11,8 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_v
 
 from gate.formats.positions import Key
 from gate.model import Case, Complexity, Part, Rubric, Scenario, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, StrictModel, validation_error
+from gate.model.strict import StrictModel
+from gate.suites.base import Contents, Document, Format, validation_error
 
 
 def _text(value: Any) -> Any:

@@ -8,10 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 from msgspec.structs import replace
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from gate.errors import ConfigError, MeasureError, nearest
 from gate.model import Case, Complexity, Suite
+from gate.model.strict import StrictModel
 from gate.security.limits import shorten
 
 _one_or_more = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
@@ -29,7 +30,7 @@ _COMPLEXITY = {"enum": [one.value for one in Complexity]}
 _COMPLEXITY_SCHEMA = WithJsonSchema({"anyOf": [_COMPLEXITY, {"type": "array", "items": _COMPLEXITY}]})
 
 
-class Selection(BaseModel):
+class Selection(StrictModel):
     """The cases to run: those with any of the tags, any of the complexities, any of the ids, and for every key of
     ``metadata`` any of its values.
 
@@ -37,8 +38,6 @@ class Selection(BaseModel):
     mappings (``owner.team``); ``app_name`` and ``user_id`` are also those of an ADK case. Values are compared as text,
     so that ``3`` and ``"3"`` are one; of a list in the metadata, one that fits is enough.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     tags: Words = []
     """Any of these tags."""

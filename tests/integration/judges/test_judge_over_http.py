@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gate.errors import ConfigError
-from gate.judges.client import MAX_PROMPT_CHARS, Judge, open_judge
+from gate.judges.client import MAX_PROMPT_CHARS, CallError, Judge, open_judge
 from gate.judges.meter import Budget
 from gate.judges.options import JudgeModelOptions, JudgeOptions, Juror, Price
 from gate.judges.prompt import Answer, Answers, Question
@@ -414,7 +414,7 @@ def test_moderation_is_cached_and_its_failure_is_no_verdict(stub: JudgeStub, tmp
 
     stub.script(flagged)
     found = [asyncio.run(run()), asyncio.run(run())]
-    assert [(one.flagged, one.categories, one.error) for one in found] == [(True, ("hate",), None)] * 2
+    assert [(one.flagged, one.named) for one in found] == [(True, ["hate"])] * 2
     assert [request.path for request in stub.requests] == ["/v1/moderations"]
 
     async def other() -> Any:
@@ -422,7 +422,8 @@ def test_moderation_is_cached_and_its_failure_is_no_verdict(stub: JudgeStub, tmp
             return await judge.moderate("text")
 
     stub.script(failure(500))
-    assert "HTTP 500" in (asyncio.run(other()).error or "")
+    with pytest.raises(CallError, match="HTTP 500"):
+        asyncio.run(other())
 
 
 def test_a_torn_cache_is_an_error_that_names_it(stub: JudgeStub, tmp_path: Path) -> None:
