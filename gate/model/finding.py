@@ -23,8 +23,8 @@ KindName = Literal[
     "failures_not_confirmed", "lost_decide", "collapsed", "trials_lost", "shard", "passes", "not_enough_evidence",
     "cases_broke", "suite_got_worse", "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed",
     "same_agent", "incomplete", "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed",
-    "cases_changed", "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
-    "quiet_rise", "failures_excused", "provider_moved", "unproven", "measured_before", "repeats_alike",
+    "cases_changed", "by_base_rules", "agent_failures", "few_cases", "thin_baseline",
+    "failures_excused", "provider_moved", "unproven", "measured_before", "repeats_alike",
     "calls_not_reported", "one_answer", "cases_unchecked", "not_accepted",
 ]  # fmt: skip
 
@@ -104,6 +104,23 @@ class Finding(Struct, frozen=True):
                 return bool(self["case_id"])
             case "quantile":
                 return bool(self["value"] > self["limit"])
+            case _:
+                return False
+
+    @property
+    def is_warning(self) -> bool:
+        """True if it is a finding on a criterion that readers should know of although it decides nothing."""
+        if self.verdict is not Verdict.PASS:
+            return False
+        match self.kind:
+            case "mean":
+                return self.is_excused or self["chance"] is not None
+            case "trial_limit" | "quantile":
+                return self.is_excused
+            case "change":
+                return bool(self["only_warns"])
+            case "scores_lost":
+                return True
             case _:
                 return False
 
@@ -265,7 +282,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     "hard_rule": kind(
         "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
     ),
-    # ``criterion``: for a warning, which is not the criterion's own; the rest as of ``trials_lost``
+    # fields as of ``trials_lost``
     "scores_lost": kind(
         "Answers could not be scored: too many for a verdict, or a few.",
         UNMEASURED,
@@ -275,10 +292,10 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         cases=NO_NAMES,
         most=MAYBE_FIGURE,
         error=TEXT,
-        criterion=TEXT,
     ),
     # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over the
-    # threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were hits
+    # threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were hits; ``chance``: how
+    # often an unchanged agent misses a threshold that holds now, 0 to 1; None if that is rare or unknown
     "mean": kind(
         "The mean beside the suite's threshold.",
         PASS,
@@ -289,6 +306,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         error=MAYBE_FIGURE,
         base_cases=FLAG,
         lost=NUMBER,
+        chance=MAYBE_FIGURE,
     ),
     # ``excused``: cases that miss their threshold as at the baseline; ``short``: below theirs, but not beyond chance;
     # ``missed``: the first to miss its own beyond chance, with its trials; ``more``: how many others do
@@ -322,7 +340,9 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         trials=NUMBER,
         too_few=FLAG,
     ),
-    # ``why``: the reason why it is open; ``worst``: the end of the interval that is beyond ``margin``
+    # ``why``: the reason why it is open; ``worst``: the end of the interval that is beyond ``margin``; ``only_warns``:
+    # worse beyond its margin and beyond chance, but it does not block; ``wording``: then, for a word-overlap criterion,
+    # of the case that lost most
     "change": kind(
         "The change against the baseline: within its margin or not proven, open, or proven worse.",
         PASS,
@@ -333,6 +353,8 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         worst=FIGURE,
         margin=FIGURE,
         broken=NO_NAMES,
+        only_warns=FLAG,
+        wording=Field(Wording | None, None),
     ),
     "cases_fail": kind(
         "Cases that always passed always fail now, and nothing proves a loss.", OPEN, cases=TALLIES, why=WhyCasesFail
@@ -528,13 +550,6 @@ CHANGES: Mapping[KindName, FindingKind] = {
 
 WARNINGS: Mapping[KindName, FindingKind] = {
     "agent_failures": kind("The agent failed in trials: the suite's ``crashes`` say how often."),
-    "excused": kind(
-        "It misses its threshold or limit as the baseline did.",
-        criterion=str,
-        found=Nested(("mean", "trial_limit", "quantile")),
-    ),
-    # ``chance``: share of runs, 0 to 1
-    "threshold_close": kind("An unchanged agent often misses a threshold that holds now.", criterion=str, chance=float),
     # ``blind``: so few that the pass rate's margin covers most of it
     "few_cases": kind("Few cases are compared.", cases=int, blind=bool),
     # ``cases``: number with fewer stored trials than ``wanted``; ``least``: trials of the case with the fewest;
@@ -550,11 +565,6 @@ WARNINGS: Mapping[KindName, FindingKind] = {
         drop=MAYBE_FIGURE,
         grows=Field(bool, True),
     ),
-    # ``wording``: for a word-overlap criterion, of the case that lost most
-    "quiet_rise": kind(
-        "What only warns got worse beyond its margin.", criterion=str, change=float, wording=Field(Wording | None, None)
-    ),
-    "scores_lost": OF_CRITERION["scores_lost"],
     "trials_lost": PROBLEMS["trials_lost"],
     # ``gone``: the base commit's agent is not called any more
     "failures_excused": kind(
@@ -593,7 +603,7 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     "not_accepted": kind("Someone accepted what nobody can accept.", by=str, criteria=NAMES),
     "stated": GAPS["stated"],
 }
-"""Findings that weaken a verdict without changing it."""
+"""Findings on a suite that weaken a verdict without changing it; `Finding.is_warning` tells those on a criterion."""
 
 NOTES: tuple[KindName, ...] = ("provider_moved", "unproven", "measured_before")
 """Kinds of notes that records keep as findings rather than as text."""

@@ -34,6 +34,7 @@ from gate.reports.reasons import (
     fails,
     fails_besides,
     how_it_differs,
+    only_warns,
     reason,
     why_apart,
     why_not_confirmed,
@@ -74,6 +75,22 @@ def tell_cases(suite: SuiteResult) -> str:
 def tell_short(found: Finding) -> str:
     """Return the headline's short form of a finding that is also in a list."""
     return "; ".join(clauses(found, IN_HEADLINE))
+
+
+def tell_warning(found: Finding, row: CriterionResult) -> str:
+    """Return a finding on a criterion as a warning."""
+    if found.kind == "change":
+        worse = with_means(change(found["change"].value, row.criterion.scale), row)
+        return f"{row.criterion.name} got worse beyond its margin: {worse}; it only warns{_wording(found['wording'])}"
+    told = f"{row.criterion.name}: {'; '.join(clauses(found, WORDS, row.criterion))}"
+    if found.is_excused:
+        return f"{told}: {WOULD}"
+    if found.kind == "mean":
+        return f"{told}; an unchanged agent misses it in {percentage(found['chance'])} of runs like this one"
+    return told
+
+
+WOULD = "it does not block (`ratchet: false` would)"
 
 
 # --- facts about a suite --------------------------------------------------------------------------
@@ -198,7 +215,7 @@ def _same_agent(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _passes(cause: Finding, suite: SuiteResult) -> list[str]:
     if cause["compared"]:
-        found = "no loss that blocks" if any(one.kind == "quiet_rise" for one in suite.warnings) else "no loss found"
+        found = "no loss that blocks" if any(map(only_warns, suite.criteria)) else "no loss found"
         return [f"{found} in {count(cause['compared'], 'case')}", _uncompared(cause["uncompared"])]
     cases = count(cause["cases"], "case")
     if cause["checked"] < cause["cases"]:
@@ -390,32 +407,6 @@ def _agent_failures(_: Finding, suite: SuiteResult) -> str:
     return "the agent failed" if facts is None else f"{crashes(suite, facts)}; most often: {facts.message}"
 
 
-def _excused(found: Finding, suite: SuiteResult) -> str:
-    """Return the missed threshold or limit, which the baseline missed as well."""
-    row = row_of(suite, found["criterion"])
-    if row is None:
-        return str(found["criterion"])
-    excused = found["found"]
-    if excused.kind == "mean":
-        mean = excused["mean"]
-        side = "below" if row.criterion.direction is Direction.HIGHER else "above"
-        now, before, least = figures((mean.value, mean.before, mean.threshold), row.criterion.scale)
-        return f"{found['criterion']}: {now} is {side} {least}, as the baseline was ({before}): {WOULD}"
-    said = clauses(excused, WORDS, row.criterion)[0]
-    return f"{found['criterion']}: {said}, as the baseline was above it too: {WOULD}"
-
-
-WOULD = "it does not block (`ratchet: false` would)"
-
-
-def _quiet_rise(found: Finding, suite: SuiteResult) -> str:
-    row = row_of(suite, found["criterion"])
-    if row is None:
-        return str(found["criterion"])
-    said = f"{found['criterion']} got worse beyond its margin: {change(found['change'], row.criterion.scale)}"
-    return f"{with_means(said, row)}; it only warns{_wording(found['wording'])}"
-
-
 def _wording(found: Wording | None) -> str:
     """Return one answer as it is worded now, and the earlier one if known."""
     if found is None:
@@ -598,15 +589,10 @@ WORDS: Table = {
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # warnings
     "agent_failures": _agent_failures,
-    "threshold_close": (
-        "{criterion}: its threshold is close, an unchanged agent misses it in {chance:share} of runs like this one"
-    ),
-    "excused": _excused,
     "few_cases": (
         "{cases:paired case}: {blind:so few only show a case that breaks outright|only clear breaks can be found}"
     ),
     "thin_baseline": _thin_baseline,
-    "quiet_rise": _quiet_rise,
     "failures_excused": (
         "{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial}"
         "{gone: and was not called again: the comparison uses the stored baseline|} ({error})"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.decision.comparison import Comparison, Incomparable
-from gate.decision.thresholds import chance_of_miss, close_thresholds, may_turn, suite_threshold
+from gate.decision.thresholds import chance_of_miss, may_turn, suite_threshold
 from gate.errors import ExitCode
 from gate.model import Case, Criterion, Direction, Scale, Trial, Verdict
 from gate.model.finding import Finding, HeldMean
@@ -65,10 +65,17 @@ def test_the_chance_of_a_miss_is_that_of_runs_of_the_same_agent(room: float) -> 
 
 
 def test_a_threshold_is_close_if_an_unchanged_agent_often_misses_it() -> None:
-    assert [f["criterion"] for f in close_thresholds(comparison(cases(40), HALF, spread(0.51)))] == ["response"]
-    assert close_thresholds(comparison(cases(40), HALF, spread(0.6))) == []
-    assert close_thresholds(comparison(cases(40), HALF, spread(0.49))) == [], "that is below it"
-    assert close_thresholds(comparison(cases(40), HALF, once(cases(40), response=0.5))) == [], "nothing varies"
+
+    def chance(now: list[Trial], criterion: Criterion = HALF) -> float | None:
+        [found] = suite_threshold(comparison(cases(40), criterion, now), criterion)
+        told: float | None = found["chance"]
+        return told
+
+    assert chance(spread(0.51)) is not None
+    assert chance(spread(0.6)) is None
+    assert chance(spread(0.49)) is None, "that is below it"
+    assert chance(once(cases(40), response=0.5)) is None, "nothing varies"
+    assert chance(spread(0.51), replace(HALF, blocking=False)) is None, "it decides nothing"
 
 
 @pytest.mark.parametrize("epochs", [1, 3])

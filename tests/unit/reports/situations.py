@@ -189,28 +189,10 @@ CHANGES: list[Finding] = [
 WARNINGS: list[Finding] = [
     Finding.of("stated", text="a note"),
     Finding.of("agent_failures"),
-    Finding.of("threshold_close", criterion="tool_trajectory_avg_score", chance=0.24),
-    Finding.of(
-        "excused",
-        criterion="tool_trajectory_avg_score",
-        found=Finding.of("mean", mean=HeldMean(0.0, 0.9, 4, before=0.1)),
-    ),
-    Finding.of("excused", criterion="latency", found=Finding.of("quantile", q=0.95, value=3.5, limit=3.0)),
     Finding.of("few_cases", cases=4, blind=True),
     Finding.of("few_cases", cases=5, blind=False),
     Finding.of("thin_baseline", cases=3, wanted=5, least=1, typical=5),
     Finding.of("thin_baseline", cases=3, wanted=5, least=2, typical=5, grows=False),
-    Finding.of("quiet_rise", criterion="latency", change=0.6),
-    Finding.of(
-        "quiet_rise",
-        criterion="tool_trajectory_avg_score",
-        change=-0.1,
-        wording=Wording("a", "It is sunny.", "Sun, probably."),
-    ),
-    Finding.of(
-        "quiet_rise", criterion="tool_trajectory_avg_score", change=-0.1, wording=Wording("a", "", "Sun, probably.")
-    ),
-    Finding.of("scores_lost", Verdict.PASS, criterion="latency", lost=1, of=80),
     Finding.of("trials_lost", Verdict.PASS, lost=1, of=80),
     Finding.of("failures_excused", failed=12, of=12, error="crash: boom"),
     Finding.of("failures_excused", failed=9, of=12, error="crash: boom", at_base=True),
@@ -264,10 +246,12 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("scores_lost", lost=3, of=3, cases=("a",), error="no key")),
     (RESPONSE, Finding.of("scores_lost", lost=9, of=9, cases=("a", "b", "c"), error="no key")),
     (RESPONSE, Finding.of("scores_lost", lost=80, of=120, most=0.1, error="no key")),
+    (LATENCY, Finding.of("scores_lost", Verdict.PASS, lost=1, of=80)),
     (RESPONSE, Finding.of("no_value", why="applies_to_none")),
     (RESPONSE, Finding.of("no_value", Verdict.NOT_COMPARED, why="applies_to_none")),
     (RESPONSE, Finding.of("mean", mean=HeldMean(0.95, 0.9, 1))),
     (RATE, Finding.of("mean", mean=HeldMean(0.5, 0.85, 10))),
+    (RESPONSE, Finding.of("mean", mean=HeldMean(0.91, 0.9, 40), chance=0.24)),
     (RESPONSE, Finding.of("mean", mean=HeldMean(0.2, 0.9, 4, before=0.1))),
     (RESPONSE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=MISSED, trials=12, error=None)),
     (RESPONSE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=MISSED, trials=12, error=0.1)),
@@ -341,6 +325,11 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RATE, Finding.of("change", change=DROP)),
     (RATE, Finding.of("change", change=Change(0.0, None, None, 1))),
     (LATENCY, Finding.of("change", change=Change(0.6, 0.2, 1.0, 40))),
+    (LATENCY, Finding.of("change", change=Change(0.6, 0.2, 1.0, 40), only_warns=True)),
+    *(
+        (RESPONSE, Finding.of("change", change=DROP, only_warns=True, wording=Wording("a", before, "Sun, probably.")))
+        for before in ("It is sunny.", "")
+    ),
     (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="suggests_drop")),
     (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="drifted")),
     (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="moved_before")),
@@ -803,16 +792,15 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
     ):
         yield f"noise: {title(noise.kind)}", replace(end, cause=noise)
     yield "a criterion is gone, and another is open", replace(INCONCLUSIVE, criteria=(*INCONCLUSIVE.criteria, gone))
-    dear = Finding.of("change", change=Change(0.782, 0.448, 1.193, 40))
+    dear = Finding.of("change", change=Change(0.782, 0.448, 1.193, 40), only_warns=True)
     cost = CriterionResult(
         *(COST, Verdict.PASS, (dear,), estimate(0.0435, 0.03, 0.06), estimate(0.0843, 0.02, 0.2)),
         estimate(0.782, 0.448, 1.193),
         compared=(0.0843, 0.0435),
     )
-    dearer = (Finding.of("quiet_rise", criterion="cost", change=0.782),)
-    yield "a typical case is dearer, all are cheaper", replace(PASSED, criteria=(cost,), warnings=dearer)
+    yield "a typical case is dearer, all are cheaper", replace(PASSED, criteria=(cost,))
     new = replace(cost, candidate=estimate(0.4, 0.3, 0.6, 44))
-    yield "a typical case is dearer, the compared ones cheaper", replace(PASSED, criteria=(new,), warnings=dearer)
+    yield "a typical case is dearer, the compared ones cheaper", replace(PASSED, criteria=(new,))
     yield "a typical case is dearer, and so are all", replace(PASSED, criteria=(replace(new, compared=(0.08, 0.15)),))
     open_ = replace(
         cost,
