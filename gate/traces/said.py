@@ -10,8 +10,9 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from gate.formats.reading import says_something
+from gate.formats.shapes import as_text
 from gate.security.limits import MAX_ID_CHARS, shorten
-from gate.traces.values import is_placeholder, listed, mapping, parsed, present, text_of
+from gate.traces.values import is_placeholder, listed, mapping, parsed, present
 
 _ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool", "developer": "system"}
 _READ_ROLES = frozenset({"user", "assistant", "system", "tool"})
@@ -67,7 +68,7 @@ def message(raw: Any, role: str = "user") -> Message:
     if isinstance(data, dict) and "content" in data:  # LangChain's serialized form
         raw = {"role": data.get("type", role), **data}
     raw = present(raw)
-    found = text_of(raw.get("role", raw.get("type"))) or role
+    found = as_text(raw.get("role", raw.get("type"))) or role
     found = _ROLES.get(found, found)
     content = raw.get("parts")
     if not isinstance(content, list):
@@ -173,7 +174,7 @@ def _returned(raw: Mapping[str, Any], value: Any) -> Returned:
     for key in ("response", "result", "output", "content"):
         if value is UNSET and key in raw:
             value = raw[key]
-    name = text_of(raw.get("name", raw.get("toolName")))
+    name = as_text(raw.get("name", raw.get("toolName")))
     return Returned(_id(raw, ("tool_call_id", *_IDS)), name, content(value))
 
 
