@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -51,11 +51,11 @@ def pair(
     match = match_cases(plan, nearest.header.plan)
     stored = _trials_under_former_names(_under(match.ids, nearest), criteria, before)
     stored = [trial for trial in stored if trial.case_id not in deselected]
-    judged_before = judges_of(stored)
+    answered, judged_before = judges or {}, judges_of(stored)
     excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
         why = _reason_not_comparable(criterion, before)
-        if why is None and _other_judge(criterion.name, judges or {}, judged_before):
+        if why is None and is_other_judge(answered.get(criterion.name, ()), judged_before.get(criterion.name, ())):
             why = Incomparable.CHANGED
         if why is not None:
             excluded |= {(case.id, criterion.name): why for case in plan}
@@ -86,7 +86,9 @@ def _measured_alike(record: Record, criteria: Sequence[Criterion], judges: Answe
     known = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     before = judges_of(record.trials)
     for criterion in criteria:
-        if known.get(criterion.name) != criterion.fingerprint or _other_judge(criterion.name, judges, before):
+        if known.get(criterion.name) != criterion.fingerprint:
+            return False
+        if is_other_judge(judges.get(criterion.name, ()), before.get(criterion.name, ())):
             return False
     return True
 
@@ -146,14 +148,13 @@ def judges_of(trials: Iterable[Trial]) -> Answering:
     return found
 
 
-def _other_judge(criterion: str, judges: Answering, before: Answering) -> bool:
+def is_other_judge(now: Collection[tuple[str, str]], then: Collection[tuple[str, str]]) -> bool:
     """True if a model that was asked on both sides is known to be another one.
 
     A further juror may be asked on one side alone, and a criterion without a case left asks nobody.
     """
-    now, then = judges.get(criterion, set()), before.get(criterion, set())
     both = {asked for asked, _ in now} & {asked for asked, _ in then}
-    return any(asked in both for asked, _ in now ^ then)
+    return any(asked in both for asked, _ in {*now} ^ {*then})
 
 
 def _removed(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gate.errors import ConfigError, MeasureError, first_problem
@@ -168,15 +169,19 @@ async def calibrate(
         MeasureError: the judge measured none of the answers.
     """
     scores = await asyncio.gather(*(score(one.case, one.invocation) for one in labels))
-    both = [(one, found.value) for one, found in zip(labels, scores, strict=True) if found.value is not None]
+    both = [(one, given.value) for one, given in zip(labels, scores, strict=True) if given.value is not None]
     if not both:
-        why = next((found.error for found in scores if found.error), "the metric applies to none of the labels")
+        why = next((given.error for given in scores if given.error), "the metric applies to none of the labels")
         raise MeasureError(f"none of {len(labels)} labelled answers could be judged: {why}")
     pairs = [(one.label == 1.0 if one.binary else passes(one.label), passes(value)) for one, value in both]
     graded = None
     if len(both) > 1 and not any(one.binary for one, _ in both):
         graded = _graded([one.label for one, _ in both], [value for _, value in both])
-    return compared(pairs, graded, not_measured=len(labels) - len(pairs))
+    judges: set[tuple[str, str]] = set()
+    for given in scores:
+        judges.update(given.judges)
+    found = compared(pairs, graded, not_measured=len(labels) - len(pairs))
+    return replace(found, known=replace(found.known, judges=tuple(sorted(judges))))
 
 
 def _graded(people: Sequence[float], judge: Sequence[float]) -> GradedLabels:
@@ -253,7 +258,8 @@ def _stored(calibration: Calibration, criterion: str) -> dict[str, Any]:
 def _read(entry: Any) -> Calibration:
     read = msgspec.convert(entry, _Entry)
     counts = read.agreement
-    known = JudgeCalibration(counts.both_pass, counts.both_fail, counts.only_judge, counts.only_people, read.graded)
+    table = (counts.both_pass, counts.both_fail, counts.only_judge, counts.only_people)
+    known = JudgeCalibration(*table, read.graded, counts.judges)
     if read.graded is not None and read.graded.labels != known.labels:
         raise MeasureError(f"{read.graded.labels:,} graded labels beside a table of {known.labels:,}")
     return calibration_of(known, not_measured=read.not_measured, threshold=read.threshold)

@@ -85,6 +85,8 @@ class Moderation(BaseModel):
 
 class _Moderations(BaseModel):
     results: list[Moderation] = Field(min_length=1)
+    model: str | None = None
+    """As in `_Completion`."""
 
 
 class Spending(Struct, frozen=True):
@@ -202,6 +204,7 @@ class Judge:
                 self._cache.put(key, found.model_dump())
             else:
                 self._cached += 1
+        _note_answer(model, found)
         return found.results[0]
 
     async def complete(self, messages: list[dict[str, str]]) -> str:
@@ -429,7 +432,7 @@ def open_judge(
     return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
 
 
-def _note_answer(asked: str, found: _Completion) -> None:
+def _note_answer(asked: str, found: _Completion | _Moderations) -> None:
     """Note the name by which a model answered with the score that it was asked for."""
     noted = answered_for_score.get()
     if noted is not None and found.model:

@@ -26,6 +26,8 @@ CALIBRATION_FILE = "calibration.json"
 """Name of the file in the configuration's folder, so that it is reviewed and versioned with it."""
 FRAME_VERSION = 1
 """The version of the text around every question; raise it when `prompt.py` changes that text."""
+USER_VERSION = 1
+"""The version of the text that asks for a simulated user's next message; raise it when that text changes."""
 
 
 class Price(StrictModel):
@@ -226,3 +228,15 @@ def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) ->
     jury = [[member.model, member.base_url] for member in members(options, environment)]
     text = json.dumps([FRAME_VERSION, jury, sampling], sort_keys=True, ensure_ascii=True)
     return "judge:" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def fingerprint_of_user(
+    options: SimulatedUserOptions | None, judge: JudgeOptions | None, environment: Mapping[str, str]
+) -> str:
+    """Return a fingerprint of all that makes conversations with a simulated user comparable."""
+    options = options or SimulatedUserOptions()
+    played = options.as_judge(judge)
+    model = members(played, environment)[0]
+    sampling = played.model_dump(include={*ModelConfig.model_fields})
+    text = json.dumps([USER_VERSION, model.model, model.base_url, sampling, options.max_turns], sort_keys=True)
+    return "user:" + hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -221,7 +221,7 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
     record, commit = nearest_record(found), found.first.commit
     if record is None or commit is None or commit == session.where.head:
         return None
-    if not _may_skip(session, plan) or not _is_same(record, header):
+    if not _may_skip(session) or not _is_same(record, header):
         return None
     covered = {trial.case_id for trial in record.trials if trial.is_of_epoch}
     if any(case.id not in covered for case in plan.suite.cases):
@@ -265,11 +265,8 @@ def with_stored_trials(record: Record, found: References) -> Record:
     return replace(record, header=replace(header, runs=stored.header.runs), trials=stored.trials)
 
 
-def _may_skip(session: Session, plan: Plan) -> bool:
-    """True if this is the run of a change that leaves the number of trials to the gate.
-
-    The user played in a scenario is part of no fingerprint, so such a run is never skipped.
-    """
+def _may_skip(session: Session) -> bool:
+    """True if this is the run of a change that leaves the number of trials to the gate."""
     options, where, rules = session.options, session.where, session.options.rules
     if options.resume or options.shard != (1, 1):
         return False
@@ -279,9 +276,7 @@ def _may_skip(session: Session, plan: Plan) -> bool:
         return False
     if where.anchored or where.release or where.dirty or not where.head or is_on_demand(session.environment):
         return False
-    if rules is not None and (rules.redefines or rules.is_first or rules.doubts):
-        return False
-    return not any(case.scenario for case in plan.suite.cases)
+    return rules is None or not (rules.redefines or rules.is_first or rules.doubts)
 
 
 def _is_same(record: Record, header: Header) -> bool:

@@ -199,6 +199,11 @@ async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: An
         return await off_loop(measured) if in_loop else measured()
     if (unseen := _unseen(metric, performance)) is not None:
         return unseen
+    return await judged_score(metric, case, performance, judge)
+
+
+async def judged_score(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
+    """Return the score of a metric that asks a judge, with the models that answered."""
     answered: set[tuple[str, str]] = set()
     asking = answered_for_score.set(answered)
     try:

@@ -42,14 +42,16 @@ def measured(project: Project, stub: JudgeStub, model: str | None, said: str) ->
     return project.result("run", "--trials", "1")
 
 
-def prepared(project: Project, stub: JudgeStub) -> None:
-    """Twenty cases with a baseline that one model judged, and a branch for the change."""
+def prepared(project: Project, stub: JudgeStub, criteria: dict[str, Any] | None = None) -> None:
+    """Twenty cases with a stored baseline, and a branch for the change."""
     cases = [{"id": f"case {n}", "input": f"case {n}", "response": "fine"} for n in range(1, 21)]
     project.write("evals/suite.yaml", {"cases": cases})
     project.write("support.py", "def answer(message):\n    return 'fine'\n")
     configure(project, stub)
+    if criteria is not None:
+        document = json.loads((project.root / "gate.yaml").read_text(encoding="utf-8"))
+        project.write("gate.yaml", {**document, "criteria": criteria})
     project.commit()
-    stub.answer = answering_as("judge-1-2026-01")
     assert project.gate("run", "--trials", "5").code == 0
     assert project.gate("baseline", "save").code == 0
     project.git("checkout", "-qb", "change")
@@ -63,9 +65,24 @@ def prepared(project: Project, stub: JudgeStub) -> None:
 def test_another_model_under_the_judges_name_is_another_judge(
     project: Project, stub: JudgeStub, model: str | None, expected: str
 ) -> None:
+    stub.answer = answering_as("judge-1-2026-01")
     prepared(project, stub)
     code, found = measured(project, stub, model, "!")
     assert (code, found["verdict"]) == (0 if expected == "pass" else 1, expected)
+
+
+@pytest.mark.parametrize(("model", "expected"), [("omni-2024", "pass"), ("omni-2026", "not_compared")])
+def test_another_model_under_the_moderators_name_is_another_judge(
+    project: Project, stub: JudgeStub, model: str, expected: str
+) -> None:
+    moderation = {"results": [{"flagged": False, "categories": {}}], "model": "omni-2024"}
+    stub.answer = lambda request: Reply(moderation)
+    prepared(project, stub, {"safety_v1": {"backend": "moderation"}})
+    project.write("support.py", "def answer(message):\n    return 'fine!'\n")
+    project.git("commit", "-qam", "say fine!")
+    moderation["model"] = model
+    code, result = project.result("run", "--trials", "1")
+    assert (code, result["verdict"]) == (0 if expected == "pass" else 1, expected)
 
 
 def test_a_juror_that_is_asked_only_after_a_disagreement_is_no_other_judge(project: Project, stub: JudgeStub) -> None:
@@ -133,6 +150,7 @@ def killed(project: Project, stub: JudgeStub, model: str) -> int:
 def test_a_killed_run_still_knows_who_judged_its_trials(
     project: Project, stub: JudgeStub, model: str, expected: str
 ) -> None:
+    stub.answer = answering_as("judge-1-2026-01")
     prepared(project, stub)
     assert 0 < killed(project, stub, model) < 20
     stub.answer = answering_as("judge-1-2026-01")
