@@ -31,7 +31,7 @@ from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
-from gate.model.strict import StrictModel
+from gate.model.strict import WORDS_SCHEMA, StrictModel, Words, one_or_more
 from gate.model.strictness import FEWER, OFF, Tightens, steps
 from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_allowed, is_withheld
 from gate.security.limits import RAW_LOG_CHARS, shorten, tail
@@ -49,17 +49,8 @@ _ENCODED_TWICE = re.compile(r'"\s*\{\s*\\".*\}\s*"$', re.DOTALL)
 _BEGINS_LIKE_JSON = re.compile(r"\{|\[\s*\{|null$|\[\s*\]$")
 
 
-def _one_or_more(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 def _split(value: Any) -> Any:
     return shlex.split(value) if isinstance(value, str) else value
-
-
-WORDS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), WORDS_SCHEMA]
-"""One word or several."""
 
 
 def _names_or_values(value: Any) -> Any:
@@ -71,7 +62,7 @@ def _names_or_values(value: Any) -> Any:
             if given is not None and is_withheld(str(name)):
                 raise ValueError(f"{name} is reserved for the action and cannot be set")
         return {str(name): None if given is None else str(given) for name, given in value.items()}
-    names = [value] if isinstance(value, str) else value
+    names = one_or_more(value)
     if not isinstance(names, list | tuple):
         return names
     for name in names:

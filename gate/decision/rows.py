@@ -19,7 +19,7 @@ from gate.decision.estimates import (
 )
 from gate.decision.findings import change_against_base, error_of, findings_of
 from gate.decision.gaps import silent_criteria
-from gate.decision.outcomes import PASS_RATE, as_values, outcomes_of
+from gate.decision.outcomes import PASS_RATE, all_unchecked, as_values, outcomes_of
 from gate.decision.tags import BothSides, Pairs, estimates_of, pairs_of
 from gate.model import Criterion, CriterionResult, Estimate, EvidenceSummary, Outcome, Scale, Trial, Verdict, worst
 from gate.model.finding import Finding
@@ -39,7 +39,8 @@ def rows_of(
     rows = [_row(comparison, criterion, outcome) for criterion in (comparison.metrics[0], *judged)]
     if failures_prove is not None:
         proof = Finding.of("agent_fails", p=failures_prove)
-        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(proof,))
+        warnings = [finding for finding in rows[0].findings if finding.is_warning]
+        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(proof, *warnings))
     if comparison.same_as:
         return tuple(map(_with_same_trials, rows))
     rows = _with_what_is_not_compared(comparison, rows)
@@ -144,7 +145,25 @@ def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome 
     findings = change_against_base(comparison, rate, outcome)
     if comparison.rate is not None:
         findings = findings_of(comparison, comparison.rate, None) + findings
-    return findings or [NOTHING_DECIDES]
+    return [*(findings or [NOTHING_DECIDES]), *_unchecked_cases(comparison)]
+
+
+def _unchecked_cases(comparison: Comparison) -> list[Finding]:
+    """Return the cases that ran without a check: no criterion covers them, or the answers gave it nothing to check."""
+    never, were_checked = [], []
+    for case_id in comparison.unchecked:
+        before = comparison.baseline.get(case_id)
+        if before and not all_unchecked(before, comparison.comparable(case_id)):
+            were_checked.append(case_id)
+        else:
+            never.append(case_id)
+    found = []
+    for cases, checked in ((never, False), (were_checked, True)):
+        if cases:
+            found.append(
+                Finding.of("no_value", Verdict.PASS, why="unchecked", cases=tuple(cases), were_checked=checked)
+            )
+    return found
 
 
 def _compared_means(comparison: Comparison, criterion: Criterion) -> tuple[float, float] | None:

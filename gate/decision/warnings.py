@@ -7,7 +7,7 @@ from typing import Any
 
 from gate.decision.comparison import Comparison
 from gate.decision.outages import base_gone, failures_excused, lost_to_infrastructure
-from gate.decision.outcomes import PASS_RATE, all_unchecked, outcomes_of
+from gate.decision.outcomes import PASS_RATE, outcomes_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.unseen import fell_silent, silence
 from gate.model import SILENT, MetricChange, Outcome, Side, SuiteResult, Trial, Verdict
@@ -27,33 +27,13 @@ few."""
 def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
     """Return the findings that weaken the verdict without changing it."""
     found: list[Finding] = []
-    if result.verdict is not Verdict.ERROR and result.crashes is not None:
-        found.append(Finding.of("agent_failures"))
     found += _few_cases(comparison, result.outcome)
     found += _thin_baseline(comparison, result.outcome)
     found += _errors(comparison)
     found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
-    found += _unchecked_cases(comparison)
     return tuple(found)
-
-
-def _unchecked_cases(comparison: Comparison) -> list[Finding]:
-    """Return the cases that ran without a check: no criterion covers them, or the answers gave it nothing to check."""
-    never, were_checked = [], []
-    for case_id in comparison.unchecked:
-        before = comparison.baseline.get(case_id)
-        if before and not all_unchecked(before, comparison.comparable(case_id)):
-            were_checked.append(case_id)
-        else:
-            never.append(case_id)
-    found = []
-    if never:
-        found.append(Finding.of("cases_unchecked", cases=tuple(never)))
-    if were_checked:
-        found.append(Finding.of("cases_unchecked", cases=tuple(were_checked), were_checked=True))
-    return found
 
 
 # --- a comparison with little power ---------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -18,6 +18,13 @@ def as_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     return []
+
+
+def in_list(value: Any) -> Sequence[Any]:
+    """Return a list unchanged, anything else in a list of one."""
+    if isinstance(value, list | tuple):
+        return value
+    return [value]
 
 
 def mappings_in(value: Any) -> list[Mapping[str, Any]]:

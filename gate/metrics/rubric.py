@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from gate.judges.client import Judge
-from gate.judges.prompt import Answer, Answers, Vote
+from gate.judges.prompt import Answer, Answers
 from gate.metrics.base import MAX_REASON_CHARS, Options, TrialOutput, unpaired
 from gate.metrics.judged import (
     AdkJudgeOptions,
@@ -99,7 +99,7 @@ class RubricMetric(JudgedMetric[JudgedT]):
 
     async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge | None) -> TurnVotes:
         def decides(answer: RubricAnswer) -> bool:
-            return len(TurnVotes(rubrics, Answers((Vote(answer, ""),))).values) == len(rubrics)
+            return len(TurnVotes(rubrics, Answers((answer,))).values) == len(rubrics)
 
         def settled(answers: Sequence[RubricAnswer], to_come: int) -> bool:
             votes = _by_rubric(rubrics, answers)

@@ -19,13 +19,13 @@ from gate.model.verdict import Verdict
 
 KindName = Literal[
     "nothing_decides", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds", "trial_limit", "quantile",
-    "change", "cases_fail", "agent_fails", "not_compared", "stated", "cases_not_compared", "no_cases", "outage",
-    "failures_not_confirmed", "lost_decide", "collapsed", "trials_lost", "shard", "passes", "not_enough_evidence",
+    "change", "cases_fail", "agent_fails", "not_compared", "stated", "no_cases", "outage",
+    "failures_not_confirmed", "collapsed", "trials_lost", "shard", "passes", "not_enough_evidence",
     "cases_broke", "suite_got_worse", "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed",
     "same_agent", "incomplete", "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed",
-    "cases_changed", "by_base_rules", "agent_failures", "few_cases", "thin_baseline",
+    "cases_changed", "by_base_rules", "few_cases", "thin_baseline",
     "failures_excused", "provider_moved", "unproven", "measured_before", "repeats_alike",
-    "calls_not_reported", "one_answer", "cases_unchecked", "not_accepted",
+    "scores_say_little", "not_accepted",
 ]  # fmt: skip
 
 
@@ -119,7 +119,7 @@ class Finding(Struct, frozen=True):
                 return self.is_excused
             case "change":
                 return bool(self["only_warns"])
-            case "scores_lost":
+            case "scores_lost" | "no_value":
                 return True
             case _:
                 return False
@@ -270,13 +270,17 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         "Neither a threshold nor a comparison judges the criterion, or the suite.", PASS, OPEN, same=FLAG
     ),
     # ``why``: no case, no selected case or no remaining case gives it anything to check; trials were measured, but no
-    # blocking criterion applies to them; or no trial was measured
+    # blocking criterion applies to them; or no trial was measured. ``cases``: if others have one; ``were_checked``: a
+    # blocking criterion applied to their answers at the baseline
     "no_value": kind(
-        "No trial gave it a value.",
+        "No trial gave it a value, or none of some cases did.",
         UNMEASURED,
         NOT_APPLIED,
         NOT_COMPARED,
+        PASS,
         why=Literal["applies_to_none", "unchecked", "no_trial"],
+        cases=NO_NAMES,
+        were_checked=FLAG,
     ),
     # ``reason``: from the metric; empty if it gave none
     "hard_rule": kind(
@@ -398,8 +402,6 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         now=FIGURE,
         before=FIGURE,
     ),
-    # ``unscored``: answers whose blocking score could not be computed
-    "lost_decide": kind("Counted as failed, lost trials turn the verdict.", ERROR, trials=int, unscored=NUMBER),
     # ``copies``: repeats are copies of one answer, as with a cache; else the suite is too small
     "collapsed": kind(
         "Every value is at its worst, and nothing proves a loss.",
@@ -410,9 +412,10 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         copies=bool,
     ),
     # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``of``: 0 if none was run;
-    # ``repeated``: attempts that were repeated
+    # ``unscored``: answers whose blocking score could not be computed; ``decide``: counted as failures, they turn the
+    # verdict; ``repeated``: attempts that were repeated
     "trials_lost": kind(
-        "Trials could not be measured: too many for a verdict, or a few.",
+        "Trials could not be measured: too many for a verdict, few that decide it, or a few.",
         ERROR,
         PASS,
         lost=int,
@@ -420,6 +423,8 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         cases=NO_NAMES,
         most=MAYBE_FIGURE,
         error=TEXT,
+        unscored=NUMBER,
+        decide=FLAG,
         repeated=NUMBER,
     ),
 }
@@ -428,13 +433,17 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
 GAPS: Mapping[KindName, FindingKind] = {
     "stated": kind("What a run's terms state in words of their own.", text=str),
     "not_compared": OF_CRITERION["not_compared"],
-    # ``how``: removed, edited and missing now, or all of the base's; ``of``: cases that passed there, or for "none" all
-    # cases; ``selected``: only those that the run selects; ``edited``: number of edited cases among all
-    "cases_not_compared": kind(
-        "Cases of the base that are gone, or were edited and miss now; or none of them is compared.",
+    # ``before``: for renamed cases, their ids at the baseline in the same order; ``of``: if too many were removed, the
+    # cases that passed at the base; for "all", its cases; ``selected``: only those that the run selects; ``edited``:
+    # number of edited cases among all
+    "cases_changed": kind(
+        "Cases that only one side has, or that have another content or another id now: listed, or too many removed, "
+        "edited cases that miss now, or no case left to compare.",
+        PASS,
         NOT_COMPARED,
-        how=Literal["gone", "edited", "none"],
+        how=Literal["new", "edited", "removed", "renamed", "all"],
         cases=NO_NAMES,
+        before=NO_NAMES,
         of=NUMBER,
         selected=FLAG,
         edited=NUMBER,
@@ -535,13 +544,7 @@ CHANGES: Mapping[KindName, FindingKind] = {
     "other_agent": kind("The change starts or reaches another agent than the base.", key=str, text=str),
     # ``changes``: empty if the recordings needed to list them are missing
     "tools_changed": kind("MCP servers describe their tools otherwise.", servers=NAMES, changes=NO_NAMES),
-    # ``before``: for renamed cases, their ids at the baseline in the same order
-    "cases_changed": kind(
-        "Cases that only one side has, or that have another content or another id now.",
-        how=Literal["new", "edited", "removed", "renamed"],
-        cases=NAMES,
-        before=NO_NAMES,
-    ),
+    "cases_changed": GAPS["cases_changed"],
     "not_compared": OF_CRITERION["not_compared"],
     "by_base_rules": kind("The base's rules decided; the change's stricter ones would say this.", stricter=Verdict),
     "stated": GAPS["stated"],
@@ -549,7 +552,6 @@ CHANGES: Mapping[KindName, FindingKind] = {
 """Changes of the suite and its criteria."""
 
 WARNINGS: Mapping[KindName, FindingKind] = {
-    "agent_failures": kind("The agent failed in trials: the suite's ``crashes`` say how often."),
     # ``blind``: so few that the pass rate's margin covers most of it
     "few_cases": kind("Few cases are compared.", cases=int, blind=bool),
     # ``cases``: number with fewer stored trials than ``wanted``; ``least``: trials of the case with the fewest;
@@ -595,15 +597,20 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     ),
     # ``of``: cases that ran more than once
     "repeats_alike": kind("Repeated trials give identical answers.", cases=int, of=int, why=WhyAlike),
-    "calls_not_reported": kind("Only the baseline shows that tool calls are reported.", criteria=NAMES),
-    "one_answer": kind("All answers are the same.", answers=int, cases=int, criteria=NAMES),
-    # ``were_checked``: a blocking criterion applied to their answers at the baseline
-    "cases_unchecked": kind("No blocking criterion applies to these cases.", cases=NAMES, were_checked=FLAG),
+    # ``why``: only the baseline shows that tool calls are reported; or all ``answers`` to ``cases`` cases are the same
+    "scores_say_little": kind(
+        "These criteria may hold only because the agent does not answer as it should.",
+        criteria=NAMES,
+        why=Literal["no_calls", "one_answer"],
+        answers=NUMBER,
+        cases=NUMBER,
+    ),
     # ``criteria``: empty if no trial passes, or if they miss only under other rules
     "not_accepted": kind("Someone accepted what nobody can accept.", by=str, criteria=NAMES),
     "stated": GAPS["stated"],
 }
-"""Findings on a suite that weaken a verdict without changing it; `Finding.is_warning` tells those on a criterion."""
+"""Findings on a suite that weaken a verdict without changing it. Others are findings on a criterion
+(`Finding.is_warning`), or the agent's failures (`CrashFacts`)."""
 
 NOTES: tuple[KindName, ...] = ("provider_moved", "unproven", "measured_before")
 """Kinds of notes that records keep as findings rather than as text."""

@@ -195,15 +195,21 @@ def to_json(report: MonitorReport) -> str:
     value: dict[str, Any] = to_builtins(replace(report, failures=(), samples=()))
     value["pass_rate"] = _share_json(report.pass_rate)
     value["evidence"] = None if report.evidence is None else _share_json(report.evidence)
-    value["at"] = _time(report.at)
-    value["newest"] = None if report.newest is None else _time(report.newest)
+    value["at"] = utc_time(report.at)
+    value["newest"] = None if report.newest is None else utc_time(report.newest)
     value["skipped"] = [{"name": name, "why": why} for name, why in report.skipped.items()]
     value["failures"] = [
-        {"trace": one.trace, "at": _time(one.at), "why": one.why, "query": one.query, "output": one.output}
+        {"trace": one.trace, "at": utc_time(one.at), "why": one.why, "query": one.query, "output": one.output}
         for one in report.failures
     ]
     value["samples"] = [
-        {"trace": one.trace, "at": _time(one.at), "passed": one.passed, "score": one.average, "scores": one.scores}
+        {
+            "trace": one.trace,
+            "at": utc_time(one.at),
+            "passed": one.passed,
+            "score": one.average,
+            "scores": one.scores,
+        }
         for one in report.samples
     ]
     return format(encode(value), indent=2).decode() + "\n"
@@ -219,7 +225,7 @@ def _share_json(share: PassShare) -> dict[str, Any]:
     }
 
 
-def _time(at: float, separator: str = "T") -> str:
+def utc_time(at: float, separator: str = "T") -> str:
     """Return a time in UTC; text for people has no time zone."""
     try:
         found = datetime.fromtimestamp(at, UTC).isoformat(separator, timespec="seconds")
@@ -244,7 +250,7 @@ def headline(report: MonitorReport) -> str:
         said += f"; {count(report.without_agent, 'trace')} ended in an error before any agent"
     if not report.is_stale or report.newest is None:
         return said
-    return f"{said}; no newer trace since {_time(report.newest, ' ')} UTC"
+    return f"{said}; no newer trace since {utc_time(report.newest, ' ')} UTC"
 
 
 def to_text(report: MonitorReport, section: MonitorSection, width: int | None = None) -> str:
@@ -267,7 +273,7 @@ def to_text(report: MonitorReport, section: MonitorSection, width: int | None = 
     if report.failures:
         more += ["", "newest traces that did not pass (`gate promote TRACE` makes a case of one):"]
         for one in report.failures:
-            more.append(f"  {one.trace}  {_time(one.at, ' ')}  {one.why}")
+            more.append(f"  {one.trace}  {utc_time(one.at, ' ')}  {one.why}")
             more += [f"    {name}: {text}" for name, text in (("query", one.query), ("output", one.output)) if text]
     more += [f"note: {note}" for note in report.notes]
     return "\n".join([*lines, *map(_harmless, more)]).replace("\n\n\n", "\n\n").rstrip()

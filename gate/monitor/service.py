@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Any
 
 from msgspec import Struct
@@ -19,13 +19,14 @@ from gate.decision.outcomes import passed
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
 from gate.model import Case, Criterion, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
+from gate.monitor.model import Observation
 from gate.monitor.observe import Observer, Scoring, scoring_for
 from gate.monitor.receive import SUFFIX, Inbox
-from gate.monitor.report import Average, Expected, MonitorReport, average, headline, to_text
+from gate.monitor.report import STALE_SECONDS, Average, Expected, MonitorReport, average, headline, to_text, utc_time
 from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState, is_state, open_state
 from gate.monitor.versus import Arm, compare_arms, of_cases, of_traces
-from gate.monitor.watch import Say, Watch, WatchOptions, outcomes_of, report_of
+from gate.monitor.watch import Say, Watch, WatchOptions, report_of, window_of
 from gate.monitor.window import Status
 from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import SECRET_NAME
@@ -231,16 +232,18 @@ def compared_with(setup: Setup, other: Path) -> tuple[Verdict, str]:
 
 def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
     config, criteria, most_lost = setup.config, setup.scoring.fingerprint, setup.options.max_unmeasured
-    here = _outcomes_in(setup, setup.state_path, criteria)
-    shared, note = 0, ""
+    here = _window_in(setup, setup.state_path, criteria)
+    shared = 0
     if is_state(other):
-        there = _outcomes_in(setup, other, criteria)
-        shared = len(here.keys() & there.keys())
-        against = of_traces(other.stem, [*there.values()], most_lost, shared)
+        there = _window_in(setup, other, criteria)
+        shared = len({one.trace for one in here} & {one.trace for one in there})
+        against = of_traces(other.stem, [one.passed for one in there], most_lost, shared)
+        note = _age(other.stem, max((one.at for one in there), default=None))
     else:
         record = read_whole(other)
-        against, note = _record_arm(record, setup, other.name), _own_verdict(record, other.name)
-    own = of_traces("this window", [*here.values()], most_lost, shared)
+        against = _record_arm(record, setup, other.name)
+        note = _age(other.name, record.header.created) + _own_verdict(record, other.name)
+    own = of_traces("this window", [one.passed for one in here], most_lost, shared)
     gate = config.file.gate
     margin = PASS_RATE_MARGIN if gate.pass_rate_margin is None else gate.pass_rate_margin
     least = config.file.monitor.min_samples
@@ -248,11 +251,18 @@ def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
     return verdict, f"{text}{note}"
 
 
-def _outcomes_in(setup: Setup, path: Path, criteria: str) -> dict[str, bool | None]:
+def _window_in(setup: Setup, path: Path, criteria: str) -> list[Observation]:
     state = open_state(path, to_write=False)
     assert state is not None, "only a state that is to be written may be taken"
     with state:
-        return outcomes_of(state, setup.options, criteria)
+        return window_of(state, setup.options, criteria, time())
+
+
+def _age(name: str, at: float | None) -> str:
+    """Return a note on the other side if its newest measurement is old: what moved since is not the version alone."""
+    if at is None or time() - at <= STALE_SECONDS:
+        return ""
+    return f"; {name} is from {utc_time(at, ' ')} UTC"
 
 
 def _record_arm(record: Record, setup: Setup, name: str) -> Arm:

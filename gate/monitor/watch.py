@@ -18,7 +18,7 @@ from gate.config.production import MonitorSection
 from gate.model.defaults import MAX_ERROR_RATE
 from gate.monitor.alerts import Alerts
 from gate.monitor.intake import AHEAD_SECONDS, Intake, TraceFormat
-from gate.monitor.model import Counts, WatchedTrace
+from gate.monitor.model import Counts, Observation, WatchedTrace
 from gate.monitor.observe import MOST_TURNS, Observer
 from gate.monitor.receive import Inbox
 from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
@@ -273,9 +273,9 @@ def decide_now(
     return found if seen is None else after_silence(found, now - seen, section.silence)
 
 
-def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> dict[str, bool | None]:
-    """Return the outcome of each trace of the window by its id, the oldest first; None if it was not measured."""
-    return state.outcomes(options.section.window, criteria, _since(options, time()))
+def window_of(state: MonitorState, options: WatchOptions, criteria: str, now: float) -> list[Observation]:
+    """Return the traces of the window, the oldest first, without their conversations."""
+    return state.window(options.section.window, criteria, _since(options, now))
 
 
 def report_of(
@@ -285,7 +285,7 @@ def report_of(
     now, criteria = time(), observer.scoring.fingerprint
     return make_report(
         decide_now(state, options, criteria, now),
-        state.window(options.section.window, criteria, _since(options, now)),
+        window_of(state, options, criteria, now),
         observer.scoring,
         state.counts,
         at=now,

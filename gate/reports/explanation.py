@@ -318,7 +318,7 @@ def warnings(suite: SuiteResult) -> tuple[tuple[Finding, str], ...]:
     """Return the findings that weaken the verdict without changing it, with their words: on criteria, then on the
     suite."""
     of_criteria = [(found, tell_warning(found, row)) for row, found in criteria_that_warn(suite)]
-    of_suite = [(found, _of_suite(found, suite)) for found in suite.warnings]
+    of_suite = [(found, tell(found, suite)) for found in suite.warnings]
     return (*of_criteria, *of_suite)
 
 
@@ -340,9 +340,15 @@ def _is_moot(found: Finding, row: CriterionResult, suite: SuiteResult) -> bool:
     return found.kind == "mean" and suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE)
 
 
-def _of_suite(found: Finding, suite: SuiteResult) -> str:
-    """Return a warning on a suite; failures of the agent that the headline states are not counted again."""
+def agent_failures(suite: SuiteResult) -> str:
+    """Return the number of the agent's failures and the most common one; the headline's number is not repeated.
+
+    Empty if there is none, or if the suite could not be measured: then the headline gives the reason.
+    """
     facts = suite.crashes
-    if found.kind == "agent_failures" and facts is not None and crashes(suite, facts) in headline(suite):
+    if facts is None or suite.verdict is Verdict.ERROR:
+        return ""
+    counted = crashes(suite, facts)
+    if counted in headline(suite):
         return f"the agent failed, most often: {facts.message}"
-    return tell(found, suite)
+    return f"{counted}; most often: {facts.message}"

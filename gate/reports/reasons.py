@@ -409,6 +409,14 @@ def _cases_fail(one: Finding, about: object) -> list[str]:
     return [f"{fail}: {fill('{cases:tallies}', one.data)}; {why}"]
 
 
+def _cases_unchecked(one: Finding, _: object) -> str:
+    """Return that nothing was checked in some cases, so that they count neither as passed nor as failed."""
+    why = "no blocking criterion applies to {cases:it|them}"
+    if one["were_checked"]:
+        why = "no blocking criterion applies to the answers, although one did at the baseline"
+    return fill(f"{{cases:case}} {{cases:is|are}} unchecked, not passed ({{cases:list}}): {why}", one.data)
+
+
 def _nothing_to_judge(_: Finding, about: object) -> list[str]:
     if isinstance(about, Criterion):
         return ["nothing could be compared"]
@@ -445,6 +453,7 @@ WORDS: Table = {
         Verdict.NOT_APPLIED: "applies to none of the selected cases",
         Verdict.NOT_COMPARED: "applies to no case any more",
         Verdict.NOT_MEASURED: lambda one, _: NO_VALUE[one["why"]],
+        Verdict.PASS: _cases_unchecked,
     },
     "hard_rule": {
         Verdict.PASS: "never failed",

@@ -180,7 +180,7 @@ class View:
         comparison."""
         edited: set[str] = set()
         for gap in self.suite.cause["gaps"]:
-            if gap.kind == "cases_not_compared" and gap["how"] == "edited":
+            if gap.kind == "cases_changed" and gap["how"] == "edited":
                 edited.update(gap["cases"])
         return tuple(case for case in listed if case.id in edited)
 
@@ -250,17 +250,25 @@ class View:
 
     @cached_property
     def all_warnings(self) -> tuple[str, ...]:
-        return tuple(line for _, line in explanation.warnings(self.suite))
+        failures = filter(None, [explanation.agent_failures(self.suite)])
+        return (*failures, *[line for _, line in explanation.warnings(self.suite)])
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """The warnings that are not shown in the headline, below it, or in the first case."""
-        told = (self.headline, *self.opening)
-        found = []
+        told, failures = (self.headline, *self.opening), explanation.agent_failures(self.suite)
+        found = [] if not failures or self._shows_failure else [failures]
         for one, line in explanation.warnings(self.suite):
-            if not self._is_told(one) and not any(line in said for said in told):
+            if not self._is_told(one):
                 found.append(line)
-        return tuple(found)
+        return tuple(line for line in found if not any(line in said for said in told))
+
+    @property
+    def _shows_failure(self) -> bool:
+        """True if the first case shows the most common failure of the agent."""
+        case, _ = self.evidence
+        facts = self.suite.crashes
+        return case is not None and facts is not None and facts.message in case.reasons
 
     def _is_told(self, found: Finding) -> bool:
         """True if the text above already states a warning, or if it does not concern this verdict."""
@@ -270,10 +278,6 @@ class View:
                 return True  # they warn of missed losses, and a loss was found
             case "few_cases" | "thin_baseline":
                 return bool(thin(decided))
-            case "agent_failures":
-                case, _ = self.evidence
-                facts = self.suite.crashes
-                return case is not None and facts is not None and facts.message in case.reasons
             case _:
                 return False
 

@@ -194,7 +194,8 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 
 def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return that the suite could not be measured, and why."""
-    said = [f"could not {'decide' if cause.kind in MEASURED else 'measure'}", tell(cause)]
+    is_measured = cause.kind in MEASURED or (cause.kind == "trials_lost" and cause["decide"])
+    said = [f"could not {'decide' if is_measured else 'measure'}", tell(cause)]
     if cause.kind == "failures_not_confirmed" and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
@@ -202,7 +203,7 @@ def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     return said
 
 
-MEASURED = ("failures_not_confirmed", "collapsed", "lost_decide")
+MEASURED = ("failures_not_confirmed", "collapsed")
 """Problems of a suite that was measured but could not be decided."""
 
 
@@ -382,13 +383,16 @@ def _outage(found: Finding, _: object) -> str:
     return f"an outage: {cases} of {count(found['of'], 'case')} that answered at the baseline {verb} alike{often}"
 
 
-def _lost_decide(found: Finding, _: object) -> str:
+def _trials_lost(found: Finding, _: object) -> str:
+    if not found["of"]:
+        return fill(NOT_RUN, found.data)
     lost = []
-    if found["trials"]:
-        lost.append(f"{count(found['trials'], 'trial')} could not be measured")
+    if found["lost"]:
+        lost.append(fill(TRIALS_LOST, found.data))
     if found["unscored"]:
-        lost.append(f"{count(found['unscored'], 'answer')} could not be scored")
-    return f"{' and '.join(lost)}; counted as failures, they would change the verdict"
+        lost.append(fill("{unscored:answer} could not be scored", found.data))
+    turn = "; counted as failures, they would change the verdict" if found["decide"] else ""
+    return f"{' and '.join(lost)}{turn}"
 
 
 def _answered_by(found: Finding, _: object) -> str:
@@ -400,11 +404,6 @@ def _answered_by(found: Finding, _: object) -> str:
 
 def _model_changed(found: Finding, _: object) -> str:
     return f"{tell_short(found)}; unless this change did that, the provider drifted"
-
-
-def _agent_failures(_: Finding, suite: SuiteResult) -> str:
-    facts = suite.crashes
-    return "the agent failed" if facts is None else f"{crashes(suite, facts)}; most often: {facts.message}"
 
 
 def _wording(found: Wording | None) -> str:
@@ -476,22 +475,12 @@ def _before(found: Finding) -> str:
     return f"the newest {known} of {total:,} before: {told}" if known < total else f"before: {told}"
 
 
-def _cases_unchecked(found: Finding, _: object) -> str:
-    cases = found["cases"]
-    told, named = count(len(cases), "case"), listing(cases)
-    if found["were_checked"]:
-        none = "no blocking criterion applies to the answers, although one did at the baseline"
-        return f"{told} {'is' if len(cases) == 1 else 'are'} unchecked, not passed ({named}): {none}"
-    if len(cases) == 1:
-        return f"{told} has nothing for a blocking criterion to check: it is unchecked, not passed ({named})"
-    return f"{told} have nothing to check: they are unchecked, not passed ({named})"
-
-
 def _cases_changed(found: Finding, _: object) -> str:
     cases = found["cases"]
     if found["how"] == "renamed":
         cases = tuple([f"{before} → {now}" for before, now in zip(found["before"], cases, strict=True)])
-    return fill(CASES_CHANGED[found["how"]], {"cases": cases})
+    words = CASES_CHANGED if found.verdict is Verdict.PASS else CASES_NOT_COMPARED
+    return fill(words[found["how"]], {**found.data, "cases": cases})
 
 
 def _not_accepted(found: Finding, suite: SuiteResult) -> str:
@@ -512,14 +501,6 @@ TRIALS_LOST = (
     "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
 )
 NOT_RUN = "no trial of {cases:list} was run"
-CASES_NOT_COMPARED = {
-    "gone": (
-        "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
-        "{selected: or left the selection|} ({cases:list})"
-    ),
-    "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
-    "none": "none of the base's {of:case} is compared{edited:+ (# edited)}",
-}
 WHY_ALIKE = {
     "steady": ": a fixed seed, a cache, or a deterministic agent",
     "faster": ", and five times faster: a cache, or a server that was still starting",
@@ -527,11 +508,24 @@ WHY_ALIKE = {
         " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial (is there a cache?)"
     ),
 }
+SAY_LITTLE = {
+    "no_calls": "no answer reports a tool call, although answers of the baseline did",
+    "one_answer": "all {answers:answer} to {cases:case} are the same",
+}
 CASES_CHANGED = {
     "new": "new, judged only by thresholds: {cases:list}",
     "edited": "edited, judged only by thresholds: {cases:list}",
     "removed": "removed since the baseline: {cases:list}",
     "renamed": "renamed, and compared by their content: {cases:list}",
+    "all": "none of the base's {of:case} is compared{edited:+ (# edited)}",
+}
+CASES_NOT_COMPARED = {
+    **CASES_CHANGED,
+    "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
+    "removed": (
+        "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
+        "{selected: or left the selection|} ({cases:list})"
+    ),
 }
 
 WORDS: Table = {
@@ -541,16 +535,13 @@ WORDS: Table = {
     "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
     "outage": _outage,
     "failures_not_confirmed": _failures_not_confirmed,
-    "lost_decide": _lost_decide,
     "collapsed": _collapsed,
     "trials_lost": {
-        Verdict.ERROR: lambda found, _: fill(TRIALS_LOST if found["of"] else NOT_RUN, found.data),
+        Verdict.ERROR: _trials_lost,
         Verdict.PASS: (
             "infrastructure errors left {lost} of {of:trial} without a score{repeated:+; attempts repeated: #}"
         ),
     },
-    # parts of the base that were not compared
-    "cases_not_compared": lambda found, _: fill(CASES_NOT_COMPARED[found["how"]], found.data),
     # causes of a verdict
     "shard": {
         Verdict.INCONCLUSIVE: (
@@ -588,7 +579,6 @@ WORDS: Table = {
     "cases_changed": _cases_changed,
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # warnings
-    "agent_failures": _agent_failures,
     "few_cases": (
         "{cases:paired case}: {blind:so few only show a case that breaks outright|only clear breaks can be found}"
     ),
@@ -603,12 +593,9 @@ WORDS: Table = {
     "repeats_alike": lambda found, _: fill(
         f"repeated trials give identical answers{WHY_ALIKE[found['why']]}", found.data
     ),
-    "calls_not_reported": (
-        "no answer reports a tool call, although answers of the baseline did: the scores of {criteria:all} are right "
-        "only if the agent made none"
+    "scores_say_little": lambda found, _: fill(
+        f"the scores of {{criteria:all}} say little: {SAY_LITTLE[found['why']]}", found.data
     ),
-    "one_answer": ("all {answers:answer} to {cases:case} are the same: {criteria:all} {criteria:holds|hold} trivially"),
-    "cases_unchecked": _cases_unchecked,
     "not_accepted": _not_accepted,
 }
 """The words of every kind."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gate.formats.shapes import as_text
 from gate.traces.dialects import handoff_name
 from gate.traces.span import Span
-from gate.traces.values import hex_id, mapping, nanoseconds, present, text_of
+from gate.traces.values import hex_id, mapping, nanoseconds, present
 
 _OPERATIONS = {
     "agent": "invoke_agent",
@@ -48,7 +49,7 @@ def span(raw: Mapping[str, Any]) -> Span | None:
         nanoseconds(raw.get("ended_at")),
         _attributes(data),
         failed=bool(error),
-        message=text_of(error.get("message")),
+        message=as_text(error.get("message")),
         scope="openai-agents",
     )
 
@@ -56,7 +57,7 @@ def span(raw: Mapping[str, Any]) -> Span | None:
 def _attributes(data: Mapping[str, Any]) -> Mapping[str, Any]:
     inner = mapping(data.get("data"))
     kind = inner.get("sdk_span_type") if data.get("type") == "custom" else data.get("type")
-    operation = _OPERATIONS.get(text_of(kind))
+    operation = _OPERATIONS.get(as_text(kind))
     if operation is None:
         return {}
     usage = mapping(inner.get("usage", data.get("usage")))
@@ -69,7 +70,7 @@ def _attributes(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if operation == "invoke_agent":
         found["gen_ai.agent.name"] = data.get("name")
     elif kind == "handoff":
-        receiver = text_of(data.get("to_agent"))
+        receiver = as_text(data.get("to_agent"))
         if receiver:
             found["gen_ai.tool.name"] = handoff_name(receiver)
     elif operation == "execute_tool":

@@ -10,12 +10,13 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from gate.formats.shapes import as_mapping, as_text
 from gate.model import Usage
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 from gate.traces import said
 from gate.traces.said import Message
 from gate.traces.span import Event, LogRecord, Piece, Span
-from gate.traces.values import first_recorded, is_placeholder, listed, mapping, object_of, parsed, text_in, text_of
+from gate.traces.values import first_recorded, is_placeholder, listed, mapping, parsed, text_in
 
 MAX_ERROR_CHARS = 1_000
 MAX_COUNT = 2**53
@@ -242,7 +243,7 @@ def _tool_message(value: Any) -> Mapping[str, Any]:
     """Return LangChain's tool message, in which OpenInference records a result; empty if it is not one."""
     if not isinstance(value, dict):
         return {}
-    held = object_of(value.get("data", value.get("kwargs", value)))
+    held = as_mapping(value.get("data", value.get("kwargs", value)))
     if "tool_call_id" not in held or "content" not in held:
         return {}
     return held
@@ -269,7 +270,7 @@ def _tool_content(step: Operation, keys: Sequence[str], event: str, of_event: st
         if one.name == event:
             return said.content(_of_blocks(one.attributes.get(of_event, one.attributes.get("content"))))
     if event == "gen_ai.choice":
-        return first_recorded(one.value for one in said.results_in(step.outputs()))
+        return first_recorded(one.result for one in said.results_in(step.outputs()))
     return first_recorded(call.args for call in said.calls_in((*step.inputs(), *step.outputs())))
 
 
@@ -355,7 +356,7 @@ def _error(span: Span, logs: Sequence[LogRecord]) -> str:
     if not (span.failed or kind or status == "error" or (raised is not None and not span.end)):
         return ""
     raised = raised or {}
-    words = text_of(kind or raised.get("exception.type")), text_of(span.message or raised.get("exception.message"))
+    words = as_text(kind or raised.get("exception.type")), as_text(span.message or raised.get("exception.message"))
     kept = filter(None, dict.fromkeys(words))
     return shorten(": ".join(kept) or "the span ended in an error", MAX_ERROR_CHARS)
 
@@ -423,7 +424,7 @@ def _from_details(span: Span, logs: Sequence[LogRecord], key: str, role: str) ->
     held = [event.attributes.get(key) for event in span.events if event.name == _DETAILS]
     for record in logs:
         if record.name == _DETAILS:
-            held.append(record.attributes.get(key, object_of(record.body).get(key)))
+            held.append(record.attributes.get(key, as_mapping(record.body).get(key)))
     for raw in held:
         found = said.messages(raw, role)
         if found:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.traces.span import Event, Span
-from gate.traces.values import MAX_ATTRIBUTES, NOTHING, hex_id, object_of, objects, text_of, whole
+from gate.traces.values import MAX_ATTRIBUTES, NOTHING, hex_id, whole
 
 
 def is_jaeger(value: Mapping[str, Any]) -> bool:
@@ -25,9 +26,9 @@ def pieces(document: Mapping[str, Any]) -> Iterator[Span | None]:
         if not _is_trace(trace):
             yield None
             continue
-        resources = _Resources(object_of(trace.get("processes")))
+        resources = _Resources(as_mapping(trace.get("processes")))
         for raw in trace["spans"]:
-            yield _span(object_of(raw), trace["traceID"], resources)
+            yield _span(as_mapping(raw), trace["traceID"], resources)
 
 
 class _Resources(dict[str, Mapping[str, Any]]):
@@ -38,7 +39,7 @@ class _Resources(dict[str, Mapping[str, Any]]):
         self._processes = processes
 
     def __missing__(self, name: str) -> Mapping[str, Any]:
-        process = object_of(self._processes.get(name))
+        process = as_mapping(self._processes.get(name))
         self[name] = _tags(process.get("tags"))
         return self[name]
 
@@ -53,20 +54,20 @@ def _span(raw: Mapping[str, Any], trace: Any, resources: _Resources) -> Span | N
         trace_id,
         span_id,
         _parent(raw),
-        text_of(raw.get("operationName")),
+        as_text(raw.get("operationName")),
         start,
         start + whole(raw.get("duration")) * 1_000,
         tags,
-        tuple(map(_event, objects(raw.get("logs")))),
+        tuple(map(_event, mappings_in(raw.get("logs")))),
         tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true"),
-        text_of(tags.get("otel.status_description")),
-        text_of(tags.get("otel.scope.name", tags.get("otel.library.name"))),
+        as_text(tags.get("otel.status_description")),
+        as_text(tags.get("otel.scope.name", tags.get("otel.library.name"))),
         resources[process] if isinstance(process, str) else NOTHING,
     )
 
 
 def _parent(raw: Mapping[str, Any]) -> str:
-    for reference in objects(raw.get("references")):
+    for reference in mappings_in(raw.get("references")):
         if reference.get("refType", "CHILD_OF") == "CHILD_OF":
             return hex_id(reference.get("spanID"), 8)
     return hex_id(raw.get("parentSpanID"), 8)
@@ -80,7 +81,7 @@ def _event(log: Mapping[str, Any]) -> Event:
 
 def _tags(raw: Any) -> Mapping[str, Any]:
     found = {}
-    for tag in objects(raw)[:MAX_ATTRIBUTES]:
+    for tag in mappings_in(raw)[:MAX_ATTRIBUTES]:
         key = tag.get("key")
         if isinstance(key, str):
             found[key] = tag.get("value")

@@ -7,9 +7,10 @@ from typing import Any
 
 from gate.errors import ConfigError
 from gate.formats.reading import known_value
+from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.security.limits import MAX_NESTING
 from gate.traces.span import Event, LogRecord, Piece, Span
-from gate.traces.values import MAX_ATTRIBUTES, NOTHING, hex_id, nanoseconds, object_of, objects, text_of, whole
+from gate.traces.values import MAX_ATTRIBUTES, NOTHING, hex_id, nanoseconds, whole
 
 SPANS = ("resourceSpans", "resource_spans", "batches")
 LOGS = ("resourceLogs", "resource_logs")
@@ -38,7 +39,7 @@ def pieces(request: Mapping[str, Any]) -> Iterator[Piece | None]:
     for of_resource in _objects(request, *SPANS):
         resource = attributes(_object(of_resource, "resource").get("attributes"))
         for of_scope in _objects(of_resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
-            scope = text_of(_object(of_scope, "scope", "instrumentationLibrary").get("name"))
+            scope = as_text(_object(of_scope, "scope", "instrumentationLibrary").get("name"))
             for raw in _objects(of_scope, "spans"):
                 yield span(raw, scope, resource)
     for of_resource in _objects(request, *LOGS):
@@ -57,18 +58,18 @@ def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = 
     span_id = hex_id(_first(ids, "spanId", "span_id"), 8)
     if not trace_id or not span_id:
         return None
-    status = object_of(raw.get("status"))
+    status = as_mapping(raw.get("status"))
     return Span(
         trace_id,
         span_id,
         hex_id(_first(raw, "parentSpanId", "parent_span_id", "parent_id"), 8),
-        text_of(raw.get("name")),
+        as_text(raw.get("name")),
         nanoseconds(_first(raw, "startTimeUnixNano", "start_time_unix_nano", "start_time")),
         nanoseconds(_first(raw, "endTimeUnixNano", "end_time_unix_nano", "end_time")),
         attributes(raw.get("attributes")),
         tuple(map(_event, _objects(raw, "events"))),
         _failed(status),
-        text_of(status.get("message", status.get("description"))),
+        as_text(status.get("message", status.get("description"))),
         scope,
         resource or attributes(_object(raw, "resource").get("attributes")),
     )
@@ -92,7 +93,7 @@ def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) ->
     return LogRecord(
         trace_id,
         hex_id(_first(raw, "spanId", "span_id"), 8),
-        text_of(name),
+        as_text(name),
         said,
         body,
         nanoseconds(_first(raw, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano")),
@@ -102,7 +103,7 @@ def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) ->
 
 def _event(raw: Mapping[str, Any]) -> Event:
     time = nanoseconds(_first(raw, "timeUnixNano", "time_unix_nano", "timestamp"))
-    return Event(text_of(raw.get("name")), attributes(raw.get("attributes")), time)
+    return Event(as_text(raw.get("name")), attributes(raw.get("attributes")), time)
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -163,11 +164,11 @@ def _first(raw: Mapping[str, Any], usual: str, *keys: str) -> Any:
 
 
 def _object(raw: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    return object_of(_first(raw, *keys))
+    return as_mapping(_first(raw, *keys))
 
 
 def _objects(raw: Any, *keys: str) -> Iterable[Mapping[str, Any]]:
-    return objects(_first(object_of(raw), *keys))
+    return mappings_in(_first(as_mapping(raw), *keys))
 
 
 # --- protobuf -------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.traces.span import Span
-from gate.traces.values import hex_id, object_of, objects, text_of, whole
+from gate.traces.values import hex_id, whole
 
 FAILED = (2, "error")
 """The status values that mark a span as failed."""
@@ -14,7 +15,7 @@ FAILED = (2, "error")
 
 def spans(trace: Mapping[str, Any]) -> Iterator[Span]:
     """Yield the spans of a trace; one without an id is left out."""
-    for raw in objects(trace.get("spans")):
+    for raw in mappings_in(trace.get("spans")):
         span_id = hex_id(raw.get("spanId"), 8)
         if not span_id:
             continue
@@ -31,7 +32,7 @@ def spans(trace: Mapping[str, Any]) -> Iterator[Span]:
             str(raw.get("name") or ""),
             start,
             whole(raw.get("endTime")) * 1_000_000 or start,
-            object_of(raw.get("attributes")),
+            as_mapping(raw.get("attributes")),
             failed=code in FAILED,
-            message=text_of(message),
+            message=as_text(message),
         )

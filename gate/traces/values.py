@@ -14,6 +14,7 @@ from msgspec.json import Decoder
 
 from gate.errors import ConfigError
 from gate.formats.json_text import is_too_deep, parse_json
+from gate.formats.shapes import as_mapping
 from gate.security.limits import MAX_ID_CHARS, MAX_NESTING, cut
 
 MAX_ATTRIBUTES = 5_000
@@ -106,19 +107,9 @@ def _slowly(text: str, value: str) -> Any:
         return value
 
 
-def text_of(value: Any) -> str:
-    """Return a text; an empty one for any other value."""
-    return value if isinstance(value, str) else ""
-
-
-def object_of(value: Any) -> Mapping[str, Any]:
-    """Return an object; an empty one for any other value."""
-    return value if isinstance(value, dict) else NOTHING
-
-
 def mapping(value: Any) -> Mapping[str, Any]:
     """Return an object, also from JSON text; an empty one for any other value."""
-    return object_of(parsed(value))
+    return as_mapping(parsed(value))
 
 
 def present(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -141,13 +132,6 @@ def text_in(attributes: Mapping[str, Any], *keys: str) -> str:
         if isinstance(value, str) and not is_placeholder(value):
             return cut(value, MAX_ID_CHARS)
     return ""
-
-
-def objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list; none for any other value."""
-    if not isinstance(value, list):
-        return []
-    return [item for item in value if isinstance(item, dict)]
 
 
 def first(texts: Iterable[str]) -> str:

@@ -282,7 +282,7 @@ def _worst_unchanged(row: RowView) -> float | None:
 
 def _described(row: RowView) -> str:
     criterion = row.criterion
-    parts = [f"candidate {row.candidate.text}"]
+    parts = [f"this change {row.candidate.text}"]
     if row.found.baseline is not None:
         parts.append(f"baseline {row.baseline.text}")
     if row.allowed is not None:

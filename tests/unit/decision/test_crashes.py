@@ -13,6 +13,7 @@ from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict, accepted_by
 from gate.model.finding import Finding
+from gate.reports.explanation import agent_failures
 from gate.statistics.intervals import fisher_less
 from tests.unit.decision.records import (
     FORBIDDEN,
@@ -390,7 +391,8 @@ def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     answers = [trial("case-00", n, round=2, tag="confirm", trajectory=1.0) for n in range(2, 8)]
     cleared = judge(SUITE, [TRAJECTORY], [*trials, *answers], BASELINE)
     assert cleared.verdict is Verdict.PASS
-    assert Finding.of("agent_failures") in cleared.warnings
+    assert agent_failures(cleared).startswith("the agent failed in 1 of 7 trials of 1 case")
+    assert agent_failures(result) == "", "the headline says it"
     crashes = cleared.crashes
     assert crashes is not None and (crashes.baseline_failed, crashes.baseline_trials) == (0, 5)
     assert (crashes.cases, crashes.failed, crashes.trials) == (("case-00",), 1, 7)
@@ -537,7 +539,7 @@ def test_a_pass_holds_with_what_is_unmeasured_counted_as_failed() -> None:
     result = judge(SUITE, [TRAJECTORY], many, BASELINE, settings=settings)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("lost_decide", trials=8),
+        Finding.of("trials_lost", lost=8, of=80, decide=True),
     )
 
 
@@ -557,7 +559,7 @@ def test_a_pass_holds_with_what_no_judge_would_score_counted_as_failed() -> None
     result = judge(SUITE, [TRAJECTORY], refused(twice, 8), BASELINE, settings=settings)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("lost_decide", trials=0, unscored=8),
+        Finding.of("trials_lost", lost=0, of=80, unscored=8, decide=True),
     )
     reported = replace(TRAJECTORY, blocking=False)
     assert judge(SUITE, [reported], refused(twice, 8), BASELINE, settings=settings).verdict is Verdict.PASS

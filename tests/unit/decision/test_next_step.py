@@ -361,7 +361,7 @@ def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
     result = judge(SUITE, criteria, both, before, settings=Settings(max_error_rate=0.5))
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("lost_decide", trials=0, unscored=80),
+        Finding.of("trials_lost", lost=0, of=80, unscored=80, decide=True),
     )
     assert result.criteria[0].verdict is Verdict.INCONCLUSIVE
 
@@ -630,7 +630,7 @@ def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> Non
     result = judge(suite, [TRAJECTORY], now, BASELINE, not_comparable=not_comparable)
     assert result.verdict is Verdict.NOT_COMPARED
     assert result.cause == Finding.of(
-        "incomplete", gaps=(Finding.of("cases_not_compared", how="edited", cases=("case-01",)),)
+        "incomplete", gaps=(Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("case-01",)),)
     )
     assert exit_code([result], Settings()) is ExitCode.FAILED
     fine = once(suite, {"brand-new": {"trajectory": 0.0}}, trajectory=1.0)

@@ -189,9 +189,9 @@ NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why="nothing_reru
             Verdict.PASS,
         ),
         (
-            {"lost": Finding.of("lost_decide", trials=3)},
+            {"lost": Finding.of("trials_lost", lost=3, of=80, decide=True)},
             Verdict.ERROR,
-            Finding.of("lost_decide", trials=3),
+            Finding.of("trials_lost", lost=3, of=80, decide=True),
             Verdict.ERROR,
         ),
         (
@@ -201,15 +201,18 @@ NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why="nothing_reru
             Verdict.ERROR,
         ),
         (
-            {"gaps": (Finding.of("stated", text="gone"),), "lost": Finding.of("lost_decide", trials=3)},
+            {
+                "gaps": (Finding.of("stated", text="gone"),),
+                "lost": Finding.of("trials_lost", lost=3, of=80, decide=True),
+            },
             Verdict.NOT_COMPARED,
             Finding.of("incomplete", gaps=(Finding.of("stated", text="gone"),)),
             Verdict.ERROR,
         ),
         (
-            {"lost": Finding.of("lost_decide", trials=3), "earlier": (REGRESSED,)},
+            {"lost": Finding.of("trials_lost", lost=3, of=80, decide=True), "earlier": (REGRESSED,)},
             Verdict.REGRESSED,
-            Finding.of("not_shown_fixed", measurements=1, now=Finding.of("lost_decide", trials=3)),
+            Finding.of("not_shown_fixed", measurements=1, now=Finding.of("trials_lost", lost=3, of=80, decide=True)),
             Verdict.ERROR,
         ),
     ],

@@ -138,7 +138,7 @@ def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
     found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))
     assert (found.verdict, found.cause) == (
         Verdict.NOT_COMPARED,
-        Finding.of("incomplete", gaps=(Finding.of("cases_not_compared", how="none", of=1, edited=1),)),
+        Finding.of("incomplete", gaps=(Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=1, edited=1),)),
     )
 
 

@@ -350,7 +350,7 @@ NOT_COMPARED = replace(
         "incomplete",
         gaps=(
             Finding.of("not_compared", criterion="tone", why="changed"),
-            Finding.of("cases_not_compared", how="gone", cases=("old-1", "old-2", "old-3"), of=24),
+            Finding.of("cases_changed", Verdict.NOT_COMPARED, how="removed", cases=("old-1", "old-2", "old-3"), of=24),
         ),
     ),
     criteria=(

@@ -114,7 +114,7 @@ CAUSES: list[Finding] = [
         "incomplete",
         gaps=(
             Finding.of("not_compared", criterion="tone", why="removed"),
-            Finding.of("cases_not_compared", how="none", of=12),
+            Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=12),
         ),
     ),
 ]
@@ -148,9 +148,9 @@ PROBLEMS: list[Finding] = [
     ),
     Finding.of("failures_not_confirmed", failed=3, why="slowed_down", now=9.0, before=2.0),
     Finding.of("failures_not_confirmed", failed=3, why="new", cases=2),
-    Finding.of("lost_decide", trials=8),
-    Finding.of("lost_decide", trials=0, unscored=1),
-    Finding.of("lost_decide", trials=1, unscored=2),
+    Finding.of("trials_lost", lost=8, of=80, decide=True),
+    Finding.of("trials_lost", lost=0, of=80, unscored=1, decide=True),
+    Finding.of("trials_lost", lost=1, of=80, unscored=2, decide=True),
     Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
     Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
     Finding.of("trials_lost", lost=6, of=40, most=0.1, error=""),
@@ -164,10 +164,10 @@ GAPS: list[Finding] = [
     Finding.of("stated", text="the suite `evals` is gone"),
     Finding.of("not_compared", criterion="tone", why="removed"),
     Finding.of("not_compared", criterion="tools", why="changed"),
-    Finding.of("cases_not_compared", how="gone", cases=("a", "b", "c"), of=24),
-    Finding.of("cases_not_compared", how="edited", cases=("a",)),
-    Finding.of("cases_not_compared", how="edited", cases=("a", "b")),
-    Finding.of("cases_not_compared", how="none", of=12),
+    Finding.of("cases_changed", Verdict.NOT_COMPARED, how="removed", cases=("a", "b", "c"), of=24),
+    Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("a",)),
+    Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("a", "b")),
+    Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=12),
     Finding.of("not_compared", criterion="claims", why="nothing_to_check", cases=("b", "c"), of=10),
 ]
 CHANGES: list[Finding] = [
@@ -188,7 +188,6 @@ CHANGES: list[Finding] = [
 ]
 WARNINGS: list[Finding] = [
     Finding.of("stated", text="a note"),
-    Finding.of("agent_failures"),
     Finding.of("few_cases", cases=4, blind=True),
     Finding.of("few_cases", cases=5, blind=False),
     Finding.of("thin_baseline", cases=3, wanted=5, least=1, typical=5),
@@ -226,19 +225,19 @@ WARNINGS: list[Finding] = [
     Finding.of("repeats_alike", cases=97, of=100, why="other_runs_differ"),
     Finding.of("repeats_alike", cases=12, of=12, why="steady"),
     Finding.of("repeats_alike", cases=12, of=12, why="faster"),
-    Finding.of("calls_not_reported", criteria=("tools",)),
-    Finding.of("calls_not_reported", criteria=("tools", "order")),
-    Finding.of("one_answer", answers=9, cases=3, criteria=("pii",)),
-    Finding.of("cases_unchecked", cases=("a",)),
-    Finding.of("cases_unchecked", cases=("a", "b"), were_checked=True),
+    Finding.of("scores_say_little", criteria=("tools",), why="no_calls"),
+    Finding.of("scores_say_little", criteria=("tools", "order"), why="no_calls"),
+    Finding.of("scores_say_little", criteria=("pii",), why="one_answer", answers=9, cases=3),
     Finding.of("not_accepted", by="wendy at noon", criteria=("tools",)),
-    Finding.of("cases_unchecked", cases=("a", "b")),
 ]
 FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("nothing_decides")),
     (RESPONSE, Finding.of("nothing_decides", same=True)),
     (RESPONSE, Finding.of("no_value", Verdict.NOT_APPLIED, why="applies_to_none")),
     (RATE, Finding.of("no_value", why="unchecked")),
+    (RATE, Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("a",))),
+    (RATE, Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("a", "b"))),
+    (RATE, Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("a", "b"), were_checked=True)),
     (RESPONSE, Finding.of("no_value", why="no_trial")),
     (RESPONSE, Finding.of("hard_rule")),
     (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=0, reason="")),
@@ -552,9 +551,7 @@ def _samples() -> Iterator[tuple[str, SuiteResult]]:
     )
     yield (
         "crashes of which a warning tells, too",
-        replace(
-            INCONCLUSIVE, warnings=(Finding.of("agent_failures"),), crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x")
-        ),
+        replace(INCONCLUSIVE, crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x")),
     )
     yield (
         "another reference decided",
@@ -625,7 +622,6 @@ def _proofs() -> Iterator[tuple[str, SuiteResult]]:
         cause=Finding.of("cases_broke", cases=(CaseTally("c3", 0, 11, 11, 11),), of=12),
         course=always,
         crashes=CrashFacts(("c3",), 23, 23, 0, 23, "crash: x"),
-        warnings=(Finding.of("agent_failures"),),
     )
     yield "a case fails each time", fails
     yield "a case fails most times", replace(fails, crashes=CrashFacts(("c3",), 14, 23, 0, 23, "crash: x"))
@@ -771,7 +767,7 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
             Finding.of("not_compared", criterion="pass_rate", why="changed"),
             (replace(gone, not_compared=Finding.of("not_compared", criterion="pass_rate", why="changed")),),
         ),
-        (Finding.of("cases_not_compared", how="none", of=24), ()),
+        (Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=24), ()),
         (Finding.of("stated", text="the suite `evals` is gone"), ()),
     ):
         bare = replace(
@@ -781,7 +777,7 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
     for problem in (
         Finding.of("failures_not_confirmed", failed=3, why="new", cases=1),
         Finding.of("failures_not_confirmed", failed=3, why="gone", trials=24),
-        Finding.of("lost_decide", trials=3),
+        Finding.of("trials_lost", lost=3, of=80, decide=True),
         Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
         Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
     ):

@@ -77,7 +77,6 @@ BARE = replace(REGRESSED, cases=OK_CASES)
 
 
 def facts() -> Iterator[str]:
-    crashed = replace(PASSED, crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x"))
     for cause in given.CAUSES:
         yield told(cause, explanation.headline(replace(BARE, cause=cause)))
     for problem in given.PROBLEMS:
@@ -88,7 +87,7 @@ def facts() -> Iterator[str]:
     for change in given.CHANGES:
         yield told(change, *explanation.changes(replace(PASSED, changes=(change,))))
     for warning in given.WARNINGS:
-        yield told(warning, *View(replace(crashed, warnings=(warning,))).all_warnings)
+        yield told(warning, *View(replace(PASSED, warnings=(warning,))).all_warnings)
 
 
 def findings() -> Iterator[str]:
@@ -164,7 +163,7 @@ def ones() -> Iterator[str]:
     for change in given.ones(CHANGES):
         yield told(change, *explanation.changes(replace(one, changes=(change,))))
     for warning in given.ones(WARNINGS):
-        yield told(warning, *View(replace(one, warnings=(warning,))).all_warnings)
+        yield told(warning, *View(replace(PASSED, warnings=(warning,))).all_warnings)
     criterion = Criterion("a", "a", Scale.BINARY, Direction.LOWER, threshold=0.01)
     for found in given.ones(OF_CRITERION):
         yield told(found, reason(CriterionResult(criterion, found.verdict, (found,))))
