@@ -67,7 +67,7 @@ async def ask_preferences(
         for start in range(0, len(matches), AT_ONCE):
             asked = [_vote(judge, *match, redactor) for match in matches[start : start + AT_ONCE]]
             votes += await asyncio.gather(*asked)
-        return votes, judge.spending.cost_usd
+        return votes, judge.cost_usd
 
 
 def _check_answers(contenders: Sequence[Contender]) -> None:
