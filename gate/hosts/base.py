@@ -39,21 +39,10 @@ class CopyFile(Struct, frozen=True):
     source: Path
 
 
-class SetOutputs(Struct, frozen=True):
-    """The outputs for later steps of the same job."""
-
-    values: Mapping[str, str]
-
-
 class WriteSummary(Struct, frozen=True):
     """The summary page of the run, in Markdown; text from outside is escaped."""
 
     text: str
-
-
-class Annotate(Struct, frozen=True):
-    annotations: tuple[Annotation, ...]
-    """The annotations, most important first: a host shows a limited number."""
 
 
 class PostComment(Struct, frozen=True):
@@ -88,7 +77,7 @@ class PostCheck(Struct, frozen=True):
     """The annotations, most important first."""
 
 
-Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment | PostFailure | PostCheck
+Effect = WriteFile | CopyFile | WriteSummary | PostComment | PostFailure | PostCheck
 
 
 class Publication(Struct, frozen=True):

@@ -15,14 +15,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from msgspec import Struct
 from pydantic import BaseModel, Field, ValidationError
 
 from gate.judges.asking import answered_for_score
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
 from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, cost_of, fingerprint, members
-from gate.judges.prompt import A, Answers, Question, Vote, read_answer, render, schema_of
+from gate.judges.prompt import A, Answers, Question, read_answer, render, schema_of
 from gate.security.escape import one_line
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.security.redact import redact
@@ -89,19 +88,6 @@ class _Moderations(BaseModel):
     """As in `_Completion`."""
 
 
-class Spending(Struct, frozen=True):
-    """The cost and time of judging so far."""
-
-    calls: int
-    """Attempts made, retries included."""
-    cached: int
-    """Votes that came from the cache."""
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    """None if a model without a known price answered."""
-
-
 class CallError(Exception):
     """A call that failed for good; it becomes the error of an answer or of a trial."""
 
@@ -138,7 +124,6 @@ class Judge:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
         self._plain: set[tuple[str, str]] = set()
-        self._cached = self._input = self._output = 0
         self._unpriced = False
         self._failures = 0
 
@@ -151,9 +136,9 @@ class Judge:
             await client.close()
 
     @property
-    def spending(self) -> Spending:
-        cost = None if self._unpriced else self._budget.spent_usd
-        return Spending(self._budget.calls, self._cached, self._input, self._output, cost)
+    def cost_usd(self) -> float | None:
+        """Return the cost of judging so far; None if a model without a known price answered."""
+        return None if self._unpriced else self._budget.spent_usd
 
     async def ask(self, question: Question[A]) -> Answers[A]:
         """Return the votes on a question, as many as settle it. Never raises for a failure of a judge or its server:
@@ -165,7 +150,7 @@ class Judge:
         votes = question.overrides.num_samples or self.options.num_samples or question.samples
         at_once = asyncio.Semaphore(question.overrides.parallelism_limit or self.options.concurrency)
 
-        async def vote(member: Member, number: int) -> Vote[A] | CallError:
+        async def vote(member: Member, number: int) -> A | str | CallError:
             async with at_once:
                 try:
                     return await self._vote(question, member, number, messages)
@@ -174,18 +159,25 @@ class Judge:
 
         jury = self._jury_for(question)
         to_come = [(member, number) for number in range(votes) for member in jury]
-        samples: tuple[Vote[A], ...] = ()
+        readable: list[A] = []
+        unreadable: list[str] = []
         while to_come:
             wave = _next_wave(len(to_come), of=votes * len(jury), may_stop=question.settled is not None)
             found = await asyncio.gather(*(vote(member, number) for member, number in to_come[:wave]))
             to_come = to_come[wave:]
-            failed = [item for item in found if isinstance(item, CallError)]
-            samples += tuple(item for item in found if not isinstance(item, CallError))
-            if failed:
-                return Answers(samples, f"judge not reached: {failed[0]}")
-            if question.settled is not None and question.settled(Answers(samples).readable, len(to_come)):
+            error = None
+            for item in found:
+                if isinstance(item, CallError):
+                    error = error or f"judge not reached: {item}"
+                elif isinstance(item, str):
+                    unreadable.append(item)
+                else:
+                    readable.append(item)
+            if error is not None:
+                return Answers(tuple(readable), tuple(unreadable), error)
+            if question.settled is not None and question.settled(readable, len(to_come)):
                 break
-        return Answers(samples)
+        return Answers(tuple(readable), tuple(unreadable))
 
     async def moderate(self, text: str) -> Moderation:
         """Return the first endpoint's moderation of a text. Raises `CallError`."""
@@ -202,8 +194,6 @@ class Judge:
             if found is None:
                 found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
                 self._cache.put(key, found.model_dump())
-            else:
-                self._cached += 1
         _note_answer(model, found)
         return found.results[0]
 
@@ -246,7 +236,8 @@ class Judge:
 
     async def _vote(
         self, question: Question[A], member: Member, number: int, messages: list[dict[str, str]]
-    ) -> Vote[A]:
+    ) -> A | str:
+        """Return one vote, or the reason why it could not be read. Raises `CallError`."""
         sampling = self._sampling(question, number)
         schema = {"name": question.name, "schema": schema_of(question.answer), "strict": True}
         key = key_of(["chat", member.base_url, member.model, messages, schema, sampling, number])
@@ -254,18 +245,17 @@ class Judge:
             remembered = self._remembered(key, _Completion)
             if remembered is not None:
                 _note_answer(member.model, remembered)
-                answer, problem = _read(remembered.choices[0], question.answer)
-                if answer is not None and question.decides(answer):
-                    self._cached += 1
-                    return Vote(answer, member.model, problem, cached=True)
+                kept = _read(remembered.choices[0], question.answer)
+                if not isinstance(kept, str) and question.decides(kept):
+                    return kept
             estimate = self._estimate(member, messages, sampling)
             send = self._chat(member, messages, schema, sampling)
             found = await self._attempts(send, _Completion, member, key, estimate)
             _note_answer(member.model, found)
-            answer, problem = _read(found.choices[0], question.answer)
-            if answer is not None and question.decides(answer):
+            vote = _read(found.choices[0], question.answer)
+            if not isinstance(vote, str) and question.decides(vote):
                 self._cache.put(key, found.model_dump())
-        return Vote(answer, member.model, problem)
+        return vote
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
         """Return the parameters to send: the criterion's, else the run's; unset ones are left to the server."""
@@ -375,13 +365,11 @@ class Judge:
         return content
 
     def _count(self, member: Member, found: BaseModel) -> float | None:
-        """Add up an answer's tokens and cost; return its cost in US dollars, None if unknown. Moderation is free."""
+        """Return an answer's cost in US dollars, and note if it is unknown: None. Moderation is free."""
         if not isinstance(found, _Completion):
             return 0.0
         tokens = found.usage
         cost = cost_of(member, tokens.prompt_tokens, tokens.completion_tokens) if tokens is not None else None
-        self._input += tokens.prompt_tokens if tokens is not None else 0
-        self._output += tokens.completion_tokens if tokens is not None else 0
         self._unpriced = self._unpriced or cost is None
         return cost
 
@@ -455,15 +443,15 @@ def _parse(shape: type[B], body: bytes) -> B:
         raise TransientError(f"not a valid answer: {said!r}", billed=True) from None
 
 
-def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:
+def _read(choice: _Choice, shape: type[A]) -> A | str:
     """Return the vote in a completion, or the reason why there is none."""
     message = choice.message
     if message.refusal or choice.finish_reason == "content_filter":
-        return None, "the judge refused"
+        return "the judge refused"
     if choice.finish_reason == "length":
-        return None, "the judge's answer was cut off"
+        return "the judge's answer was cut off"
     answer = read_answer(message.content or "", shape)
-    return answer, "" if answer is not None else "the judge's answer is not of the shape asked for"
+    return answer if answer is not None else "the judge's answer is not of the shape asked for"
 
 
 def _said(body: object, message: str) -> str:

@@ -205,26 +205,23 @@ def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnFinding:
 
 
 def of_turns(verdicts: Sequence[TurnFinding], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
-    """Return the mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
+    """Return the mean over the judged turns.
 
-    Unlike in google-adk, a failed call leaves the whole score unmeasured: an outage must not let the other turns pass.
+    Unlike in google-adk, a turn for which the judge gave no verdict leaves the whole score unmeasured: the other turns
+    must not pass for it.
     """
     per_turn = tuple(verdict.value for verdict in verdicts)
-    failed = next((verdict.failed for verdict in verdicts if verdict.failed), None)
-    if failed is not None:
-        return Score(None, error=failed, per_turn=per_turn)
+    told = []
+    for number, verdict in enumerate(verdicts, 1):
+        where = f"turn {number}: " if len(verdicts) > 1 else ""
+        if verdict.failed:
+            return Score(None, error=f"{where}{verdict.failed}", per_turn=per_turn)
+        if verdict.value is not None and verdict.reason:
+            told.append(f"{where}{verdict.reason}")
     values = [value for value in per_turn if value is not None]
-    unread = [f"turn {n}: {v.reason}" for n, v in enumerate(verdicts, 1) if v.value is None and v.reason]
     if not values:
-        error = "; ".join(unread[:3]) or None
-        return Score(None, "" if error else "no turn of this case states what is judged", error, per_turn)
-    told = [
-        (f"turn {n}: " if len(verdicts) > 1 else "") + verdict.reason
-        for n, verdict in enumerate(verdicts, 1)
-        if verdict.value is not None and verdict.reason
-    ]
-    notes = [f"left out, not readable: {', '.join(unread)}"] if unread else []
-    return Score(average(values), shorten("; ".join([*notes, *told]), 2 * MAX_REASON_CHARS), per_turn=per_turn)
+        return Score(None, "no turn of this case states what is judged", per_turn=per_turn)
+    return Score(average(values), shorten("; ".join(told), 2 * MAX_REASON_CHARS), per_turn=per_turn)
 
 
 def answer_text(invocation: Invocation, *, intermediate: bool = False) -> str:

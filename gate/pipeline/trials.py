@@ -96,7 +96,7 @@ class TrialRunner:
     @property
     def judge_cost_usd(self) -> float | None:
         """The cost of the judge and the simulated user; None if neither was used or a price is unknown."""
-        costs = [model.spending.cost_usd for model in (self._judge, self._simulator) if model is not None]
+        costs = [model.cost_usd for model in (self._judge, self._simulator) if model is not None]
         return None if not costs or None in costs else self.run_budget.judge.spent_usd
 
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:

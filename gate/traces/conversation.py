@@ -1,7 +1,7 @@
 """Builds conversations from pieces of traces: turns with calls, texts, usage and errors, and which parts were recorded.
 
-Content that instrumentation does not record is unseen, never empty or 0: `Captured` says for each part whether the
-trace would show it.
+Content that instrumentation does not record is unseen, never empty or 0: `Invocation.unseen` names the parts that the
+trace would not show.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from gate.formats.messages import FormatError, usage_of
-from gate.model import Invocation, Part, ToolCall, Usage
+from gate.model import ARGUMENTS, CALLS, RESPONSE, RESULTS, Invocation, Part, ToolCall, Usage
 from gate.traces import said
 from gate.traces.dialects import AGENTIC, Operation, session_of
-from gate.traces.said import Called
+from gate.traces.said import Call
 from gate.traces.span import Piece, Span
 from gate.traces.tree import Draft, ModelCall, Trace
 from gate.traces.values import first, first_recorded, listed
@@ -27,28 +27,10 @@ MAX_TAGS = 50
 _TAGS = ("tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags")
 
 
-class Captured(Struct, frozen=True):
-    """The parts of a turn that the trace would show; all others are not measured."""
-
-    user: bool = True
-    response: bool = True
-    calls: bool = True
-    """True if every call would be seen: there are spans of tools, or all outputs of the models are known."""
-    arguments: bool = True
-    results: bool = True
-    usage: bool = True
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The names of the missing parts."""
-        return tuple(name for name in self.__struct_fields__ if not getattr(self, name))
-
-
 class TracedTurn(Struct, frozen=True):
     """One turn of a conversation, built from its spans."""
 
     invocation: Invocation
-    captured: Captured
     trace_id: str
     span_id: str
     """The id of the span that contains the turn."""
@@ -179,15 +161,14 @@ def _continues(before: Draft, draft: Draft) -> bool:
 def _turn(draft: Draft) -> TracedTurn:
     anchor, calls, user = draft.anchor, _calls(draft), _user(draft)
     texts, knows_texts = _texts(draft)
-    usage = _usage(draft)
-    captured = Captured(
-        user=bool(user),
-        response=knows_texts,
-        calls=bool(draft.tools) or (bool(draft.models) and all(call.tells_calls for call in draft.models)),
-        arguments=all(call.args is not UNSET for call in calls),
-        results=all(call.result is not UNSET for call in calls),
-        usage=usage is not None,
-    )
+    # Every call would be seen: there are spans of tools, or all outputs of the models are known.
+    knows_calls = bool(draft.tools) or (bool(draft.models) and all(call.tells_calls for call in draft.models))
+    known = {
+        RESPONSE: knows_texts,
+        CALLS: knows_calls,
+        ARGUMENTS: all(call.args is not UNSET for call in calls),
+        RESULTS: all(call.result is not UNSET for call in calls),
+    }
     *before, answer = texts or [()]
     end = max([anchor.span.end, *(call.end for call in draft.models)])
     invocation = Invocation(
@@ -195,14 +176,14 @@ def _turn(draft: Draft) -> TracedTurn:
         response=tuple(map(Part, answer)),
         tool_calls=tuple(map(_plain, calls)),
         intermediate=tuple(map(Part, chain.from_iterable(before))),
-        usage=usage,
+        usage=_usage(draft),
         duration=max(0, end - anchor.span.start) / 1e9,
-        reports_calls=captured.calls,
+        reports_calls=knows_calls,
+        unseen=tuple([part for part, is_known in known.items() if not is_known]),
     )
     started = anchor.span.start / 1e9
     return TracedTurn(
         invocation,
-        captured,
         anchor.span.trace_id,
         anchor.span.span_id,
         started,
@@ -296,18 +277,7 @@ def _usage(draft: Draft) -> Usage | None:
 # --- its tool calls -------------------------------------------------------------------------------
 
 
-class _Call(Struct):
-    """A call while its parts are collected."""
-
-    name: str
-    id: str = ""
-    args: Any = UNSET
-    result: Any = UNSET
-    error: str = ""
-    duration: float | None = None
-
-
-def _plain(call: _Call) -> ToolCall:
+def _plain(call: Call) -> ToolCall:
     args, result = call.args, call.result
     if args is UNSET:
         args = None
@@ -316,7 +286,7 @@ def _plain(call: _Call) -> ToolCall:
     return ToolCall(call.name, args, call.id or None, result, call.error or None, call.duration)
 
 
-def _calls(draft: Draft) -> list[_Call]:
+def _calls(draft: Draft) -> list[Call]:
     """Return the trajectory: calls with spans by start; a call without a span follows the one requested before it."""
     spanned = list(map(_spanned, draft.tools))
     asked = []
@@ -326,12 +296,12 @@ def _calls(draft: Draft) -> list[_Call]:
     if not asked:
         return spanned
     claims = _Claims(spanned)
-    behind: dict[int, list[_Call]] = defaultdict(list)
+    behind: dict[int, list[Call]] = defaultdict(list)
     wanting, previous = [], -1
     for place, one in asked:
         index = claims.take(one)
         if index is None:
-            call = _Call(one.name, one.id, one.args)
+            call = Call(one.name, one.id, one.args)
             behind[previous].append(call)
         else:
             call, previous = spanned[index], index
@@ -346,13 +316,13 @@ def _calls(draft: Draft) -> list[_Call]:
     return found
 
 
-def _spanned(spans: Sequence[Operation]) -> _Call:
+def _spanned(spans: Sequence[Operation]) -> Call:
     """Return one call from its spans, given the outermost first."""
     outermost, span = spans[0], spans[0].span
     seconds = None
     if span.end:
         seconds = max(0, span.end - span.start) / 1e9
-    return _Call(
+    return Call(
         outermost.name,
         first(step.id for step in spans),
         first_recorded(step.arguments for step in spans),
@@ -365,7 +335,7 @@ def _spanned(spans: Sequence[Operation]) -> _Call:
 class _Claims:
     """Calls with spans, each to be matched with one request of a model: by id, else by name in order."""
 
-    def __init__(self, calls: Sequence[_Call]) -> None:
+    def __init__(self, calls: Sequence[Call]) -> None:
         self._free = [True] * len(calls)
         self._by_id: dict[str, int] = {}
         self._by_name: dict[str, deque[int]] = defaultdict(deque)
@@ -374,7 +344,7 @@ class _Claims:
             if call.id:
                 self._by_id.setdefault(call.id, index)
 
-    def take(self, one: Called) -> int | None:
+    def take(self, one: Call) -> int | None:
         index = self._by_id.get(one.id)
         if index is not None and self._free[index]:
             self._free[index] = False
@@ -388,7 +358,7 @@ class _Claims:
         return None
 
 
-def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Called, _Call]]) -> None:
+def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Call, Call]]) -> None:
     """Fill in results from the inputs of later model calls: by id, else in order by name."""
     if not wanting:
         return
@@ -398,14 +368,14 @@ def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Call
     told: set[tuple[str, str, str]] = set()
     for place, model in enumerate(models):
         for given in said.results_in(model.inputs()):
-            key = (given.id, given.name, "" if given.id else repr(given.value))
-            if given.value is UNSET or key in told:
+            key = (given.id, given.name, "" if given.id else repr(given.result))
+            if given.result is UNSET or key in told:
                 continue
             told.add(key)
             if given.id in known:
-                by_id[given.id] = given.value
+                by_id[given.id] = given.result
             else:
-                in_order.append((place, given.name, given.value))
+                in_order.append((place, given.name, given.result))
     waiting = deque(in_order)
     for place, one, call in wanting:
         if one.id in by_id:

@@ -270,7 +270,7 @@ def _tool_content(step: Operation, keys: Sequence[str], event: str, of_event: st
         if one.name == event:
             return said.content(_of_blocks(one.attributes.get(of_event, one.attributes.get("content"))))
     if event == "gen_ai.choice":
-        return first_recorded(one.value for one in said.results_in(step.outputs()))
+        return first_recorded(one.result for one in said.results_in(step.outputs()))
     return first_recorded(call.args for call in said.calls_in((*step.inputs(), *step.outputs())))
 
 

@@ -19,20 +19,15 @@ _READ_ROLES = frozenset({"user", "assistant", "system", "tool"})
 _INDEXED = re.compile(r"(\d{1,5})\.(.+)", re.DOTALL)
 
 
-class Called(Struct, frozen=True, gc=False):
-    """A call that a model requested."""
+class Call(Struct, gc=False):
+    """A call of a tool, as far as it is known: requested by a model, or with a result that was sent to a model."""
 
     name: str
     id: str = ""
     args: Any = UNSET
-
-
-class Returned(Struct, frozen=True, gc=False):
-    """The result of a tool, as sent to a model."""
-
-    id: str = ""
-    name: str = ""
-    value: Any = UNSET
+    result: Any = UNSET
+    error: str = ""
+    duration: float | None = None
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -40,8 +35,10 @@ class Message(Struct, frozen=True, gc=False):
 
     role: str
     texts: tuple[str, ...] = ()
-    called: tuple[Called, ...] = ()
-    returned: tuple[Returned, ...] = ()
+    called: tuple[Call, ...] = ()
+    """The calls that it requests."""
+    returned: tuple[Call, ...] = ()
+    """The calls whose results it holds; the name may be empty."""
     unread: tuple[str, ...] = ()
     """The kinds of its parts that no dialect here knows."""
 
@@ -81,9 +78,7 @@ def message(raw: Any, role: str = "user") -> Message:
     return Message(found, tuple(texts), tuple(called), tuple(returned), tuple(other))
 
 
-def _parts(
-    content: Any, role: str, message: Mapping[str, Any]
-) -> tuple[list[str], list[Called], list[Returned], list[str]]:
+def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[str], list[Call], list[Call], list[str]]:
     """Return the texts, calls and results of a message, and the kinds of all other parts."""
     if role == "tool" and not isinstance(content, list):
         return [], [], [_returned(message, content)], []
@@ -94,8 +89,8 @@ def _parts(
     if not isinstance(content, list):
         content = [content]
     texts: list[str] = []
-    called: list[Called] = []
-    returned: list[Returned] = []
+    called: list[Call] = []
+    returned: list[Call] = []
     other: list[str] = []
     for part in content:
         if isinstance(part, str) and not is_placeholder(part):
@@ -109,7 +104,7 @@ def _parts(
     return texts, called, returned, other
 
 
-def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], returned: list[Returned]) -> bool:
+def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Call], returned: list[Call]) -> bool:
     """Add a part to the list for its kind. False if the kind is unknown and the part is not empty."""
     kind = part.get("type")
     if kind in _CALLS or not _CALL_KEYS.isdisjoint(part):
@@ -155,7 +150,7 @@ def _id(raw: Mapping[str, Any], keys: Sequence[str] = _IDS) -> str:
     return ""
 
 
-def _called(raw: Any) -> Called | None:
+def _called(raw: Any) -> Call | None:
     if not isinstance(raw, dict):
         return None
     body = raw.get("function")
@@ -166,16 +161,16 @@ def _called(raw: Any) -> Called | None:
         return None
     for key in ("arguments", "args", "input"):
         if key in body:
-            return Called(name, _id(raw), content(body[key]))
-    return Called(name, _id(raw))
+            return Call(name, _id(raw), content(body[key]))
+    return Call(name, _id(raw))
 
 
-def _returned(raw: Mapping[str, Any], value: Any) -> Returned:
+def _returned(raw: Mapping[str, Any], value: Any) -> Call:
     for key in ("response", "result", "output", "content"):
         if value is UNSET and key in raw:
             value = raw[key]
     name = as_text(raw.get("name", raw.get("toolName")))
-    return Returned(_id(raw, ("tool_call_id", *_IDS)), name, content(value))
+    return Call(name, _id(raw, ("tool_call_id", *_IDS)), result=content(value))
 
 
 def content(value: Any) -> Any:
@@ -259,12 +254,12 @@ def texts_in(found: Iterable[Message]) -> list[str]:
     return list(chain.from_iterable([one.texts for one in found]))
 
 
-def calls_in(found: Iterable[Message]) -> list[Called]:
+def calls_in(found: Iterable[Message]) -> list[Call]:
     """Return the calls requested in messages."""
     return list(chain.from_iterable([one.called for one in found]))
 
 
-def results_in(found: Iterable[Message]) -> list[Returned]:
+def results_in(found: Iterable[Message]) -> list[Call]:
     """Return the results of tools in messages."""
     return list(chain.from_iterable([one.returned for one in found]))
 

@@ -149,7 +149,7 @@ def _traced(trace: Row | None) -> tuple[tuple[ToolCall, ...], bool]:
 
     turns = conversation_of(spans(carried(trace))).turns
     calls = tuple(chain.from_iterable([turn.invocation.tool_calls for turn in turns]))
-    return calls, bool(turns) and all(turn.captured.calls for turn in turns)
+    return calls, bool(turns) and all(turn.invocation.reports_calls for turn in turns)
 
 
 def _trial(document: Document, index: int, case: Case, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:

@@ -84,7 +84,7 @@ def test_no_criterion_passes_without_a_measured_trial() -> None:
 def test_the_cause_names_the_criterion_that_was_not_measured() -> None:
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], once(SUITE, trajectory="judge is down"))
     assert result.verdict is Verdict.ERROR
-    assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="trajectory")
+    assert result.cause == Finding.of("criteria_decide", Verdict.ERROR, criteria=("trajectory",))
 
 
 def test_the_cause_of_an_error_is_what_happened_most_often() -> None:

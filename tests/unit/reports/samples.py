@@ -260,7 +260,7 @@ REGRESSED = replace(
 BELOW = replace(
     PASSED,
     verdict=Verdict.BELOW_THRESHOLD,
-    cause=Finding.of("criterion_decides", criterion="tool_trajectory_avg_score"),
+    cause=Finding.of("criteria_decide", criteria=("tool_trajectory_avg_score",)),
     criteria=(REGRESSED.criteria[1],),
     cases=(replace(BROKEN[0], status=CaseStatus.FAILED, e_value=None), FLAKY),
     below=("tool_trajectory_avg_score",),
@@ -269,7 +269,7 @@ BELOW = replace(
 INCONCLUSIVE = replace(
     PASSED,
     verdict=Verdict.INCONCLUSIVE,
-    cause=Finding.of("not_enough_evidence", criteria=("pass_rate",), suspects=()),
+    cause=Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("pass_rate",), suspects=()),
     criteria=(
         measured(
             PASS_RATE,
@@ -430,7 +430,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
     return SuiteResult(
         pick(0),
         Verdict.REGRESSED,
-        Finding.of("cut_short", why=pick(1), epochs=1, wanted=2),
+        Finding.of("not_run", cases=(pick(1),)),
         criteria,
         cases,
         BaselineInfo(pick(2), 1, 5, 2, pick(3)),
