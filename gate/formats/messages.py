@@ -124,11 +124,10 @@ def to_call(raw: Any) -> ToolCall:
     body = raw if raw.get("function") is None else raw["function"]
     if not isinstance(body, OBJECT):
         raise FormatError(f"function must be an object, not {_kind(body)}")
-    key = next((key for key in ("arguments", "args", "input") if body.get(key) is not None), "arguments")
     error = raw.get("error")
     return ToolCall(
         name=tool_name(body.get("name") or body.get("toolName")),
-        args=to_arguments(body.get(key)),
+        args=to_arguments(_given(body, "arguments", "args", "input")),
         id=_optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId"),
         result=raw.get("result", raw.get("output")),
         error=None if error is None else _as_text(error),
@@ -187,8 +186,11 @@ def number(raw: Any, name: str) -> float | None:
 
 
 def _count(body: Mapping[str, Any], *keys: str) -> int | None:
-    key = next((key for key in keys if body.get(key) is not None), None)
-    return None if key is None else whole(body[key], key)
+    for key in keys:
+        value = body.get(key)
+        if value is not None:
+            return whole(value, key)
+    return None
 
 
 def whole(raw: Any, name: str) -> int | None:
@@ -242,6 +244,8 @@ def is_from_user(message: Any) -> bool:
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message inside LangChain's serialized forms (``kwargs`` or ``data``); else the message itself."""
     for key in ("kwargs", "data"):
+        if key not in message:
+            continue
         held = dict.get(message, key) if isinstance(message, dict) else None
         if isinstance(held, OBJECT) and "content" in held and message.keys() <= _WRAPPER:
             name = message.get("id") or [message.get("type")]
@@ -432,10 +436,16 @@ def _text(parts: tuple[Part, ...]) -> str:
 
 
 def _optional_text(body: Mapping[str, Any], *keys: str) -> str | None:
+    value = _given(body, *keys)
+    return None if value is None else shorten(str(value), MAX_ID_CHARS)
+
+
+def _given(body: Mapping[str, Any], *keys: str) -> Any:
+    """Return the value of the first of the keys that has one; None if none has."""
     for key in keys:
         value = body.get(key)
         if value is not None:
-            return shorten(str(value), MAX_ID_CHARS)
+            return value
     return None
 
 
