@@ -59,7 +59,6 @@ from gate.records import (
     merge,
     read_header,
     read_record,
-    redacted,
     write_record,
 )
 from gate.records.model import count as counted
@@ -511,9 +510,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     async with TrialRunner(config, plan, environment, run_budget) as runner:
         trials = [trial async for trial in runner.score(_renamed(kept, match))]
         judge_cost, judges = runner.judge_cost_usd, runner.judges
-    trials = sorted(
-        (redacted(t, runner.redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number)
-    )
+    trials.sort(key=lambda t: (t.round, t.case_id, t.side.value, t.number))
     before = record.footer.stopped if record.footer is not None else ""
     footer = replace(
         counted(tuple(trials)),
