@@ -85,7 +85,9 @@ def plain_copy(value: Any) -> Any:
     """Return a copy of a value without recording any read."""
     if isinstance(value, Fields):
         return {key: plain_copy(held) for key, held in dict.items(value)}
-    return [plain_copy(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return list(map(plain_copy, value))
+    return value
 
 
 def carried(value: Any) -> Any:
@@ -96,27 +98,30 @@ def carried(value: Any) -> Any:
     if kind is Fields:
         return {key: carried(held) for key, held in value.items()}
     if kind is dict:
-        other = _carried_anew(value.items())
-        return {**value, **other} if other else value
-    if kind is list or kind is tuple:
-        items = [carried(item) for item in value]
-        changed = any(found is not item for found, item in zip(items, value, strict=True))
-        return kind(items) if changed else value
-    if isinstance(value, Struct):
-        other = _carried_anew([(name, getattr(value, name)) for name in value.__struct_fields__])
-        return replace(value, **other) if other else value
+        kept = _carried_of(value.items())
+        if kept:
+            return {**value, **kept}
+    elif kind is list or kind is tuple:
+        kept = _carried_of(enumerate(value))
+        if kept:
+            return kind([kept.get(place, item) for place, item in enumerate(value)])
+    elif isinstance(value, Struct):
+        kept = _carried_of((name, getattr(value, name)) for name in value.__struct_fields__)
+        if kept:
+            return replace(value, **kept)
     return value
 
 
-def _carried_anew(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return the carried values that differ from those given, by name."""
-    other = {}
-    for name, held in pairs:
-        if type(held) not in _PLAIN:
-            found = carried(held)
-            if found is not held:
-                other[name] = found
-    return other
+def _carried_of(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return the carried values that differ from the given ones, by their keys."""
+    found = {}
+    for key, held in items:
+        if type(held) in _PLAIN:
+            continue
+        kept = carried(held)
+        if kept is not held:
+            found[key] = kept
+    return found
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None), frozenset})
@@ -167,8 +172,10 @@ def with_read_marks(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) ->
         return value
     marked = Fields(value)
     for key, held in value.items():
-        if isinstance(held, _CONTAINERS) and (below := (*path, str(key))) not in ignored:
-            dict.__setitem__(marked, key, with_read_marks(held, ignored, below))
+        if isinstance(held, _CONTAINERS):
+            below = (*path, str(key))
+            if below not in ignored:
+                dict.__setitem__(marked, key, with_read_marks(held, ignored, below))
     return marked
 
 
@@ -198,7 +205,9 @@ def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
 
 def kind_of(path: str, known: Collection[str]) -> str:
     """Return the kind of an unread key; all kinds beyond a limit count as one."""
-    return path if path in known or len(known) < MAX_KINDS else MORE_KINDS
+    if path not in known and len(known) >= MAX_KINDS:
+        return MORE_KINDS
+    return path
 
 
 MAX_KINDS = 1_000
@@ -226,4 +235,6 @@ def says_something(value: Any) -> bool:
     """True unless a value is null or empty, or contains only such values."""
     if isinstance(value, dict):
         return any(map(says_something, dict.values(value)))
-    return any(map(says_something, value)) if isinstance(value, list) else value is not None and value != ""
+    if isinstance(value, list):
+        return any(map(says_something, value))
+    return value is not None and value != ""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator, WithJsonSchema
+from typing import Any
 
 from gate.metrics.base import Metric, Options, TrialOutput
 from gate.metrics.markup import MarkupError
 from gate.metrics.markup import targets as of_tags
 from gate.metrics.weburl import WEB, normal, place_of
 from gate.model import Case, Scale, Score, text_of
+from gate.model.strict import Words
 from gate.security.limits import shorten
 
 MAX_CHARS = 200_000
@@ -25,17 +24,10 @@ stop."""
 _TEXTS = ("text", "text_special")
 
 
-def _hosts(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-_HOSTS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-
-
 class LinksOptions(Options):
     """The targets that links may have."""
 
-    hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts), _HOSTS_SCHEMA] = ()
+    hosts: Words = ()
     """Host names; ``*.example.com`` stands for all its subdomains."""
     images: bool = False
     """True to allow images from these hosts."""

@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
-from pydantic import BaseModel, ConfigDict
 
 from gate.model import RESPONSE, Case, Direction, Invocation, Scale, Score, Turn
+from gate.model.strict import StrictModel
 from gate.security.limits import shorten
 
 
-class Options(BaseModel):
+class Options(StrictModel):
     """Base of every metric's options; unknown keys are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class NoOptions(Options):
@@ -153,6 +151,8 @@ class TurnFinding(NamedTuple):
 
     value: float | None
     reason: str = ""
+    failed: str = ""
+    """The reason why a judge gave no verdict; the whole score is then not measured."""
 
 
 NOTHING_STATED = TurnFinding(None)

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+from pydantic import Field, field_validator
 
 from gate.metrics.base import Metric, Options, OptionsT, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
 from gate.model import Case, Scale, Score, text_of
+from gate.model.strict import Words
 from gate.security.limits import MAX_NESTING, shorten
-
-
-def _one_or_more(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-TEXTS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), TEXTS_SCHEMA]
-"""One text or several."""
 
 
 class TextOptions(Options):
     """The texts to look for; for all cases, or in a case's options."""
 
-    values: Texts = ()
+    values: Words = ()
     """A string or a list."""
     ignore_case: bool = False
     """True to ignore upper and lower case."""
@@ -42,7 +34,7 @@ class TextOptions(Options):
 class RegexOptions(Options):
     """The patterns to look for; for all cases, or in a case's options."""
 
-    patterns: Texts = ()
+    patterns: Words = ()
     """One regular expression or a list."""
     ignore_case: bool = False
     """True to ignore upper and lower case."""

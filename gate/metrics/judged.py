@@ -14,7 +14,7 @@ from pydantic import Field
 from gate.judges.client import Judge
 from gate.judges.options import JudgeModelOptions
 from gate.judges.prompt import A, Answer, Answers, Question
-from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, TrialOutput, mean
+from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, TrialOutput, TurnFinding, mean
 from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
 from gate.security.limits import shorten
 
@@ -179,18 +179,6 @@ def reference(case: Case) -> Material:
     return (("expected responses", "\n".join(f"Turn {number}: {text}" for number, text in stated)),)
 
 
-class TurnVerdict(Struct, frozen=True):
-    """The verdict on one turn."""
-
-    value: float | None
-    reason: str = ""
-    failed: str = ""
-    """The reason why the judge could not be asked; the whole score is then not measured."""
-
-
-NOT_APPLICABLE = TurnVerdict(None)
-
-
 def majority_is_certain(passing: float, failing: float, to_come: int) -> bool:
     """True if that many further votes cannot change the majority; a tie is a failure."""
     return passing > failing + to_come or failing >= passing + to_come
@@ -206,37 +194,34 @@ def settled_by(passes: Callable[[A], bool]) -> Callable[[Sequence[A], int], bool
     return settled
 
 
-def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnVerdict:
+def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnFinding:
     """Return the majority of the votes on validity, each with its reason; a tie is invalid. There is at least one
     vote."""
     count = sum(valid for valid, _ in votes)
     found = count > len(votes) - count
     why = next((reason for valid, reason in votes if valid == found), "")
     label = "valid" if found else "invalid"
-    return TurnVerdict(float(found), f"{label} by {count} of {len(votes)} votes for valid: {rationale(why)}")
+    return TurnFinding(float(found), f"{label} by {count} of {len(votes)} votes for valid: {rationale(why)}")
 
 
-def of_turns(verdicts: Sequence[TurnVerdict], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
-    """Return the mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
+def of_turns(verdicts: Sequence[TurnFinding], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
+    """Return the mean over the judged turns.
 
-    Unlike in google-adk, a failed call leaves the whole score unmeasured: an outage must not let the other turns pass.
+    Unlike in google-adk, a turn for which the judge gave no verdict leaves the whole score unmeasured: the other turns
+    must not pass for it.
     """
     per_turn = tuple(verdict.value for verdict in verdicts)
-    failed = next((verdict.failed for verdict in verdicts if verdict.failed), None)
-    if failed is not None:
-        return Score(None, error=failed, per_turn=per_turn)
+    told = []
+    for number, verdict in enumerate(verdicts, 1):
+        where = f"turn {number}: " if len(verdicts) > 1 else ""
+        if verdict.failed:
+            return Score(None, error=f"{where}{verdict.failed}", per_turn=per_turn)
+        if verdict.value is not None and verdict.reason:
+            told.append(f"{where}{verdict.reason}")
     values = [value for value in per_turn if value is not None]
-    unread = [f"turn {n}: {v.reason}" for n, v in enumerate(verdicts, 1) if v.value is None and v.reason]
     if not values:
-        error = "; ".join(unread[:3]) or None
-        return Score(None, "" if error else "no turn of this case states what is judged", error, per_turn)
-    told = [
-        (f"turn {n}: " if len(verdicts) > 1 else "") + verdict.reason
-        for n, verdict in enumerate(verdicts, 1)
-        if verdict.value is not None and verdict.reason
-    ]
-    notes = [f"left out, not readable: {', '.join(unread)}"] if unread else []
-    return Score(average(values), shorten("; ".join([*notes, *told]), 2 * MAX_REASON_CHARS), per_turn=per_turn)
+        return Score(None, "no turn of this case states what is judged", per_turn=per_turn)
+    return Score(average(values), shorten("; ".join(told), 2 * MAX_REASON_CHARS), per_turn=per_turn)
 
 
 def answer_text(invocation: Invocation, *, intermediate: bool = False) -> str:

@@ -23,7 +23,7 @@ LevelValue = Annotated[float, Field(ge=0, le=1, strict=True)]
 class Dimension(Options):
     """One dimension of a rubric."""
 
-    weight: float = Field(gt=0, le=1)
+    weight: float = Field(gt=0, le=1, examples=[0.5])
     """Its share of the score; the weights of all dimensions sum to 1."""
     description: str = ""
     """The question of the dimension. Default: its name."""
@@ -50,7 +50,9 @@ class Dimension(Options):
 class LevelRubricOptions(JudgedOptions):
     """A rubric as the user writes it."""
 
-    dimensions: Mapping[str, Dimension] = Field(min_length=1)
+    dimensions: Mapping[str, Dimension] = Field(
+        min_length=1, examples=[{"accuracy": {"weight": 0.6}, "tone": {"weight": 0.4}}]
+    )
     """Name → weight, description and levels."""
     levels: Mapping[str, float] = LEVELS
     """Level → value from 0 to 1."""

@@ -26,7 +26,6 @@ from gate.pipeline.budget import PROBES, RunBudget, judge_of
 from gate.pipeline.execute import Job, User, execute, recorded_user, simulated_user, written_user
 from gate.pipeline.journal import redactor_of
 from gate.records import RecordWriter, from_digest, redacted, to_record
-from gate.records.model import Answering, joined_judges
 from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
 from gate.scoring.executor import Executor, open_executor
 from gate.scoring.off_loop import off_loop
@@ -101,25 +100,11 @@ class TrialRunner:
     @property
     def judge_cost_usd(self) -> float | None:
         """The cost of the judge and the simulated user; None if neither was used or a price is unknown."""
-        costs = [model.spending.cost_usd for model in (self._judge, self._simulator) if model is not None]
+        costs = [model.cost_usd for model in (self._judge, self._simulator) if model is not None]
         return None if not costs or None in costs else self.run_budget.judge.spent_usd
 
-    @property
-    def judges(self) -> Answering:
-        """The names by which the models answered that each criterion, or a part of it, asked."""
-        if self._judge is None:
-            return {}
-        found: Answering = {}
-        for scorer in self.plan.scorers:
-            for name in (scorer.criterion.name, *scorer.parts):
-                asked = self._judge.answered.get(name, {})
-                answered = {model: tuple(sorted(names)) for model, names in asked.items()}
-                if answered:
-                    found = joined_judges(found, {scorer.criterion.name: answered})
-        return found
-
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Recorded]:
-        """Yield scored trials as they finish, in no particular order; fewer than requested if a budget ends.
+        """Yield scored and redacted trials with their lines as they finish; fewer than requested if a budget ends.
 
         Under a budget of dollars or tokens the first trials run one by one until an answer reports what it used, so
         that the following ones have a price. Raises MeasureError if the first answer does not report it.

@@ -123,6 +123,54 @@ def test_nobody_to_play_the_user_is_said_before_the_run(project: Project, stub: 
     assert "needed by the simulated user" in ran.err
 
 
+TALKER = """
+def answer(messages):
+    said = [message["content"] for message in messages if message["role"] == "user"]
+    return "fine" if len(said) < 2 or not BROKEN else "broken"
+BROKEN = False
+"""
+
+
+def changed(project: Project, stub: JudgeStub, user: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Measure a change that breaks the second turn, under another user than the base's."""
+    cases = [
+        {"id": f"case {n}", "scenario": {"start": f"hello {n}", "plan": "get the money back"}} for n in range(1, 11)
+    ]
+    project.write("evals/suite.yaml", {"cases": cases})
+    project.write("support.py", TALKER)
+    player = {"model": "player", "base_url": stub.url, "max_turns": 2, "price": {"input": 0, "output": 0}}
+    config = {
+        "suite": "evals",
+        "agent": {"python": "support:answer"},
+        "simulated_user": player,
+        "criteria": {"not_contains": {"values": ["broken"]}},
+    }
+    project.write("gate.yaml", config)
+    project.commit()
+    stub.answer = lambda request: chat("Go on." if request.json["model"] == "player" else "</finished>")
+    project.store()
+    project.git("checkout", "-qb", "change")
+    project.write("gate.yaml", {**config, "simulated_user": {**player, **user}})
+    project.write("support.py", TALKER.replace("= False", "= True"))
+    project.commit("change")
+    return project.result("run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [({}, "regressed"), ({"model": "lazy"}, "not_compared"), ({"max_turns": 1}, "not_compared")],
+    ids=["the same", "another model", "fewer turns"],
+)
+def test_another_user_makes_it_another_case(
+    project: Project, stub: JudgeStub, user: dict[str, Any], expected: str
+) -> None:
+    code, result = changed(project, stub, user)
+    assert (code, result["verdict"]) == (1, expected)
+    told = [line for line in result["suites"][0]["changes"] if line.startswith("edited")]
+    assert bool(told) == (expected == "not_compared")
+
+
 def judged(valid: Any) -> Any:
     """A simulator that says two things, and a judge that finds messages valid as told."""
     spoken = iter(["It is order A100.", "</finished>"])
