@@ -113,7 +113,7 @@ def _errors(comparison: Comparison) -> list[Finding]:
         found.append(gone)
         trials = [trial for trial in trials if trial.side is Side.CANDIDATE]
     for excused in failures_excused(comparison):
-        if not (excused["at_base"] and gone):
+        if not (excused["by"] == "base" and gone):
             found.append(excused)
     lost = len(lost_to_infrastructure(trials))
     repeated = sum(trial.attempts - 1 for trial in trials)

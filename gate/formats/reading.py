@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Any
 
 from msgspec import Struct
@@ -18,7 +18,9 @@ class Fields(dict[Any, Any]):
 
     def __init__(self, held: Mapping[Any, Any], read: set[Any] | None = None) -> None:
         super().__init__(held)
-        self.read: set[Any] = set() if read is None else read
+        if read is None:
+            read = set()
+        self.read: set[Any] = read
 
     def __getitem__(self, key: Any) -> Any:
         self.read.add(key)
@@ -80,7 +82,9 @@ def plain_copy(value: Any) -> Any:
     """Return a copy of a value without recording any read."""
     if isinstance(value, Fields):
         return {key: plain_copy(held) for key, held in dict.items(value)}
-    return [plain_copy(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return list(map(plain_copy, value))
+    return value
 
 
 def carried(value: Any) -> Any:
@@ -91,17 +95,28 @@ def carried(value: Any) -> Any:
     if kind is Fields:
         return {key: carried(held) for key, held in value.items()}
     if kind is dict:
-        kept = {key: found for key, held in value.items() if (found := carried(held)) is not held}
-        return {**value, **kept} if kept else value
-    if kind is list or kind is tuple:
-        items = [carried(item) for item in value]
-        changed = any(found is not item for found, item in zip(items, value, strict=True))
-        return kind(items) if changed else value
-    if isinstance(value, Struct):
-        held = [(name, getattr(value, name)) for name in value.__struct_fields__]
-        kept = {name: found for name, one in held if (found := carried(one)) is not one}
-        return replace(value, **kept) if kept else value
+        kept = _carried_of(value.items())
+        if kept:
+            return {**value, **kept}
+    elif kind is list or kind is tuple:
+        kept = _carried_of(enumerate(value))
+        if kept:
+            return kind([kept.get(place, item) for place, item in enumerate(value)])
+    elif isinstance(value, Struct):
+        kept = _carried_of((name, getattr(value, name)) for name in value.__struct_fields__)
+        if kept:
+            return replace(value, **kept)
     return value
+
+
+def _carried_of(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return the carried values that differ from the given ones, by their keys."""
+    found = {}
+    for key, held in items:
+        kept = carried(held)
+        if kept is not held:
+            found[key] = kept
+    return found
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None), frozenset})
@@ -152,8 +167,10 @@ def with_read_marks(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) ->
         return value
     marked = Fields(value)
     for key, held in value.items():
-        if isinstance(held, dict | list) and (below := (*path, str(key))) not in ignored:
-            dict.__setitem__(marked, key, with_read_marks(held, ignored, below))
+        if isinstance(held, dict | list):
+            below = (*path, str(key))
+            if below not in ignored:
+                dict.__setitem__(marked, key, with_read_marks(held, ignored, below))
     return marked
 
 
@@ -179,7 +196,9 @@ def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
 
 def kind_of(path: str, known: Collection[str]) -> str:
     """Return the kind of an unread key; all kinds beyond a limit count as one."""
-    return path if path in known or len(known) < MAX_KINDS else MORE_KINDS
+    if path not in known and len(known) >= MAX_KINDS:
+        return MORE_KINDS
+    return path
 
 
 MAX_KINDS = 1_000
@@ -206,4 +225,6 @@ def says_something(value: Any) -> bool:
     """True unless a value is null or empty, or contains only such values."""
     if isinstance(value, dict):
         return any(map(says_something, dict.values(value)))
-    return any(map(says_something, value)) if isinstance(value, list) else value is not None and value != ""
+    if isinstance(value, list):
+        return any(map(says_something, value))
+    return value is not None and value != ""

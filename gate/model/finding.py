@@ -18,13 +18,13 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "nothing_decides", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds", "trial_limit", "quantile",
-    "change", "cases_fail", "agent_fails", "not_compared", "stated", "no_cases", "outage",
-    "failures_not_confirmed", "collapsed", "trials_lost", "shard", "passes", "not_enough_evidence",
-    "cases_broke", "suite_got_worse", "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed",
-    "same_agent", "incomplete", "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed",
+    "nothing_decides", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds", "limit",
+    "change", "cases_fail", "agent_fails", "not_compared", "stated", "not_run", "outage",
+    "failures_not_confirmed", "collapsed", "trials_lost", "shard", "passes",
+    "cases_broke", "suite_got_worse", "baseline_moved", "criteria_decide", "nothing_passes", "not_shown_fixed",
+    "same_agent", "incomplete", "answered_by", "base_run_beside", "tools_changed",
     "cases_changed", "by_base_rules", "few_cases", "thin_baseline",
-    "failures_excused", "provider_moved", "unproven", "measured_before", "repeats_alike",
+    "provider_moved", "unproven", "measured_before", "repeats_alike",
     "scores_say_little", "not_accepted",
 ]  # fmt: skip
 
@@ -100,9 +100,7 @@ class Finding(Struct, frozen=True):
                 return self["mean"].before is not None
             case "own_thresholds":
                 return bool(self["excused"])
-            case "trial_limit":
-                return bool(self["case_id"])
-            case "quantile":
+            case "limit":
                 return bool(self["value"] > self["limit"])
             case _:
                 return False
@@ -115,7 +113,7 @@ class Finding(Struct, frozen=True):
         match self.kind:
             case "mean":
                 return self.is_excused or self["chance"] is not None
-            case "trial_limit" | "quantile":
+            case "limit":
                 return self.is_excused
             case "change":
                 return bool(self["only_warns"])
@@ -261,6 +259,7 @@ WhyNotConfirmed = Literal["nothing_rerun", "lost", "gone", "perhaps_provider", "
 answers slowed beyond the latency margin; the cases never failed at the baseline, and too few answers clear them."""
 WhyCasesFail = Literal["thin_baseline", "copies", "base_fails_too"]
 """The baseline has too few trials; repeats are copies of one answer; the base commit's agent fails them too."""
+LostBy = Literal["infrastructure", "agent", "base"]
 WhyAlike = Literal["steady", "faster", "other_runs_differ"]
 """No more is known; the repeats are also five times faster; other runs give other answers."""
 
@@ -325,20 +324,18 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         trials=NUMBER,
         more=NUMBER,
     ),
-    # ``case_id``: of the highest trial above the limit, empty if there is none; ``trials``: number above the limit
-    "trial_limit": kind(
-        "The most that a single trial may reach.", PASS, BELOW, case_id=TEXT, value=FIGURE, limit=FIGURE, trials=NUMBER
-    ),
-    # ``before``: the baseline's, if it was also above the limit and this one is beyond its margin; ``over``: number of
-    # trials above the limit
-    "quantile": kind(
-        "A quantile beside its limit.",
+    # ``q``: None for the limit of single trials; then ``case_id`` is that of the highest trial above it, empty if there
+    # is none; ``over``: number of trials above the limit; ``before``: the baseline's quantile, if it was also above the
+    # limit and this one is beyond its margin
+    "limit": kind(
+        "The highest trial above a limit, or a quantile beside its limit.",
         PASS,
         BELOW,
         OPEN,
-        q=float,
-        value=float,
-        limit=float,
+        q=MAYBE_FIGURE,
+        case_id=TEXT,
+        value=FIGURE,
+        limit=FIGURE,
         before=MAYBE_FIGURE,
         over=NUMBER,
         trials=NUMBER,
@@ -380,7 +377,16 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
 """Findings on a criterion; its verdict is the worst of them."""
 
 PROBLEMS: Mapping[KindName, FindingKind] = {
-    "no_cases": kind("There is nothing to judge, or every case is in quarantine.", ERROR, quarantined=FLAG),
+    # ``cases``: those of which no trial was run; ``epochs``: run before the run was stopped, of the ``wanted`` ones;
+    # ``quarantined``: there are cases, and every one is in quarantine
+    "not_run": kind(
+        "Nothing was run, or too little to judge.",
+        ERROR,
+        cases=NO_NAMES,
+        epochs=NUMBER,
+        wanted=NUMBER,
+        quarantined=FLAG,
+    ),
     # ``compared``: false if there is no baseline; then every case fails
     "outage": kind("Most of what answered before fails alike.", ERROR, cases=int, of=int, compared=bool, error=str),
     # ``failed``: trials before the confirmation, for "new" of ``cases`` cases; ``trials``: confirming trials of these
@@ -411,9 +417,10 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         trials=int,
         copies=bool,
     ),
-    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``of``: 0 if none was run;
-    # ``unscored``: answers whose blocking score could not be computed; ``decide``: counted as failures, they turn the
-    # verdict; ``repeated``: attempts that were repeated
+    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``unscored``: answers whose
+    # blocking score could not be computed; ``decide``: counted as failures, they turn the verdict; ``by``: the agent or
+    # the base commit's agent if that was down; ``gone``: it is not called any more; ``repeated``: attempts that were
+    # repeated
     "trials_lost": kind(
         "Trials could not be measured: too many for a verdict, few that decide it, or a few.",
         ERROR,
@@ -425,13 +432,16 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         error=TEXT,
         unscored=NUMBER,
         decide=FLAG,
+        by=Field(LostBy, "infrastructure"),
+        gone=FLAG,
         repeated=NUMBER,
     ),
 }
 """Reasons why a suite could not be measured."""
 
 GAPS: Mapping[KindName, FindingKind] = {
-    "stated": kind("What a run's terms state in words of their own.", text=str),
+    # ``agent_key``: the configuration key by which another agent than the base's is started or reached
+    "stated": kind("What a run's terms state in words of their own.", text=str, agent_key=TEXT),
     "not_compared": OF_CRITERION["not_compared"],
     # ``before``: for renamed cases, their ids at the baseline in the same order; ``of``: if too many were removed, the
     # cases that passed at the base; for "all", its cases; ``selected``: only those that the run selects; ``edited``:
@@ -472,7 +482,6 @@ CAUSES: Mapping[KindName, FindingKind] = {
         uncompared=Uncompared,
     ),
     "nothing_decides": OF_CRITERION["nothing_decides"],
-    "not_enough_evidence": kind("These criteria are open.", OPEN, criteria=NAMES, suspects=NAMES),
     "cases_fail": OF_CRITERION["cases_fail"],
     "agent_fails": OF_CRITERION["agent_fails"],
     # ``named``: at a false discovery rate of at most 10 %; else the cases are the most suspect ones; ``of``: number of
@@ -504,14 +513,21 @@ CAUSES: Mapping[KindName, FindingKind] = {
     ),
     # ``before``: worse than the baseline, not than its newest runs; its agent was not run now
     "baseline_moved": kind("Worse than the baseline, not than its agent run now.", OPEN, criteria=NAMES, before=FLAG),
-    "criterion_decides": kind("A blocking criterion fails by itself, or has no value.", BELOW, ERROR, criterion=str),
+    # ``suspects``: if they are open, the cases that may have got worse
+    "criteria_decide": kind(
+        "Blocking criteria fail by themselves, have no value, or are open; their findings say why.",
+        BELOW,
+        ERROR,
+        OPEN,
+        criteria=NAMES,
+        suspects=NO_NAMES,
+    ),
     "nothing_passes": kind("There is no baseline, and no trial passes.", BELOW, trials=int),
     # ``fell_short``: the trials fell short when they were stored, and nobody accepted that
     "same_agent": kind("The trials are those that are stored of this agent.", commit=str, fell_short=FLAG),
     "incomplete": kind(
         "Something that the base holds was not compared.", NOT_COMPARED, gaps=Nested(tuple(GAPS), many=True)
     ),
-    "cut_short": kind("The run was stopped before it could be judged.", ERROR, why=str, epochs=int, wanted=int),
     # ``measurements``: how many measurements ago; 1 is the previous one; ``now``: the reason why it does not pass now
     "not_shown_fixed": kind(
         "The change was regressed and has not passed since.",
@@ -521,12 +537,10 @@ CAUSES: Mapping[KindName, FindingKind] = {
             (
                 *PROBLEMS,
                 "incomplete",
-                "cut_short",
-                "criterion_decides",
+                "criteria_decide",
                 "nothing_passes",
                 "baseline_moved",
                 "cases_fail",
-                "not_enough_evidence",
                 "nothing_decides",
             )
         ),
@@ -540,8 +554,6 @@ CHANGES: Mapping[KindName, FindingKind] = {
     ),
     # ``without_rules``: the base has no configuration, so its agent was judged by the change's rules
     "base_run_beside": kind("The base's agent took the place of a baseline.", commit=str, without_rules=FLAG),
-    # ``key``: the configuration key by which the agent is started or reached
-    "other_agent": kind("The change starts or reaches another agent than the base.", key=str, text=str),
     # ``changes``: empty if the recordings needed to list them are missing
     "tools_changed": kind("MCP servers describe their tools otherwise.", servers=NAMES, changes=NO_NAMES),
     "cases_changed": GAPS["cases_changed"],
@@ -568,15 +580,6 @@ WARNINGS: Mapping[KindName, FindingKind] = {
         grows=Field(bool, True),
     ),
     "trials_lost": PROBLEMS["trials_lost"],
-    # ``gone``: the base commit's agent is not called any more
-    "failures_excused": kind(
-        "An agent was down, and its failures do not count.",
-        failed=int,
-        of=int,
-        error=str,
-        at_base=FLAG,
-        gone=FLAG,
-    ),
     # ``since``: Unix time of the first run after the move; ``change``: in the metric's unit, for the pass rate 0 to 1
     "provider_moved": kind(
         "Stored runs of one agent score otherwise since then.",

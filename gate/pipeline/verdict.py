@@ -223,7 +223,7 @@ def _change(text: str) -> Finding:
     headline."""
     key = text.removeprefix(AGENT_DIFFERS).partition(":")[0]
     if text.startswith(AGENT_DIFFERS) and key in AGENTS:
-        return Finding.of("other_agent", key=key, text=text)
+        return Finding.of("stated", text=text, agent_key=key)
     return _stated(text)
 
 

@@ -60,6 +60,13 @@ class ReportItem(Struct, frozen=True):
     """Lines to show for any outcome."""
     case: CaseResult | None = None
 
+    @property
+    def case_id(self) -> str | None:
+        """The id of the case; None for a verdict or a criterion."""
+        if self.case is None:
+            return None
+        return self.case.id
+
 
 def told_seconds(seconds: float | None) -> float | None:
     """Return a time that the formats can express; None if it is unknown or impossible.

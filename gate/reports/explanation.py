@@ -68,11 +68,13 @@ def _besides(suite: SuiteResult) -> list[str]:
     place = where(by)
     if place:
         said.append(f"most of it in {place}")
-    for kind in ("base_run_beside", "other_agent"):
-        said += [tell_short(found) for found in by.changes if found.kind == kind][:1]
+    said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]
+    said += [tell_short(found) for found in by.changes if found.kind == "stated" and found["agent_key"]][:1]
     if by.baseline is not None and by.baseline.distance and by.verdict is Verdict.REGRESSED and not by.reference:
         ago = count(by.baseline.distance, "commit")
-        said.append(f"the newest baseline is {ago} before the base: losses since then count, too")
+        said.append(
+            f"the newest baseline is {ago} before the base: losses since then count, too, until its own is stored"
+        )
     if by.baseline is not None and by.baseline.provenance == "unproven":
         said.append("against an unproven baseline")
     return [*said, *filter(None, (suite.expired, measured_again(suite), suite.scope))]
@@ -94,12 +96,11 @@ FELL_SHORT = {Verdict.REGRESSED, Verdict.BELOW_THRESHOLD}
 
 OF_COMPARISON: tuple[KindName, ...] = (
     "passes",
-    "not_enough_evidence",
     "cases_broke",
     "suite_got_worse",
     "baseline_moved",
     "cases_fail",
-    "criterion_decides",
+    "criteria_decide",
 )
 """Causes to which the lack of a baseline is added."""
 MAY_BE_MOVED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE)
@@ -146,10 +147,10 @@ def how_sure(suite: SuiteResult) -> str:
 
 
 def _deciding_row(suite: SuiteResult) -> CriterionResult | None:
-    """Return the criterion that decides by itself; None if something else does."""
-    if suite.cause.kind != "criterion_decides":
+    """Return the first criterion that decides by itself; None if something else does."""
+    if suite.cause.kind != "criteria_decide":
         return None
-    return suite.row(suite.cause["criterion"])
+    return suite.row(suite.cause["criteria"][0])
 
 
 def _is_apart_from_looks(cause: Finding) -> bool:

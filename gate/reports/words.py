@@ -335,17 +335,19 @@ def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
-    row = row_of(suite, cause["criterion"])
-    said = [f"{criterion(cause['criterion'])} {fails(row) if row is not None else 'fails'}"]
-    besides = [criterion(name) for name in suite.below if name != cause["criterion"]]
+    first = cause["criteria"][0]
+    row = row_of(suite, first)
+    said = [f"{criterion(first)} {fails(row) if row is not None else 'fails'}"]
+    besides = [criterion(name) for name in suite.below if name != first]
     if besides:
         said.append(f"{listing(besides)} {'fails' if len(besides) == 1 else 'fail'}, too")
     return said
 
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
-    row = row_of(suite, cause["criterion"])
-    return [f"{criterion(cause['criterion'])} could not be measured", reason(row) if row is not None else ""]
+    first = cause["criteria"][0]
+    row = row_of(suite, first)
+    return [f"{criterion(first)} could not be measured", reason(row) if row is not None else ""]
 
 
 def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -383,9 +385,15 @@ def _outage(found: Finding, _: object) -> str:
     return f"an outage: {cases} of {count(found['of'], 'case')} that answered at the baseline {verb} alike{often}"
 
 
+def _not_run(found: Finding, _: object) -> str:
+    if found["cases"]:
+        return fill("no trial of {cases:list} was run", found.data)
+    if found["wanted"]:
+        return fill("{epochs} of {wanted:epoch} {epochs:was|were} run", found.data)
+    return fill("{quarantined:every case is in quarantine: nothing is left to judge|no cases}", found.data)
+
+
 def _trials_lost(found: Finding, _: object) -> str:
-    if not found["of"]:
-        return fill(NOT_RUN, found.data)
     lost = []
     if found["lost"]:
         lost.append(fill(TRIALS_LOST, found.data))
@@ -500,7 +508,15 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 TRIALS_LOST = (
     "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
 )
-NOT_RUN = "no trial of {cases:list} was run"
+LEFT_OUT = (
+    "left {lost} of {of:trial} without a score{error:+ (#)}"
+    "{gone:; it was not called again, and the comparison uses the stored baseline|}{repeated:+; attempts repeated: #}"
+)
+LOST_BY = {
+    "infrastructure": "infrastructure errors",
+    "agent": "failures of the agent",
+    "base": "failures of the base commit's agent",
+}
 WHY_ALIKE = {
     "steady": ": a fixed seed, a cache, or a deterministic agent",
     "faster": ", and five times faster: a cache, or a server that was still starting",
@@ -532,15 +548,13 @@ WORDS: Table = {
     **reasons.WORDS,
     "stated": "{text}",
     # reasons why a suite could not be measured
-    "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
+    "not_run": _not_run,
     "outage": _outage,
     "failures_not_confirmed": _failures_not_confirmed,
     "collapsed": _collapsed,
     "trials_lost": {
         Verdict.ERROR: _trials_lost,
-        Verdict.PASS: (
-            "infrastructure errors left {lost} of {of:trial} without a score{repeated:+; attempts repeated: #}"
-        ),
+        Verdict.PASS: lambda found, _: fill(f"{LOST_BY[found['by']]} {LEFT_OUT}", found.data),
     },
     # causes of a verdict
     "shard": {
@@ -551,13 +565,13 @@ WORDS: Table = {
         Verdict.ERROR: ("could not measure shard {shard} of {of}", "{problem}"),
     },
     "passes": _passes,
-    "not_enough_evidence": _not_enough_evidence,
     "cases_broke": _cases_broke,
     "suite_got_worse": _suite_got_worse,
     "baseline_moved": _baseline_moved,
-    "criterion_decides": {
+    "criteria_decide": {
         Verdict.BELOW_THRESHOLD: _criterion_fails,
         Verdict.ERROR: _criterion_not_measured,
+        Verdict.INCONCLUSIVE: _not_enough_evidence,
     },
     "nothing_passes": ("no trial passes (0 of {trials:,})", "no baseline is stored yet"),
     "not_shown_fixed": (
@@ -567,14 +581,12 @@ WORDS: Table = {
     ),
     "same_agent": _same_agent,
     "incomplete": _incomplete,
-    "cut_short": ("could not measure", "stopped: {why}", "{epochs} of {wanted:epoch} {epochs:was|were} run"),
     # changes
     "answered_by": _model_changed,
     "base_run_beside": (
         "no baseline is stored yet, so the base commit's agent was run as well: gate baseline save on the default "
         "branch stores these runs"
     ),
-    "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
     "cases_changed": _cases_changed,
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
@@ -583,10 +595,6 @@ WORDS: Table = {
         "{cases:paired case}: {blind:so few only show a case that breaks outright|only clear breaks can be found}"
     ),
     "thin_baseline": _thin_baseline,
-    "failures_excused": (
-        "{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial}"
-        "{gone: and was not called again: the comparison uses the stored baseline|} ({error})"
-    ),
     "provider_moved": _provider_moved,
     "unproven": _unproven,
     "measured_before": _measured_before,
@@ -606,7 +614,7 @@ IN_HEADLINE: Table = {
         "compared with the agent at {commit:7}, run alongside this change"
         "{without_rules: by this change's rules, because the base has none|}"
     ),
-    "other_agent": "another agent than the base's: agent.{key} differs",
+    "stated": "{agent_key:+another agent than the base's: agent.# differs}",
     "measured_before": _measured_again,
 }
 """The headline of each cause."""

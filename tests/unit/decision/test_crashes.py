@@ -118,8 +118,8 @@ def test_a_base_that_is_gone_is_asked_no_more_and_what_it_said_before_stays() ->
         result.verdict is Verdict.REGRESSED and result.cause.kind == "suite_got_worse" and result.cause["perhaps_drift"]
     )
     error = "unreachable: 127.0.0.1:80: Connection refused"
-    assert [w for w in result.warnings if w.kind in ("failures_excused", "trials_lost")] == [
-        Finding.of("failures_excused", failed=10, of=10, error=error, at_base=True, gone=True)
+    assert [w for w in result.warnings if w.kind == "trials_lost"] == [
+        Finding.of("trials_lost", Verdict.PASS, lost=10, of=10, error=error, by="base", gone=True)
     ]
     again = ask(SUITE, [TRAJECTORY], [*down, *lost[:9]], BASELINE, settings=settings)
     assert {request.side for request in again.requests} == {Side.BASELINE}, "nine may be a bad moment"
@@ -280,7 +280,7 @@ def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression
     result = judge(SUITE, [TRAJECTORY, LIMITED], [*slow(6), *more], TIMED)
     assert (result.verdict, result.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_decides", criterion="latency"),
+        Finding.of("criteria_decide", criteria=("latency",)),
     )
 
 
@@ -303,7 +303,7 @@ def test_where_a_threshold_is_missed_without_the_failures_nothing_is_said_of_the
         result = judge(SUITE, [replace(held, ratchet=False)], trials, before)
         assert result.verdict is Verdict.BELOW_THRESHOLD
         assert result.cases[0].status is (CaseStatus.NEW if before else CaseStatus.FAILED)
-        assert result.cause == Finding.of("criterion_decides", criterion="trajectory")
+        assert result.cause == Finding.of("criteria_decide", criteria=("trajectory",))
 
 
 def test_a_threshold_that_unconfirmed_failures_miss_is_accepted_by_nobody_unseen() -> None:
@@ -420,8 +420,8 @@ def test_an_outage_is_an_error_and_no_regression() -> None:
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
     error = trials[0].error
     assert error is not None
-    assert Finding.of("failures_excused", failed=25, of=40, error=f"timeout: {error.message}") in result.warnings
-    assert not any(one.kind == "trials_lost" for one in result.warnings), "no infrastructure failed"
+    lost = Finding.of("trials_lost", Verdict.PASS, lost=25, of=40, error=f"timeout: {error.message}", by="agent")
+    assert [one for one in result.warnings if one.kind == "trials_lost"] == [lost], "no infrastructure failed"
     assert result.errors == 0
 
 

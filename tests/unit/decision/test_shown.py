@@ -84,7 +84,7 @@ def test_no_criterion_passes_without_a_measured_trial() -> None:
 def test_the_cause_names_the_criterion_that_was_not_measured() -> None:
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], once(SUITE, trajectory="judge is down"))
     assert result.verdict is Verdict.ERROR
-    assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="trajectory")
+    assert result.cause == Finding.of("criteria_decide", Verdict.ERROR, criteria=("trajectory",))
 
 
 def test_the_cause_of_an_error_is_what_happened_most_often() -> None:
@@ -118,7 +118,7 @@ def test_a_limit_that_the_baseline_broke_is_a_warning_too() -> None:
     slow = replace(LATENCY, limit=1.0)
     result = judge(SUITE, [slow], once(SUITE, latency=2.0), stored(SUITE, latency=2.0))
     assert result.verdict is Verdict.PASS
-    excused = Finding.of("trial_limit", case_id="case-00", value=2.0, limit=1.0)
+    excused = Finding.of("limit", case_id="case-00", value=2.0, limit=1.0)
     assert [found for _, found in criteria_that_warn(result)] == [excused]
 
 

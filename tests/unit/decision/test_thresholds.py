@@ -185,7 +185,7 @@ def test_the_threshold_of_the_first_table_is_missed_without_a_baseline() -> None
         result = judge(suite, [replace(TRAJECTORY, threshold=0.8)], now)
         assert (result.verdict, result.cause) == (
             Verdict.BELOW_THRESHOLD,
-            Finding.of("criterion_decides", criterion="trajectory"),
+            Finding.of("criteria_decide", criteria=("trajectory",)),
         )
         assert exit_code([result], Settings()) is ExitCode.FAILED
 
@@ -247,7 +247,7 @@ def test_a_miss_counts_if_it_stays_one_with_every_lost_trial_as_a_hit(lost: int,
     [found] = findings(result, "response")
     if verdict is Verdict.ERROR:
         assert meaning(found) == "unsure" and found["lost"] == 6
-        assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="response")
+        assert result.cause == Finding.of("criteria_decide", Verdict.ERROR, criteria=("response",))
     else:
         assert meaning(found) == "misses"
 
@@ -303,7 +303,7 @@ def test_a_new_case_is_held_to_its_own_threshold_beside_a_steady_baseline() -> N
     result, _ = follow(suite, [HALF], lambda c, _s: {"response": float(c != "new")}, stored(cases(12), response=1.0))
     assert (result.verdict, result.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_decides", criterion="response"),
+        Finding.of("criteria_decide", criteria=("response",)),
     )
 
 
@@ -446,7 +446,7 @@ def test_a_limit_on_the_pass_rate_is_judged_as_the_threshold_of_metric_0() -> No
     ]
     assert (result.verdict, result.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_decides", criterion="pass rate"),
+        Finding.of("criteria_decide", criteria=("pass rate",)),
     )
     [found] = findings(result, "pass rate")
     assert meaning(found) == "misses"

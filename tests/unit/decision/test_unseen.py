@@ -209,7 +209,7 @@ def test_a_suite_of_unchecked_cases_measured_nothing(selected: bool) -> None:
 def test_the_cause_is_what_could_not_be_measured() -> None:
     trials = [replace(t, scores={"response": Score(None, error="no key")}) for t in once(SUITE, response=1.0)]
     result = judge(SUITE, [MATCH], trials)
-    assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="response")
+    assert result.cause == Finding.of("criteria_decide", Verdict.ERROR, criteria=("response",))
     assert findings(result, "response") == [Finding.of("scores_lost", lost=len(SUITE), of=len(SUITE), error="no key")]
 
 

@@ -79,7 +79,7 @@ def test_scores_by_other_options_than_demanded_are_not_measured() -> None:
     again = replace(again, header=replace(again.header, criteria=other.criteria))
     for references in ([], [against(again)]):
         found = judge_record(record(), references, other)
-        assert (found.verdict, found.cause["criterion"]) == (Verdict.ERROR, "ok")
+        assert (found.verdict, found.cause["criteria"]) == (Verdict.ERROR, ("ok",))
 
 
 def test_a_removed_criterion_is_owed() -> None:

@@ -66,7 +66,9 @@ UNCOMPARED = Uncompared(new=1, edited=2, removed=3)
 LOST = (CaseTally("a", 0, 4, 5, 5),)
 GAINED = (CaseTally("b", 5, 5, 0, 5), CaseTally("c", 4, 4, 1, 5))
 NOT_SHOWN_FIXED = Finding.of(
-    "not_shown_fixed", measurements=1, now=Finding.of("not_enough_evidence", criteria=("a",), suspects=("b",))
+    "not_shown_fixed",
+    measurements=1,
+    now=Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("a",), suspects=("b",)),
 )
 NOT_SHOWN_AND_GONE = Finding.of(
     "not_shown_fixed",
@@ -81,7 +83,7 @@ CAUSES: list[Finding] = [
         Verdict.ERROR,
         shard=2,
         of=3,
-        problem=Finding.of("trials_lost", lost=0, of=0, cases=("a", "b")),
+        problem=Finding.of("not_run", cases=("a", "b")),
     ),
     Finding.of("passes", compared=0, checked=40, cases=40, uncompared=Uncompared()),
     Finding.of("passes", compared=0, checked=39, cases=40, uncompared=Uncompared()),
@@ -91,7 +93,7 @@ CAUSES: list[Finding] = [
     Finding.of("baseline_moved", criteria=("pass_rate",), before=True),
     Finding.of("baseline_moved", criteria=("pass_rate",)),
     Finding.of("cases_fail", cases=(CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2)), why="thin_baseline"),
-    Finding.of("not_enough_evidence", criteria=("a",), suspects=("b",)),
+    Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("a",), suspects=("b",)),
     Finding.of("cases_broke", cases=tuple(CaseTally(name, 0, 7, 5, 5) for name in "abcdefg")),
     Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), of=40),
     Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5),), of=40),
@@ -100,9 +102,8 @@ CAUSES: list[Finding] = [
     Finding.of("suite_got_worse", criteria=("tool_trajectory_avg_score",), by_mean=False, fell=(Fell("a", 0.9, 0.41),)),
     Finding.of("cases_broke", cases=LOST, gained=GAINED, named=True, gained_named=True),
     Finding.of("cases_broke", cases=LOST, gained=GAINED, named=False, gained_named=False),
-    Finding.of("criterion_decides", criterion="tool_trajectory_avg_score"),
-    Finding.of("criterion_decides", Verdict.ERROR, criterion="latency"),
-    Finding.of("cut_short", why="the budget is spent", epochs=2, wanted=5),
+    Finding.of("criteria_decide", criteria=("tool_trajectory_avg_score",)),
+    Finding.of("criteria_decide", Verdict.ERROR, criteria=("latency",)),
     Finding.of("agent_fails", p=0.0004),
     Finding.of("nothing_passes", trials=12),
     NOT_SHOWN_FIXED,
@@ -119,8 +120,9 @@ CAUSES: list[Finding] = [
     ),
 ]
 PROBLEMS: list[Finding] = [
-    Finding.of("no_cases"),
-    Finding.of("no_cases", quarantined=True),
+    Finding.of("not_run"),
+    Finding.of("not_run", quarantined=True),
+    Finding.of("not_run", epochs=2, wanted=5),
     Finding.of("outage", cases=25, of=40, compared=True, error="timeout: 60 s"),
     Finding.of("outage", cases=40, of=40, compared=False, error=""),
     Finding.of("failures_not_confirmed", failed=3, why="gone", trials=24),
@@ -158,7 +160,7 @@ PROBLEMS: list[Finding] = [
     Finding.of("trials_lost", lost=40, of=40, most=0.1, error="unreachable: reset"),
     Finding.of("trials_lost", lost=2, of=2, cases=("a",), error="unreachable: reset"),
     Finding.of("trials_lost", lost=3, of=5, cases=("a",), error="missing: request 2 differs"),
-    Finding.of("trials_lost", lost=0, of=0, cases=("a",)),
+    Finding.of("not_run", cases=("a",)),
 ]
 GAPS: list[Finding] = [
     Finding.of("stated", text="the suite `evals` is gone"),
@@ -174,7 +176,7 @@ CHANGES: list[Finding] = [
     Finding.of("stated", text="two"),
     Finding.of("base_run_beside", commit="0123456789ab"),
     Finding.of("base_run_beside", commit="0123456789ab", without_rules=True),
-    Finding.of("other_agent", key="command", text='the agent differs: agent.command: nothing → "true"'),
+    Finding.of("stated", agent_key="command", text='the agent differs: agent.command: nothing → "true"'),
     Finding.of("cases_changed", how="new", cases=("a",)),
     Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",)),
     Finding.of("tools_changed", servers=("orders",), changes=("orders: find is new",)),
@@ -193,9 +195,9 @@ WARNINGS: list[Finding] = [
     Finding.of("thin_baseline", cases=3, wanted=5, least=1, typical=5),
     Finding.of("thin_baseline", cases=3, wanted=5, least=2, typical=5, grows=False),
     Finding.of("trials_lost", Verdict.PASS, lost=1, of=80),
-    Finding.of("failures_excused", failed=12, of=12, error="crash: boom"),
-    Finding.of("failures_excused", failed=9, of=12, error="crash: boom", at_base=True),
-    Finding.of("failures_excused", failed=16, of=24, error="unreachable: refused", at_base=True, gone=True),
+    Finding.of("trials_lost", Verdict.PASS, lost=12, of=12, error="crash: boom", by="agent"),
+    Finding.of("trials_lost", Verdict.PASS, lost=9, of=12, error="crash: boom", by="base"),
+    Finding.of("trials_lost", Verdict.PASS, lost=16, of=24, error="unreachable: refused", by="base", gone=True),
     Finding.of("unproven", compared=("abcdef012345",), told=(), why="the token may not read"),
     Finding.of("unproven", compared=(), told=tuple((f"the baseline of {n}", "passed over") for n in range(5))),
     Finding.of("measured_before", verdicts=(Verdict.PASS, Verdict.BELOW_THRESHOLD), total=2, fingerprinted=True),
@@ -274,8 +276,8 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
             "mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.7996, 0.8004, 4, before=0.79961), trials=4, error=None
         ),
     ),
-    (LATENCY, Finding.of("trial_limit", Verdict.BELOW_THRESHOLD, case_id="a", value=3.0004, limit=3.0, trials=1)),
-    (LATENCY, Finding.of("quantile", q=0.95, value=2.9996, limit=3.0)),
+    (LATENCY, Finding.of("limit", Verdict.BELOW_THRESHOLD, case_id="a", value=3.0004, limit=3.0, over=1)),
+    (LATENCY, Finding.of("limit", q=0.95, value=2.9996, limit=3.0)),
     (
         RATE,
         Finding.of(
@@ -313,14 +315,14 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("own_thresholds", cases=2)),
     (RESPONSE, Finding.of("own_thresholds", cases=3, excused=1)),
     (RESPONSE, Finding.of("own_thresholds", cases=3, excused=2)),
-    (LATENCY, Finding.of("trial_limit")),
-    (LATENCY, Finding.of("trial_limit", Verdict.BELOW_THRESHOLD, case_id="a", value=4.5, limit=3.0, trials=2)),
-    (LATENCY, Finding.of("trial_limit", case_id="a", value=4.5, limit=3.0)),
-    (LATENCY, Finding.of("quantile", q=0.95, value=2.5, limit=3.0)),
-    (LATENCY, Finding.of("quantile", q=0.95, value=3.5, limit=3.0)),
-    (LATENCY, Finding.of("quantile", Verdict.BELOW_THRESHOLD, q=0.95, value=9.0, limit=3.0, before=3.3)),
-    (LATENCY, Finding.of("quantile", Verdict.BELOW_THRESHOLD, q=0.5, value=9.0, limit=3.0, over=30, trials=40)),
-    (LATENCY, Finding.of("quantile", Verdict.INCONCLUSIVE, q=0.95, value=9.0, limit=3.0, trials=40, too_few=False)),
+    (LATENCY, Finding.of("limit")),
+    (LATENCY, Finding.of("limit", Verdict.BELOW_THRESHOLD, case_id="a", value=4.5, limit=3.0, over=2)),
+    (LATENCY, Finding.of("limit", case_id="a", value=4.5, limit=3.0)),
+    (LATENCY, Finding.of("limit", q=0.95, value=2.5, limit=3.0)),
+    (LATENCY, Finding.of("limit", q=0.95, value=3.5, limit=3.0)),
+    (LATENCY, Finding.of("limit", Verdict.BELOW_THRESHOLD, q=0.95, value=9.0, limit=3.0, before=3.3)),
+    (LATENCY, Finding.of("limit", Verdict.BELOW_THRESHOLD, q=0.5, value=9.0, limit=3.0, over=30, trials=40)),
+    (LATENCY, Finding.of("limit", Verdict.INCONCLUSIVE, q=0.95, value=9.0, limit=3.0, trials=40, too_few=False)),
     (RATE, Finding.of("change", change=DROP)),
     (RATE, Finding.of("change", change=Change(0.0, None, None, 1))),
     (LATENCY, Finding.of("change", change=Change(0.6, 0.2, 1.0, 40))),
