@@ -13,18 +13,17 @@ from msgspec.structs import replace
 from gate.errors import ConfigError, MeasureError
 from gate.formats.reading import Ignored
 from gate.formats.shapes import in_list
-from gate.model import ARGUMENTS, CALLS, RESPONSE, RESULTS, Case, Invocation, Location, RecordedTrial, Suite, Turn
+from gate.model import Case, Location, RecordedTrial, Suite, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format, Loss, losses_of, with_note
 
 if TYPE_CHECKING:
-    from gate.traces import Conversation, TracedTurn, TraceReader
+    from gate.traces import Conversation, TraceReader
 
 MAX_NAMED = 5
 """Most conversations named in a note."""
 SESSION = "session"
 """The metadata key of a case that names its session or sessions."""
-_PARTS = {RESPONSE: "response", CALLS: "calls", ARGUMENTS: "arguments", RESULTS: "results"}
 
 
 def recognises(data: Any) -> bool:
@@ -110,18 +109,8 @@ def _case(conversation: Conversation, where: str) -> Case:
 
 
 def _trial(conversation: Conversation, case: Case, number: int, where: str) -> RecordedTrial:
-    said = tuple(map(_invocation, conversation.turns))
+    said = tuple([turn.invocation for turn in conversation.turns])
     return RecordedTrial(case.id, number, said, conversation.error, f"{where}: session {conversation.session}")
-
-
-def _invocation(turn: TracedTurn) -> Invocation:
-    """Return the invocation of a turn, with the parts that its trace does not show marked as unseen."""
-    return replace(turn.invocation, unseen=unseen_in(turn))
-
-
-def unseen_in(turn: TracedTurn) -> tuple[str, ...]:
-    """Return the parts of a turn that its trace did not record, by the names in the model."""
-    return tuple([part for part, name in _PARTS.items() if not getattr(turn.captured, name)])
 
 
 def _notes(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> tuple[str, ...]:
@@ -141,8 +130,9 @@ def _notes(conversations: Sequence[Conversation], refused: Mapping[str, int], wh
     for one in conversations:
         turns += len(one.turns)
         for turn in one.turns:
-            missing.update(turn.captured.missing)
-    del missing["user"]
+            missing.update(turn.invocation.unseen)
+            if turn.invocation.usage is None:
+                missing["usage"] += 1
     if missing:
         what = ", ".join(f"{name} in {number:,} of {turns:,} turns" for name, number in missing.items())
         notes.append(f"{where}: not recorded, so not measured: {what}")

@@ -1,7 +1,7 @@
 """Builds conversations from pieces of traces: turns with calls, texts, usage and errors, and which parts were recorded.
 
-Content that instrumentation does not record is unseen, never empty or 0: `Captured` says for each part whether the
-trace would show it.
+Content that instrumentation does not record is unseen, never empty or 0: `Invocation.unseen` names the parts that the
+trace would not show.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from gate.formats.messages import FormatError, usage_of
-from gate.model import Invocation, Part, ToolCall, Usage
+from gate.model import ARGUMENTS, CALLS, RESPONSE, RESULTS, Invocation, Part, ToolCall, Usage
 from gate.traces import said
 from gate.traces.dialects import AGENTIC, Operation, session_of
 from gate.traces.said import Call
@@ -27,28 +27,10 @@ MAX_TAGS = 50
 _TAGS = ("tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags")
 
 
-class Captured(Struct, frozen=True):
-    """The parts of a turn that the trace would show; all others are not measured."""
-
-    user: bool = True
-    response: bool = True
-    calls: bool = True
-    """True if every call would be seen: there are spans of tools, or all outputs of the models are known."""
-    arguments: bool = True
-    results: bool = True
-    usage: bool = True
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The names of the missing parts."""
-        return tuple(name for name in self.__struct_fields__ if not getattr(self, name))
-
-
 class TracedTurn(Struct, frozen=True):
     """One turn of a conversation, built from its spans."""
 
     invocation: Invocation
-    captured: Captured
     trace_id: str
     span_id: str
     """The id of the span that contains the turn."""
@@ -179,15 +161,14 @@ def _continues(before: Draft, draft: Draft) -> bool:
 def _turn(draft: Draft) -> TracedTurn:
     anchor, calls, user = draft.anchor, _calls(draft), _user(draft)
     texts, knows_texts = _texts(draft)
-    usage = _usage(draft)
-    captured = Captured(
-        user=bool(user),
-        response=knows_texts,
-        calls=bool(draft.tools) or (bool(draft.models) and all(call.tells_calls for call in draft.models)),
-        arguments=all(call.args is not UNSET for call in calls),
-        results=all(call.result is not UNSET for call in calls),
-        usage=usage is not None,
-    )
+    # Every call would be seen: there are spans of tools, or all outputs of the models are known.
+    knows_calls = bool(draft.tools) or (bool(draft.models) and all(call.tells_calls for call in draft.models))
+    known = {
+        RESPONSE: knows_texts,
+        CALLS: knows_calls,
+        ARGUMENTS: all(call.args is not UNSET for call in calls),
+        RESULTS: all(call.result is not UNSET for call in calls),
+    }
     *before, answer = texts or [()]
     end = max([anchor.span.end, *(call.end for call in draft.models)])
     invocation = Invocation(
@@ -195,14 +176,14 @@ def _turn(draft: Draft) -> TracedTurn:
         response=tuple(map(Part, answer)),
         tool_calls=tuple(map(_plain, calls)),
         intermediate=tuple(map(Part, chain.from_iterable(before))),
-        usage=usage,
+        usage=_usage(draft),
         duration=max(0, end - anchor.span.start) / 1e9,
-        reports_calls=captured.calls,
+        reports_calls=knows_calls,
+        unseen=tuple([part for part, is_known in known.items() if not is_known]),
     )
     started = anchor.span.start / 1e9
     return TracedTurn(
         invocation,
-        captured,
         anchor.span.trace_id,
         anchor.span.span_id,
         started,

@@ -26,9 +26,9 @@ from gate.importers.promptfoo.cases import (
     mapping,
     with_unique_ids,
 )
-from gate.model import Case, ForeignScore, Invocation, RecordedTrial, ToolCall, Usage
+from gate.model import Case, ForeignScore, Invocation, RecordedTrial, ToolCall, Usage, parts_of
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Loss, expected_parts
+from gate.suites.base import Contents, Document, Loss
 
 VERSION = 3
 SCORER = "promptfoo"
@@ -149,7 +149,7 @@ def _traced(trace: Row | None) -> tuple[tuple[ToolCall, ...], bool]:
 
     turns = conversation_of(spans(carried(trace))).turns
     calls = tuple(chain.from_iterable([turn.invocation.tool_calls for turn in turns]))
-    return calls, bool(turns) and all(turn.captured.calls for turn in turns)
+    return calls, bool(turns) and all(turn.invocation.reports_calls for turn in turns)
 
 
 def _trial(document: Document, index: int, case: Case, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:
@@ -172,7 +172,7 @@ def _trial(document: Document, index: int, case: Case, number: int, traces: Mapp
         duration /= 1_000
     invocation = Invocation(
         case.turns[0].user,
-        expected_parts(said) or (),
+        parts_of(said),
         calls or traced,
         reports_calls=tells,
         usage=usage,
