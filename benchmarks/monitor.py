@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from page import publish, share
 from traces import trace
 
-from gate.monitor.window import WORSE, Limits, Status, decide
+from gate.config.production import MonitorSection
+from gate.monitor.window import WORSE, Status, decide
 
 CONFIG = """
 name: shop
@@ -136,7 +137,7 @@ def _fresh(folder: Path) -> tuple[float, float, float, int]:
 
 
 def statuses(
-    rate: float, traces: int, limits: Limits, draw: random.Random, before: list[bool | None]
+    rate: float, traces: int, limits: MonitorSection, draw: random.Random, before: list[bool | None]
 ) -> Iterator[Status]:
     """The status after each trace of an agent with this pass rate."""
     window, status = list(before), Status.HEALTHY
@@ -148,7 +149,7 @@ def statuses(
         yield status
 
 
-def false_alarms(limits: Limits, runs: int, seed: int, traces: int = 1_000) -> Iterator[str]:
+def false_alarms(limits: MonitorSection, runs: int, seed: int, traces: int = 1_000) -> Iterator[str]:
     """Count the agents that are ever called worse within so many traces."""
     yield f"| true pass rate | ever `warning` or `critical` in {traces:,} traces | ever `critical` | agents |"
     yield "|---|---|---|---|"
@@ -162,7 +163,7 @@ def false_alarms(limits: Limits, runs: int, seed: int, traces: int = 1_000) -> I
         yield f"| {rate:.0%} | {shown} | {share(critical, runs)} | {runs} |"
 
 
-def delays(limits: Limits, runs: int, seed: int, most: int = 2_000) -> Iterator[str]:
+def delays(limits: MonitorSection, runs: int, seed: int, most: int = 2_000) -> Iterator[str]:
     """Return the traces after a drop at which the status says so."""
     yield "| pass rate before → after | status | traces until then: median | 9 of 10 within | agents |"
     yield "|---|---|---|---|---|"
@@ -190,7 +191,7 @@ def main() -> None:
     if given.what == "speed":
         print(json.dumps(speed(given.traces)))
         return
-    limits = Limits()
+    limits = MonitorSection()
     tables = {
         "false alarms": false_alarms(limits, given.runs, given.seed),
         "delays": delays(limits, given.runs, given.seed),

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import NoReturn
 
 from gate.commands.main import main
-from gate.errors import ExitCode
+from gate.errors import Cancelled, ExitCode
+from gate.stopping import heed, heed_no_more
 from gate.system.concealed import is_alone
-from gate.system.stopping import heed
 
 
 def run() -> NoReturn:
@@ -27,6 +27,9 @@ def run() -> NoReturn:
         main()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
+    except Cancelled as stopped:  # by a second signal, while the first was reported
+        code = stopped.exit_code
+    heed_no_more()
     gc.freeze()  # the process ends: another collection of cycles would gain nothing
     for stream in (sys.stdout, sys.stderr):
         try:

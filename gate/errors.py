@@ -232,6 +232,8 @@ class Problem(NamedTuple):
     message: str
     known: tuple[str, ...] = ()
     """The known keys at the level of the last key of the path."""
+    example: str = ""
+    """The missing key as a user may write it; empty if its model gives no example."""
 
     @property
     def name(self) -> str:
@@ -245,7 +247,9 @@ class Problem(NamedTuple):
                 str(self.path[-1]), list(self.known), f"{where}: {inside}" if inside else where, noun=noun
             )
         if self.kind == "missing":
-            return ConfigError(f"missing {noun} {self.name!r}", where=where)
+            example = f"{{{self.example}}}" if noun == "option" else self.example  # a criterion may be a bare number
+            hint = f"as in {example}" if self.example else ""
+            return ConfigError(f"missing {noun} {self.name!r}", where=where, hint=hint)
         return ConfigError(f"{self.name}: {self.message}" if self.path else self.message, where=where)
 
 
@@ -265,8 +269,9 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
     path = (*(part for part in ours if not _is_branch(part)), *theirs)
     if unknown:
         return Problem(path, "unknown", "", tuple(_known_keys(model, path[:-1])))
-    kind: Literal["missing", "invalid"] = "missing" if found["type"] == "missing" else "invalid"
-    return Problem(path, kind, _message(found, model, path))
+    if found["type"] == "missing":
+        return Problem(path, "missing", "is missing", example=_example(model, path))
+    return Problem(path, "invalid", _message(found, model, path))
 
 
 def _known(found: ErrorDetails, model: type[BaseModel]) -> list[str]:
@@ -348,14 +353,35 @@ def _is_branch(part: str | int) -> bool:
     return isinstance(part, str) and _BRANCH.search(part) is not None
 
 
+def _example(model: type[BaseModel], path: tuple[str | int, ...]) -> str:
+    """Return the key at ``path`` below a model with the example of its field; empty if it has none."""
+    field = _section(model, path[:-1]).model_fields.get(str(path[-1]))
+    if field is None or not field.examples:
+        return ""
+    return f"{path[-1]}: {_in_one_line(field.examples[0])}"
+
+
+def _in_one_line(value: Any) -> str:
+    """Return a value as YAML in one line; its texts are plain words."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join([f"{key}: {_in_one_line(inner)}" for key, inner in value.items()]) + "}"
+    return str(value)
+
+
 def _known_keys(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
     """Return the keys of the section at ``path`` below a model: its own first, then those shared with others."""
+    section = _section(model, path)
+    own = get_annotations(section)
+    return sorted(section.model_fields, key=lambda name: name not in own)
+
+
+def _section(model: type[BaseModel], path: tuple[str | int, ...]) -> type[BaseModel]:
+    """Return the model of the section at ``path`` below a model."""
     for part in path:
         field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
         if field is not None:
             model = model_in(field.annotation) or model
-    own = get_annotations(model)
-    return sorted(model.model_fields, key=lambda name: name not in own)
+    return model
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:

@@ -125,7 +125,10 @@ def fork(message: dict[str, Any], files: list[int]) -> tuple[int, socket.socket]
     *streams, answer = files
     pid = os.fork()
     if not pid:
-        become(message, streams)
+        try:
+            become(message, streams)
+        finally:  # a signal raised at its very end
+            os._exit(1)
     for stream in streams:
         os.close(stream)
     told = socket.socket(fileno=answer)

@@ -132,10 +132,11 @@ def _tip(branch: str | None, git: Git) -> str | None:
 def _previous_release(activity: Activity, git: Git, head: str) -> str | None:
     """Return the nearest earlier tag of the same series; never a release candidate, which may have failed."""
     own = series_of(activity.tag or "")
-    tags = [tag for tag in git.tags(merged=head) if tag.name != activity.tag and tag.commit != head]
-    earlier = [tag for tag in tags if own is None or (series_of(tag.name) == own and not is_candidate(tag.name))]
-    if earlier:
-        return earlier[0].commit
+    for name, commit in git.tags(merged=head):
+        if name == activity.tag or commit == head:
+            continue
+        if own is None or (series_of(name) == own and not is_candidate(name)):
+            return commit
     if git.is_shallow():
         raise ConfigError("earlier releases are not in this shallow clone", where=str(git.root), hint=HINT_HISTORY)
     return None

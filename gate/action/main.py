@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,8 +19,8 @@ from gate.action.publish import REPORT_FILES, publish_outcome
 from gate.action.report import report
 from gate.action.runner import Runner, WorkflowCommandGuard, mask
 from gate.action.step import RESULTS, Say, Step, StepOutcome, open_step, with_sealed_git, worse_code
-from gate.errors import Cancelled, ConfigError, ExitCode, GateError
-from gate.hosts.base import Annotate, Annotation, SetOutputs, publish
+from gate.errors import Cancelled, ConfigError, ExitCode, GateError, PublishError
+from gate.hosts.base import Annotation
 from gate.hosts.events import Mode
 from gate.security import files
 from gate.system.temporary import TemporaryFolder
@@ -61,7 +62,9 @@ def act(environment: Mapping[str, str], say: Say) -> int:
         said = f"unexpected {type(error).__name__} while publishing: {error}"
         told = [Annotation("error", "Agent Gate", text) for text in (outcome.error, said) if text]
         code = outcome.exit_code or int(ExitCode.PUBLISH)
-        publish([SetOutputs({"exit_code": str(code)}), Annotate(tuple(told))], runner)
+        with suppress(PublishError):
+            runner.set_outputs({"exit_code": str(code)})
+        runner.annotate(told)
         return code
     finally:
         sealed.cleanup()

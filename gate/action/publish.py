@@ -14,13 +14,11 @@ from gate.baselines.proofs import FILE
 from gate.baselines.proofs import write as write_proofs
 from gate.errors import ExitCode, GateError, PublishError
 from gate.hosts.base import (
-    Annotate,
     Annotation,
     CopyFile,
     Effect,
     PostFailure,
     Publication,
-    SetOutputs,
     WriteFile,
     WriteSummary,
     publish,
@@ -70,12 +68,14 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     problems = (*checks.problems, *done.problems, *stated.problems, *comments.problems)
     code = _exit_code(step, outcome, problems)
     outputs = _outputs(outcome) | {"comment_url": comments.urls[0] if comments.urls else ""}
-    unset = publish([SetOutputs(outputs | {"exit_code": str(code)})], runner).problems  # once it is known
-    if unset:
-        problems, code = (*problems, *unset), _exit_code(step, outcome, (*problems, *unset))
+    try:
+        runner.set_outputs(outputs | {"exit_code": str(code)})
+    except PublishError as error:
+        problems = (*problems, error)
+        code = _exit_code(step, outcome, problems)
     for note in dict.fromkeys((*checks.notes, *comments.notes)):
         runner.say(console(note))
-    publish([Annotate(_annotations(outcome, problems, with_places=not checks.urls))], runner)
+    runner.annotate(_annotations(outcome, problems, with_places=not checks.urls))
     return code
 
 

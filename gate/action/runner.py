@@ -12,18 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gate.errors import PublishError
-from gate.hosts.base import (
-    Annotate,
-    Annotation,
-    CopyFile,
-    Done,
-    Effect,
-    Level,
-    SetOutputs,
-    WriteFile,
-    WriteSummary,
-    write,
-)
+from gate.hosts.base import Annotation, CopyFile, Done, Effect, Level, WriteFile, WriteSummary, write
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
 from gate.reports.labels import VERDICTS
 from gate.reports.reasons import reason
@@ -53,14 +42,18 @@ class Runner(Struct, frozen=True):
         match effect:
             case WriteFile() | CopyFile():
                 return write(effect)
-            case SetOutputs():
-                _append(self.outputs, outputs_text(effect.values))
             case WriteSummary():
                 _append(self.summary, summary_text(effect.text))
-            case Annotate():
-                for annotation in most_important(effect.annotations):
-                    self.say(command(annotation))
         return Done()
+
+    def set_outputs(self, values: Mapping[str, str]) -> None:
+        """Set the outputs for later steps of the same job. Raises PublishError."""
+        _append(self.outputs, outputs_text(values))
+
+    def annotate(self, annotations: Sequence[Annotation]) -> None:
+        """Show the annotations, given most important first, as far as the runner shows that many."""
+        for annotation in most_important(annotations):
+            self.say(command(annotation))
 
 
 def _append(path: Path | None, text: str) -> None:

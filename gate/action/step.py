@@ -21,7 +21,7 @@ from gate.config.settings import settings_of
 from gate.decision import exit_code
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode
 from gate.hosts.base import Stamp
-from gate.hosts.events import Activity, Facts, Mode, activity
+from gate.hosts.events import Activity, Mode, activity
 from gate.hosts.github import GitHub, connect
 from gate.model import Result
 from gate.pipeline.git_context import REPORTS
@@ -118,10 +118,8 @@ def outcome_of(result: Result, config: Config, **parts: Any) -> StepOutcome:
 
 def open_step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step:
     inputs = read_inputs(environment)
-    event = environment.get("GITHUB_EVENT_NAME", "")
-    facts = Facts(environment.get("GITHUB_REF", ""), environment.get("GITHUB_SHA", ""))
-    found = activity(event, _payload(environment), facts)
-    say(f"{event}: {found.mode.value}, {console(found.reason)}")
+    found = activity(_payload(environment), environment)
+    say(f"{environment.get('GITHUB_EVENT_NAME', '')}: {found.mode.value}, {console(found.reason)}")
     github = connect(environment, inputs["token"])
     return Step(_environment(environment, inputs), inputs, found, workspace, github, say)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from gate.agents.base import AgentFailure, Stream, refuse_error
 from gate.agents.hints import says_elsewhere
@@ -14,6 +14,7 @@ from gate.formats import paths, streams
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError, find, parent_of
 from gate.model import ErrorKind
+from gate.model.strict import StrictModel
 
 
 def _checked(path: str) -> str:
@@ -30,10 +31,8 @@ def calls_at(value: Any) -> Any:
     return {"path": value} if isinstance(value, str) else value
 
 
-class CallPaths(BaseModel):
+class CallPaths(StrictModel):
     """Paths to the calls, and to the parts of each: the form of a suite's ``expected_tools``, and the results."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     path: CheckedPath
     """The list of calls, or a single call; ``steps[type=tool]`` selects those of that ``type``."""
@@ -81,10 +80,8 @@ def _if_there(value: Any, path: str) -> Any:
         return None
 
 
-class EventPaths(BaseModel):
+class EventPaths(StrictModel):
     """Paths to the parts in the events of a stream; events without such a part are skipped."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     output: CheckedPath
     """A piece of the text."""
@@ -135,13 +132,11 @@ class EventPaths(BaseModel):
         return all(type(found) is type(value) and found == value for found, value in told)
 
 
-class StatePaths(BaseModel):
+class StatePaths(StrictModel):
     """Paths to the answer's parts; by default the answer itself is of a form the gate reads.
 
     A path that ends with ``?`` may lead to a name that an answer leaves out.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     output: CheckedPath | None = None
     """Path of the text."""

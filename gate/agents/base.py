@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, S
 
 from msgspec import Struct, field
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -32,6 +31,7 @@ from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
+from gate.model.strict import WORDS_SCHEMA, StrictModel, Words, one_or_more
 from gate.model.strictness import FEWER, OFF, Tightens, steps
 from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_allowed, is_withheld
 from gate.security.limits import RAW_LOG_CHARS, shorten, tail
@@ -49,17 +49,8 @@ _ENCODED_TWICE = re.compile(r'"\s*\{\s*\\".*\}\s*"$', re.DOTALL)
 _BEGINS_LIKE_JSON = re.compile(r"\{|\[\s*\{|null$|\[\s*\]$")
 
 
-def _one_or_more(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 def _split(value: Any) -> Any:
     return shlex.split(value) if isinstance(value, str) else value
-
-
-WORDS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), WORDS_SCHEMA]
-"""One word or several."""
 
 
 def _names_or_values(value: Any) -> Any:
@@ -71,7 +62,7 @@ def _names_or_values(value: Any) -> Any:
             if given is not None and is_withheld(str(name)):
                 raise ValueError(f"{name} is reserved for the action and cannot be set")
         return {str(name): None if given is None else str(given) for name, given in value.items()}
-    names = [value] if isinstance(value, str) else value
+    names = one_or_more(value)
     if not isinstance(names, list | tuple):
         return names
     for name in names:
@@ -92,10 +83,8 @@ Env = Annotated[
 """Name or pattern → its value; None takes the value from the gate's own environment."""
 
 
-class VersionSource(BaseModel):
+class VersionSource(StrictModel):
     """The source of the agent's version; a plain string is the version."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     text: str | None = None
     """The version; ``${NAME}`` comes from the environment."""
@@ -122,7 +111,7 @@ class VersionSource(BaseModel):
         return self
 
 
-class ByAddress(BaseModel):
+class ByAddress(StrictModel):
     """A section with an address; a plain string is the address."""
 
     @model_validator(mode="before")
@@ -134,18 +123,14 @@ class ByAddress(BaseModel):
 class BaseAddress(ByAddress):
     """The address of the base commit's agent, for kinds that the gate does not start."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
     url: str
     """Its address; ``${NAME}`` comes from the environment. If empty, the base is not run."""
     headers: Mapping[str, str] | None = None
     """Sent with every request to it. Default: the agent's own."""
 
 
-class TraceOptions(BaseModel):
+class TraceOptions(StrictModel):
     """The receiver of traces that is open during a run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     port: int = Field(default=0, ge=0, le=65_535)
     """Port of the receiver on loopback, for an agent that the gate does not start; 0: a free one."""
@@ -157,10 +142,10 @@ def _on_or_off(value: Any) -> Any:
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
-class AgentOptions(BaseModel):
+class AgentOptions(StrictModel):
     """The options of every kind; a kind adds its own, beginning with the key that names it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     timeout: Seconds = 60.0
     """Longest time for one turn, in seconds or as ``500ms``, ``60s``, ``2m``."""
@@ -660,6 +645,8 @@ def _config_error(error: ValidationError, options: type[AgentOptions], where: st
     place = ".".join([where, *(str(part) for part in problem.path)])
     if problem.kind == "unknown":
         return unknown_key(str(problem.path[-1]), list(problem.known), place)
+    if problem.kind == "missing":
+        return problem._replace(path=problem.path[-1:]).as_error(place.rpartition(".")[0])
     return ConfigError(problem.message, where=place)
 
 

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from pydantic import field_validator
 
 from gate.agents.base import (
-    WORDS_SCHEMA,
     Agent,
     AgentFailure,
     AgentOptions,
@@ -32,6 +31,7 @@ from gate.agents.base import (
 )
 from gate.agents.programs import Program, ProgramLine, without_answer
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model.strict import WORDS_SCHEMA
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.system.processes import Collector
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from urllib.parse import quote, urljoin, urlsplit
 
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from gate.agents.answer_paths import CheckedPath, ResponsePaths, part_at
 from gate.agents.base import (
@@ -40,6 +40,7 @@ from gate.errors import MeasureError
 from gate.formats import streams
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model.strict import StrictModel
 from gate.security.escape import one_line
 from gate.security.limits import MAX_LOG_CHARS, shorten
 from gate.system.http import PARTIAL, Client, HttpError, Response, check_url
@@ -60,10 +61,8 @@ WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 
 
-class Server(BaseModel):
+class Server(StrictModel):
     """The address of a server, and the parts that every request to it carries; shared by the kinds that speak HTTP."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str
     """The address; ``${NAME}`` comes from the environment, here and in headers."""
@@ -258,10 +257,8 @@ def known_fields(value: Any) -> Any:
     return value
 
 
-class SessionPaths(BaseModel):
+class SessionPaths(StrictModel):
     """The parts to read from the answer to a request that begins a session."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     session_id: CheckedPath
     """Path of the server's id of the session, which becomes ``{{session_id}}``."""
@@ -269,8 +266,6 @@ class SessionPaths(BaseModel):
 
 class SessionRequest(ByAddress):
     """A request that ends a session; a plain string is the address."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str
     """The address, or a path on the agent's server; ``{{session_id}}`` in it is replaced."""

@@ -23,7 +23,6 @@ from pydantic import field_validator, model_validator
 from gate import __version__
 from gate.agents.answer_paths import ResultPaths
 from gate.agents.base import (
-    WORDS_SCHEMA,
     Agent,
     AgentFailure,
     AgentOptions,
@@ -47,6 +46,7 @@ from gate.errors import ConfigError, nearest
 from gate.formats import answers, streams
 from gate.formats.json_text import parse_json
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model.strict import WORDS_SCHEMA
 from gate.security.limits import shorten
 from gate.system.http import Response
 

@@ -25,7 +25,6 @@ from gate.agents.base import (
     AgentOptions,
     Log,
     Request,
-    Words,
     allowed_environment,
     naming_hidden,
     read_answer,
@@ -35,6 +34,7 @@ from gate.errors import ConfigError, MeasureError, brief, closest
 from gate.formats.adk import events_to_invocation
 from gate.formats.messages import FormatError
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model.strict import Words
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants
 from gate.system.processes import GRACE_SECONDS, Child, LineChannel

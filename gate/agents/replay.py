@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from gate.agents.base import Agent, AgentFailure, AgentOptions, Request, Words
+from gate.agents.base import Agent, AgentFailure, AgentOptions, Request
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model.strict import Words
 
 
 class ReplayOptions(AgentOptions):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec.structs import replace
 
 from gate.agents.base import Agent, AgentOptions, Request, TraceOptions
-from gate.model import CALLS, Invocation, RecordedTrial, ToolCall, Usage, total_usage
+from gate.model import ARGUMENTS, CALLS, PARTS, RESULTS, Invocation, RecordedTrial, ToolCall, Usage, total_usage
 
 if TYPE_CHECKING:
     from gate.traces import TracedTurn
@@ -143,9 +143,9 @@ def joined(turns: Sequence[TracedTurn]) -> TracedTurn:
         tool_calls=tuple(call for one in said for call in one.tool_calls),
         usage=usage,
         reports_calls=all(one.reports_calls for one in said),
+        unseen=tuple([part for part in PARTS if any(part in one.unseen for one in said)]),
     )
-    parts = {name: all(getattr(turn.captured, name) for turn in turns) for name in last.captured.__struct_fields__}
-    return replace(last, invocation=whole, captured=replace(last.captured, **parts))
+    return replace(last, invocation=whole)
 
 
 DIFFERENT_CALLS = "the answer names other calls than its trace; the answer's are scored"
@@ -169,7 +169,7 @@ def complete(answer: Invocation, traced: TracedTurn, *, whole: bool = True) -> t
             differing.append(FURTHER_CALLS)
     else:
         calls, reports = _filled(answer.tool_calls, seen.tool_calls), answer.reports_calls
-        if traced.captured.calls and [call.name for call in calls] != [call.name for call in seen.tool_calls]:
+        if seen.reports_calls and [call.name for call in calls] != [call.name for call in seen.tool_calls]:
             differing.append(DIFFERENT_CALLS)
     usage = _overlay(answer.usage, seen.usage)
     if _differ(answer.usage, seen.usage):
@@ -178,8 +178,8 @@ def complete(answer: Invocation, traced: TracedTurn, *, whole: bool = True) -> t
         differing.append(FAILED_TRACE)
     lacking: tuple[str, ...] = ()
     if of_trace:
-        known = replace(traced.captured, calls=traced.captured.calls and whole)
-        lacking = tuple(part for part in ("calls", "arguments", "results") if not getattr(known, part))
+        hidden = {*seen.unseen} if whole else {*seen.unseen, CALLS}
+        lacking = tuple([part for part in (CALLS, ARGUMENTS, RESULTS) if part in hidden])
     completed = replace(
         answer,
         response=answer.response or seen.response,

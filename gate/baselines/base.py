@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict
 
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.ledger import Ledger, Line, anchors
@@ -25,6 +24,7 @@ from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import STORED, Side
 from gate.model.defaults import REMOTE
+from gate.model.strict import StrictModel
 from gate.records import Record, away, strip
 from gate.records.keys import Stored, commit_key, key_of
 from gate.security.limits import shorten
@@ -44,10 +44,8 @@ AGAIN = "save it again"
 """The hint for a damaged baseline that was moved aside."""
 
 
-class StoreOptions(BaseModel):
+class StoreOptions(StrictModel):
     """Base of a store's options, which stand beside ``baseline.store``: unknown keys rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class StoreSettings(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,9 @@ from gate.decision.settings import Settings
 from gate.decision.unseen import shows_calls
 from gate.model import FULL, STORED, Criterion, Side, Trial
 from gate.records import Header, PlannedCase, Record
-from gate.records.model import Answering
+
+Answering = Mapping[str, Set[tuple[str, str]]]
+"""By criterion, the models that were asked, each with the names by which it answered."""
 
 
 def reported_before(header: Header, reference: Reference) -> bool:
@@ -40,25 +42,25 @@ def pair(
     The reference's trials get the ids that their cases have in the ``plan``. Cases are paired by content: a renamed
     case is the same case. The nearest record decides which parts are comparable; an earlier record that is pooled
     counts only if it matches in everything. Cases that are ``deselected`` are left out on both sides: they do not count
-    as removed. ``judges``: the names by which the models that judged the candidate answered; one name may lead to
-    another model later.
+    as removed. ``judges``: the models that judged the candidate, as `judges_of` returns them.
     """
     if not reference.records:
         return Comparison((), criteria, (), (), Settings(), excuses=False)
     nearest, *earlier = reference.records
     before = _under_former_names(criteria, nearest.header.criteria)
     match = match_cases(plan, nearest.header.plan)
+    stored = _trials_under_former_names(_under(match.ids, nearest), criteria, before)
+    stored = [trial for trial in stored if trial.case_id not in deselected]
+    answered, judged_before = judges or {}, judges_of(stored)
     excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
         why = _reason_not_comparable(criterion, before)
-        if why is None and _other_judge(criterion.name, judges or {}, nearest):
+        if why is None and is_other_judge(answered.get(criterion.name, ()), judged_before.get(criterion.name, ())):
             why = Incomparable.CHANGED
         if why is not None:
             excluded |= {(case.id, criterion.name): why for case in plan}
         for case_id in match.edited:
             excluded[case_id, criterion.name] = Incomparable.EDITED
-    stored = _trials_under_former_names(_under(match.ids, nearest), criteria, before)
-    stored = [trial for trial in stored if trial.case_id not in deselected]
     for record in earlier:
         if _measured_alike(record, criteria, judges or {}):
             same = match_cases(plan, record.header.plan)
@@ -82,8 +84,11 @@ def pair(
 def _measured_alike(record: Record, criteria: Sequence[Criterion], judges: Answering) -> bool:
     """True if the record has every criterion in its current form, scored by the same judge."""
     known = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    before = judges_of(record.trials)
     for criterion in criteria:
-        if known.get(criterion.name) != criterion.fingerprint or _other_judge(criterion.name, judges, record):
+        if known.get(criterion.name) != criterion.fingerprint:
+            return False
+        if is_other_judge(judges.get(criterion.name, ()), before.get(criterion.name, ())):
             return False
     return True
 
@@ -133,14 +138,23 @@ def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) ->
     return None if known[criterion.name] == criterion.fingerprint else Incomparable.CHANGED
 
 
-def _other_judge(criterion: str, judges: Answering, record: Record) -> bool:
+def judges_of(trials: Iterable[Trial]) -> Answering:
+    """Return the judges that the trials' scores name."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for trial in trials:
+        for criterion, score in trial.scores.items():
+            if score.judges:
+                found.setdefault(criterion, set()).update(score.judges)
+    return found
+
+
+def is_other_judge(now: Collection[tuple[str, str]], then: Collection[tuple[str, str]]) -> bool:
     """True if a model that was asked on both sides is known to be another one.
 
     A further juror may be asked on one side alone, and a criterion without a case left asks nobody.
     """
-    told = record.footer.judges if record.footer is not None else {}
-    now, then = judges.get(criterion, {}), told.get(criterion, {})
-    return any(now[model] != then[model] for model in now.keys() & then.keys())
+    both = {asked for asked, _ in now} & {asked for asked, _ in then}
+    return any(asked in both for asked, _ in {*now} ^ {*then})
 
 
 def _removed(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:

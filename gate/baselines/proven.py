@@ -24,7 +24,7 @@ from gate.records.keys import Stored, commit_key, key_of, suite_key
 from gate.system.git import COMMIT_ID
 
 REWRITTEN = "passed over, since it is not the record that was proven: somebody has rewritten it"
-GONE = "its record was proven, and is gone from the store"
+GONE = "its record was proven, and is gone from the store: the default branch's next job stores another"
 UNPROVEN = "passed over, since nothing shows which job measured it"
 PARTLY = "runs that nothing proves are left out"
 NOT_THEIRS = "passed over, since nothing shows that it is theirs"

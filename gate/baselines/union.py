@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from gate.model import Trial
 from gate.records import Footer, Header, Record, Run, count, difference
 from gate.records.lines import trial_line
-from gate.records.model import joined_judges
 
 MOST_PER_CASE = 1_000
 """Average trials per case beyond which a commit is known well enough, so that further runs are not added."""
@@ -192,5 +191,4 @@ def _footer(one: Footer | None, other: Footer | None, parts: Sequence[RunPart]) 
         one,
         duration=one.duration + other.duration,
         judge_cost_usd=sum(costs) if costs else None,
-        judges=joined_judges(one.judges, other.judges),
     )

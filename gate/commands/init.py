@@ -14,7 +14,8 @@ from gate.commands.groups import Once
 
 if TYPE_CHECKING:
     from gate.commands.setup.first_files import First, FirstFiles
-    from gate.commands.setup.survey import FoundAgent, Survey
+    from gate.commands.setup.openapi import FoundAgent
+    from gate.commands.setup.survey import Survey
 
 MOST_SHOWN = 10
 MEASURED = (0, 1)
@@ -75,14 +76,16 @@ def init(
 
 def _served(url: str) -> FoundAgent:
     """Return the agent at an address: by the server's description, otherwise in the gate's JSON protocol."""
+    from msgspec.structs import replace
+
+    from gate.commands.setup.openapi import FoundAgent
     from gate.commands.setup.served import ask_server
-    from gate.commands.setup.survey import FoundAgent, served_agent
     from gate.system.signals import run as run_coroutine
 
     described, why = run_coroutine(ask_server(url, os.environ))
     if described is not None:
-        return served_agent(described, url, rank=0)
-    return FoundAgent("an HTTP server", url, f"--url; {why}", {"http": url})
+        return replace(described, where=url)
+    return FoundAgent("an HTTP server", f"--url; {why}", {"http": url}, where=url)
 
 
 def _show(found: Survey) -> None:

@@ -13,7 +13,7 @@ import click
 from gate import __version__
 from gate.commands.groups import LazyGroup
 from gate.errors import Cancelled, ExitCode, GateError, closest, short_line
-from gate.system.stopping import STOPPING
+from gate.stopping import STOPPING
 from gate.system.streams import keep_open
 
 SECTIONS = {
@@ -53,9 +53,6 @@ def cli(debug: bool) -> None:
     """The quality gate for AI agents: pass, regressed or inconclusive, at a stated error rate."""
 
 
-STOPPED = "stopped; everything measured so far is in the record, and --resume continues it"
-
-
 def main() -> NoReturn:
     """The `gate` command. No traceback ever reaches a user; `--debug` shows it."""
     keep_open()
@@ -72,9 +69,9 @@ def main() -> NoReturn:
     except click.ClickException as error:
         _fail(_usage(error), ExitCode.CONFIGURATION, debug)
     except Cancelled as error:
-        _fail(STOPPED, error.exit_code, debug)
+        _fail(_stopped(), error.exit_code, debug)
     except (KeyboardInterrupt, click.Abort):
-        _fail("stopped", ExitCode.INTERRUPTED, debug)
+        _fail(_stopped(), ExitCode.INTERRUPTED, debug)
     except Exception as error:  # noqa: BLE001  (the one place: after any such error, nothing was measured)
         _fail(
             f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)",
@@ -82,6 +79,13 @@ def main() -> NoReturn:
             debug,
         )
     raise SystemExit(0)
+
+
+def _stopped() -> str:
+    """Return the message after a signal."""
+    if sys.argv[1:2] == ["run"]:
+        return "stopped; everything measured so far is in the record, and --resume continues it"
+    return "stopped"
 
 
 def _usage(error: click.ClickException) -> str:
@@ -99,7 +103,7 @@ def _usage(error: click.ClickException) -> str:
 
 def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
     if STOPPING.is_set:  # a stop signal outranks the error that it caused
-        message, exit_code = STOPPED, 128 + STOPPING.number
+        message, exit_code = _stopped(), 128 + STOPPING.number
     if debug:
         import traceback
 

@@ -93,7 +93,7 @@ def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
 
     def say(report: MonitorReport) -> None:
         width = width_of(os.environ)
-        show(text_of(report, setup.options.limits, quiet=given["quiet"], width=width), width)
+        show(text_of(report, setup.options.section, quiet=given["quiet"], width=width), width)
 
     try:
         state = wait_for_state(setup.state_path, patience=0.0)
@@ -104,7 +104,7 @@ def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
         with state:
             run_coroutine(watch(setup, state, os.environ, say))
     except (Cancelled, KeyboardInterrupt):
-        show(text_of(stored_report(setup), setup.options.limits, quiet=True), width_of(os.environ))
+        show(text_of(stored_report(setup), setup.options.section, quiet=True), width_of(os.environ))
     raise SystemExit(0)
 
 
@@ -126,12 +126,12 @@ def _finish(
     if write and given["json_path"] is not None:
         files.write_text(given["json_path"], to_json(report))
     width = width_of(os.environ)
-    show(text_of(report, setup.options.limits, quiet=given["quiet"], width=width), width)
+    show(text_of(report, setup.options.section, quiet=given["quiet"], width=width), width)
     against = ExitCode.PASS
     if given["versus"] is not None:
-        found = compared_with(setup, given["versus"])
-        against = code_of(found, setup.config)
-        click.echo(console(f"against {given['versus'].name}: {found.text}", 500))
+        verdict, text = compared_with(setup, given["versus"])
+        against = code_of(verdict, setup.config)
+        click.echo(console(f"against {given['versus'].name}: {text}", 500))
     for problem in (*([lost] if lost else []), *(problems or ())):
         click.echo(f"gate: {console(problem)}", err=True)
     raise SystemExit(int(exit_code(report, given["fail_on"], problems or (), lost=lost, versus=against)))

@@ -40,8 +40,6 @@ ELSEWHERE = dict.fromkeys(
     "a limit on the pass rate goes under criteria: `pass_rate: 0.85`",
 )
 """Keys that users look for in the wrong place → a hint with the right one."""
-EXAMPLES = {"suite": "suite: evals/", "agent": "agent: {python: agent:answer}"}
-"""Examples of the keys that every file has."""
 
 
 class SuiteRules(Struct, frozen=True):
@@ -129,7 +127,7 @@ class ConfigFile(Struct, frozen=True):
             raise ConfigError(f"agent: {found}", where=place.at("agent"), hint=hint)
         if "suite" in data and not isinstance(data["suite"], str | list):
             found = f"expected a path or a list of paths, found {kind_of(data['suite'])}"
-            raise ConfigError(f"suite: {found}", where=place.at("suite"), hint=f"as in {EXAMPLES['suite']}")
+            raise ConfigError(f"suite: {found}", where=place.at("suite"), hint="as in suite: evals/")
         file = _validate(data, place, tuple(overrides))
         kind, agent = _agent(file, place)
         _check_store(file.baseline, place, "--store" if "baseline.store" in overrides else "")
@@ -279,8 +277,6 @@ def _config_error(error: ValidationError, place: FilePlace, overridden: Sequence
             hint = f"write it under {' or '.join(sections)}"
             return ConfigError(f"unknown key {problem.name!r}", where=where, hint=hint)
         return unknown_key(str(problem.path[-1]), list(problem.known), where)
-    if problem.kind == "missing" and problem.name in EXAMPLES:
-        return ConfigError(f"missing key {problem.name!r}", where=where, hint=f"as in {EXAMPLES[problem.name]}")
     for key in overridden:
         if key in OPTIONS and problem.name.startswith(key):
             return ConfigError(problem.message, where=OPTIONS[key])

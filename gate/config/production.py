@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from gate.formats.durations import Seconds
+from gate.model.strict import StrictModel
 from gate.suites.messages import Path
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -22,11 +23,7 @@ def _named(value: Any) -> Any:
     return {"url": value} if isinstance(value, str) else value
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class AlertAddress(_Section):
+class AlertAddress(StrictModel):
     """The target of alerts in one form; a string names the variable with the address."""
 
     url: Variable
@@ -55,7 +52,7 @@ Address = Annotated[AlertAddress, BeforeValidator(_named)]
 Addresses = Annotated[list[Address], BeforeValidator(_listed), WithJsonSchema(_ADDRESSES)]
 
 
-class AlertsSection(_Section):
+class AlertsSection(StrictModel):
     """The targets that are told of a change of status; each key names environment variables that hold addresses."""
 
     webhook: Addresses = []
@@ -66,7 +63,7 @@ class AlertsSection(_Section):
     """Microsoft Teams workflows that post an adaptive card."""
 
 
-class RowPaths(_Section):
+class RowPaths(StrictModel):
     """Paths in a row of production, such as ``info.id`` or ``log[0].text``."""
 
     id: Path = "id"
@@ -83,7 +80,7 @@ class RowPaths(_Section):
     """Seconds."""
 
 
-class MonitorSection(_Section):
+class MonitorSection(StrictModel):
     """Watching the agent in production."""
 
     traces: Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_PLACES)] = []

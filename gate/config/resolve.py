@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gate.agents.base import agent_class, allowed_environment
 from gate.agents.replay import ReplayOptions
-from gate.baselines.fingerprint import of_case
+from gate.baselines.fingerprint import of_case, of_json
 from gate.config.adk_criteria import criteria_of
 from gate.config.criteria import (
     ADK_DEFAULTS,
@@ -32,7 +32,7 @@ from gate.config.place import FilePlace
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, closest, nearest
-from gate.judges.options import SimulatedUserOptions, is_set_up
+from gate.judges.options import SimulatedUserOptions, fingerprint_of_user, is_set_up
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
 from gate.metrics import METRICS, load_metric
@@ -64,6 +64,8 @@ class Plan(Struct, frozen=True, dict=True):
     """The base commit's thresholds of single cases."""
     selection: Selection | None = None
     """The configured selection; None if there is none."""
+    user: str = ""
+    """Fingerprint of the simulated user, who is part of each case with a scenario; empty if nobody is simulated."""
 
     @property
     def scope(self) -> str:
@@ -89,15 +91,18 @@ class Plan(Struct, frozen=True, dict=True):
 
     @cached_property
     def planned(self) -> tuple[PlannedCase, ...]:
-        return tuple(map(_planned, self.suite.cases))
+        return tuple([_planned(case, self.user) for case in self.suite.cases])
 
 
 MAX_EXPECTED_CHARS = 1_000
 """Characters of an expected response that a record keeps for display next to the answer."""
 
 
-def _planned(case: Case) -> PlannedCase:
+def _planned(case: Case, user: str) -> PlannedCase:
     """Return the part of a case that a record keeps."""
+    content = of_case(case)
+    if case.scenario is not None and user:
+        content = of_json([content, user])
     responses: list[str | None] = []
     for turn in case.turns:
         if turn.response is None:
@@ -106,7 +111,7 @@ def _planned(case: Case) -> PlannedCase:
             responses.append(cut(text_of(turn.response, thoughts=False), MAX_EXPECTED_CHARS))
     return PlannedCase(
         id=case.id,
-        fingerprint=of_case(case),
+        fingerprint=content,
         tags=case.tags,
         complexity=case.complexity,
         location=case.location,
@@ -163,7 +168,14 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
     _check_scorers(config, plans)
     _check_attached(config, plans)
     _check_models(config, plans, environment)
-    return tuple(plans)
+    return tuple([_with_user(plan, config, environment) for plan in plans])
+
+
+def _with_user(plan: Plan, config: Config, environment: Mapping[str, str]) -> Plan:
+    """Return the plan with the user that a model plays; in a replay, the user is recorded."""
+    if config.agent_kind == "replay" or not any(case.scenario for case in plan.suite.cases):
+        return plan
+    return replace(plan, user=fingerprint_of_user(config.file.simulated_user, config.file.judge, environment))
 
 
 def read_suites(config: Config) -> list[Suite]:

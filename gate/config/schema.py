@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, field_validator
 
 from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
@@ -17,6 +17,7 @@ from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions, SimulatedUserOptions
 from gate.model import Scale
 from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, ON_INCONCLUSIVE, POWER_DROP, POWER_FIND, REMOTE
+from gate.model.strict import StrictModel
 from gate.model.strictness import DOWN, FREE, UP, Tightens, steps
 from gate.scoring.options import ExecutorOptions
 from gate.security.files import OWN_FOLDER
@@ -26,12 +27,6 @@ from gate.world.options import WorldOptions
 
 PASS_RATE_MARGIN = Scale.BINARY.default_margin
 """The loss of pass rate that still counts as unchanged, if the configuration gives none."""
-
-
-class Section(BaseModel):
-    """Base of every section: unknown keys are errors, never ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def unstated() -> Any:
@@ -44,7 +39,7 @@ NO_STORE = "none"
 """Value of ``baseline.store``: baselines are neither stored nor looked up."""
 
 
-class PowerSection(Section):
+class PowerSection(StrictModel):
     """`power: {drop: 0.2, find: 0.8}`: the stored trials grow until so large a drop is found in so many changes."""
 
     drop: float = Field(default=POWER_DROP, gt=0, le=1)
@@ -53,7 +48,7 @@ class PowerSection(Section):
     """Share of such changes that the gate should find."""
 
 
-class BaselineSection(Section):
+class BaselineSection(StrictModel):
     """The store of baselines, and what to do without one. The options of the store are among these keys."""
 
     model_config = ConfigDict(extra="allow")
@@ -111,7 +106,7 @@ class BaselineSection(Section):
         return store_models(self.store, self.options)
 
 
-class GateSection(Section):
+class GateSection(StrictModel):
     """The decision: error rate, margins, and what an inconclusive answer does."""
 
     alpha: Annotated[float, UP] = Field(default=ALPHA, gt=0, lt=0.5)
@@ -132,7 +127,7 @@ class GateSection(Section):
     worth."""
 
 
-class BudgetSection(Section):
+class BudgetSection(StrictModel):
     """Upper bounds on what a run may spend; checked before spending."""
 
     usd: float | None = Field(default=None, gt=0)
@@ -147,7 +142,7 @@ class BudgetSection(Section):
     """Judge calls, including retries."""
 
 
-class TrialsSection(Section):
+class TrialsSection(StrictModel):
     """`trials: {max: N}`: screen once, rerun what is suspicious, at most N epochs."""
 
     max: int = Field(ge=1, le=100)
@@ -165,7 +160,7 @@ def _check_trials(trials: Mapping[str, Any]) -> None:
         raise ValueError("max must be a whole number from 1 to 100") from None
 
 
-class QuarantineEntry(Section):
+class QuarantineEntry(StrictModel):
     """A case that is known to be broken: shown, but it does not block until the date has passed."""
 
     case: str
@@ -174,7 +169,7 @@ class QuarantineEntry(Section):
     """The person who will fix it."""
     reason: str = Field(min_length=1)
     """The defect."""
-    expires: date
+    expires: date = Field(examples=["2026-12-31"])
     """The last day on which the case does not block, such as ``2026-12-31``."""
 
 
@@ -189,18 +184,18 @@ Reports = Annotated[dict[str, str], AfterValidator(_below)]
 """Name → file below the configuration's folder."""
 
 
-class File(Section):
+class File(StrictModel):
     """The configuration file as written. What does not state otherwise is a rule, and a change cannot loosen it."""
 
     name: Annotated[str | None, FREE] = None
     """The suite's id in baselines and comments; unique in a repository. Default: the paths under ``suite``."""
-    suite: Annotated[list[str], FREE]
+    suite: Annotated[list[str], FREE] = Field(examples=["evals/"])
     """Files or folders with cases, in any format; one path or a list."""
     format: Annotated[str | None, FREE] = None
     """The format of all suite files, also a plugin's. Default: the first built-in one that recognises a file."""
     fields: Annotated[FieldPaths | None, FREE] = None
     """Paths to id, trial, messages and expected calls in rows of recorded messages."""
-    agent: Annotated[dict[str, Any], FREE] = Field(min_length=1)
+    agent: Annotated[dict[str, Any], FREE] = Field(min_length=1, examples=[{"python": "agent:answer"}])
     """The agent under test: one kind and its options."""
     setup: Annotated[str | None, FREE] = None
     """Commands that install the agent; the action runs them first."""

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict
 
 from gate.config.adk_criteria import snake_keys
 from gate.errors import ConfigError, validated
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Metric, Options
 from gate.model import Direction
+from gate.model.strict import StrictModel
 from gate.model.strictness import DOWN, OFF, ON, UP, steps
 from gate.security.limits import shorten
 
@@ -24,10 +24,8 @@ QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
 """The name of a limit on a quantile, such as ``p95``."""
 
 
-class Common(BaseModel):
+class Common(StrictModel):
     """The options of every criterion, for any metric."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     threshold: Annotated[float | None, UP] = None
     """The least acceptable mean over the suite; for metrics where lower is better, `max`. Default: the metric's."""

@@ -16,10 +16,11 @@ from pydantic import BaseModel
 from gate.agents.base import AgentOptions
 from gate.baselines import STORES
 from gate.baselines.fingerprint import of_case
-from gate.config.schema import NO_STORE, BaselineSection, File, Section
+from gate.config.schema import NO_STORE, BaselineSection, File
 from gate.config.specs import QUANTILE, Common, CriterionSpec
 from gate.decision.consistency import cluster_of
 from gate.model import Case, Direction
+from gate.model.strict import StrictModel
 from gate.model.strictness import DOWN, FREE, NEVER, UP, Tightens, strictness_of
 from gate.security.limits import shorten
 from gate.security.redact import redact
@@ -95,7 +96,7 @@ def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[st
         old, new = getattr(base, key), getattr(head, key)
         if key in _APART:
             continue
-        if isinstance(old, Section) and _has_directions(type(old)):
+        if isinstance(old, StrictModel) and _has_directions(type(old)):
             for name in type(old).model_fields:
                 path = f"{key}.{name}"
                 before[path], now[path] = getattr(old, name), getattr(new, name)

@@ -59,7 +59,8 @@ def not_enough_evidence(rows: Sequence[CriterionResult], cases: Sequence[CaseRes
     """Return the open criteria and the suspected cases."""
     suspected = sorted((case for case in cases if case.status is CaseStatus.SUSPECT), key=badness)
     names = tuple([row.criterion.name for row in rows])
-    return Finding.of("not_enough_evidence", criteria=names, suspects=tuple([case.id for case in suspected]))
+    suspects = tuple([case.id for case in suspected])
+    return Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=names, suspects=suspects)
 
 
 # --- what a proven loss rests on ------------------------------------------------------------------

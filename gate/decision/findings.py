@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
+from gate.decision.cases import worst_wording
 from gate.decision.comparison import Comparison
 from gate.decision.estimates import change_of, natural, natural_margin
 from gate.decision.outcomes import PASS_RATE, measured_values
@@ -16,16 +19,20 @@ def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome |
     """Return all findings on one criterion; its verdict is the worst of them."""
     if _applies_elsewhere(comparison, criterion):
         return [Finding.of("no_value", Verdict.NOT_APPLIED, why="applies_to_none")]
+    lost = _scores_lost(comparison, criterion)
     findings = [
         *_hard_rule(comparison, criterion),
-        *_not_measured(comparison, criterion),
+        *_not_measured(comparison, criterion, lost),
         *suite_threshold(comparison, criterion),
         *own_thresholds(comparison, criterion),
         *trial_limit(comparison, criterion),
         *quantile_limits(comparison, criterion),
-        *change_against_base(criterion, outcome),
+        *change_against_base(comparison, criterion, outcome),
     ]
-    return findings or [Finding.of("nothing_decides")]
+    judged = findings or [Finding.of("nothing_decides")]
+    if lost is not None and not any(finding.kind == "scores_lost" for finding in judged):
+        judged.append(replace(lost, verdict=Verdict.PASS))
+    return judged
 
 
 # --- hard failures and missing scores -------------------------------------------------------------
@@ -58,20 +65,19 @@ def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
     return answered
 
 
-def _not_measured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+def _not_measured(comparison: Comparison, criterion: Criterion, lost: Finding | None) -> list[Finding]:
     """Return the reason a criterion could not be measured: a case without scores, too many lost, or nothing to
     check."""
     if comparison.has_failed_hard:
         return []  # the verdict does not wait for scores that were not computed
     unscored = _unscored_cases(comparison, criterion)
     if unscored:
-        errors = [error_of(trial, criterion) for case_id in unscored for trial in comparison.measured(case_id)]
-        lost = [error for error in errors if error]
+        found = [error_of(trial, criterion) for case_id in unscored for trial in comparison.measured(case_id)]
+        errors = [error for error in found if error]
         cases = tuple(unscored) if len(unscored) < len(comparison.judged) else ()
-        return [Finding.of("scores_lost", lost=len(lost), of=len(lost), cases=cases, error=lost[0])]
-    too_many = _scores_lost(comparison, criterion)
-    if too_many is not None:
-        return [too_many]
+        return [Finding.of("scores_lost", lost=len(errors), of=len(errors), cases=cases, error=errors[0])]
+    if lost is not None and lost.verdict is Verdict.NOT_MEASURED:
+        return [lost]
     if comparison.answers and not measured_values(comparison.answers, criterion):
         went_with_cases = criterion.name in comparison.criteria_without_cases  # the base's rules may still name it
         verdict = Verdict.NOT_COMPARED if went_with_cases else Verdict.NOT_MEASURED
@@ -92,7 +98,7 @@ def _unscored_cases(comparison: Comparison, criterion: Criterion) -> list[str]:
 
 
 def _scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None:
-    """Return a finding if a blocking criterion has too many scores that ended in errors: the rest is no fair sample."""
+    """Return the scores that ended in errors. If a blocking criterion lost too many, the rest is no fair sample."""
     errors, values = [], 0
     for trial in comparison.answers:
         score = trial.scores.get(criterion.name)
@@ -100,10 +106,12 @@ def _scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None
             values += 1
         elif score is not None and score.error:
             errors.append(score.error)
-    most, known = comparison.settings.max_error_rate, len(errors) + values
-    if not criterion.blocking or len(errors) <= most * known:
+    if not errors:
         return None
-    return Finding.of("scores_lost", lost=len(errors), of=known, most=most, error=errors[0])
+    most, known = comparison.settings.max_error_rate, len(errors) + values
+    if criterion.blocking and len(errors) > most * known:
+        return Finding.of("scores_lost", lost=len(errors), of=known, most=most, error=errors[0])
+    return Finding.of("scores_lost", Verdict.PASS, lost=len(errors), of=known, error=errors[0])
 
 
 def error_of(trial: Trial, criterion: Criterion) -> str | None:
@@ -120,7 +128,7 @@ def error_of(trial: Trial, criterion: Criterion) -> str | None:
 # --- the engine's answer, criterion by criterion --------------------------------------------------
 
 
-def change_against_base(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
+def change_against_base(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return the results of the sequential test for a criterion.
 
     In a proven regression, the criteria whose own adjusted p rejects are worse, and so is the pass rate if cases broke.
@@ -132,7 +140,9 @@ def change_against_base(criterion: Criterion, outcome: Outcome | None) -> list[F
         is_open = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
         return [Finding.of("nothing_decides", Verdict.INCONCLUSIVE)] if is_open else []
     change = change_of(found, criterion)
-    if not found.blocks_regression or outcome.verdict == "PASS":
+    if not found.blocks_regression:
+        return [_change_that_warns(comparison, criterion, found, change)]
+    if outcome.verdict == "PASS":
         return [Finding.of("change", change=change)]
     if outcome.verdict == "INCONCLUSIVE":
         return [_not_proven(outcome, criterion, found)]
@@ -140,6 +150,13 @@ def change_against_base(criterion: Criterion, outcome: Outcome | None) -> list[F
         return [Finding.of("change", change=change) if found.holds else _open_change(found, change, criterion)]
     broken = outcome.cases if criterion.name == PASS_RATE else ()
     return [Finding.of("change", Verdict.REGRESSED, change=change, broken=broken)]
+
+
+def _change_that_warns(comparison: Comparison, criterion: Criterion, found: MetricChange, change: Change) -> Finding:
+    """Return the change of a metric that does not block; it warns if it is worse beyond its margin and beyond noise."""
+    is_worse = found.high is not None and found.high < 0 and found.change < -found.margin
+    wording = worst_wording(comparison, criterion) if is_worse and criterion.lexical else None
+    return Finding.of("change", change=change, only_warns=is_worse, wording=wording)
 
 
 def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> Finding:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.outcomes import PASS_RATE, mark, measured_values, outcomes_of
-from gate.model import Case, Criterion, CriterionResult, Trial
+from gate.model import Case, Criterion, CriterionResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.statistics.intervals import mean, stratified_fisher_less
 
@@ -32,7 +32,7 @@ def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list
     expected = comparison.baseline.keys() - comparison.settings.quarantine.keys()
     if expected and not any(case.id in expected and comparison.comparable(case.id) for case in comparison.judged):
         edited = len(expected.intersection(edited_cases(comparison)))
-        found.append(Finding.of("cases_not_compared", how="none", of=len(expected), edited=edited))
+        found.append(Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=len(expected), edited=edited))
     for finding in (too_many_gone(comparison), edited_and_missing(comparison)):
         if finding is not None:
             found.append(finding)
@@ -77,7 +77,9 @@ def too_many_gone(comparison: Comparison) -> Finding | None:
             gone.append(case_id)
     if are_few(len(gone), passed):
         return None
-    return Finding.of("cases_not_compared", how="gone", cases=tuple(gone), of=passed, selected=comparison.selected)
+    return Finding.of(
+        "cases_changed", Verdict.NOT_COMPARED, how="removed", cases=tuple(gone), of=passed, selected=comparison.selected
+    )
 
 
 def _mostly_passed(comparison: Comparison, case_id: str, criteria: Sequence[Criterion]) -> bool:
@@ -123,7 +125,7 @@ def edited_and_missing(comparison: Comparison) -> Finding | None:
     for case_id in sides:
         if case_id not in fell and _fell_by_half(comparison, case_id):
             fell.append(case_id)
-    return Finding.of("cases_not_compared", how="edited", cases=tuple(fell)) if fell else None
+    return Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=tuple(fell)) if fell else None
 
 
 def _edited_sides(comparison: Comparison) -> dict[str, _Sides]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 
 from msgspec.structs import replace
@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT
 from gate.decision.outcomes import lacks_a_score
-from gate.model import FULL, PROBE, ErrorKind, Side, Trial, TrialError
-from gate.model.finding import Finding
+from gate.model import FULL, PROBE, ErrorKind, Side, Trial, TrialError, Verdict
+from gate.model.finding import Finding, LostBy
 from gate.security.limits import cut
 
 MAX_MESSAGE_CHARS = 200
@@ -138,12 +138,13 @@ def _excuse(trial: Trial) -> Trial:
 def failures_excused(comparison: Comparison) -> list[Finding]:
     """Return a finding per side on the failures that do not count: an agent that is down fails everything."""
     found = []
-    for side in (Side.CANDIDATE, Side.BASELINE):
+    by: Mapping[Side, LostBy] = {Side.CANDIDATE: "agent", Side.BASELINE: "base"}
+    for side, name in by.items():
         own = [trial for trial in comparison.trials if trial.side is side]
         failed = [trial for trial in own if trial.excused]
         if failed:
-            error, at_base = commonest_error(failed), side is Side.BASELINE
-            found.append(Finding.of("failures_excused", failed=len(failed), of=len(own), error=error, at_base=at_base))
+            error = commonest_error(failed)
+            found.append(Finding.of("trials_lost", Verdict.PASS, lost=len(failed), of=len(own), error=error, by=name))
     return found
 
 
@@ -162,7 +163,7 @@ def base_gone(comparison: Comparison) -> Finding | None:
     if len(lost) < LEAST_IN_VAIN:
         return None
     of, error = sum(map(len, rounds.values())), commonest_error(lost)
-    return Finding.of("failures_excused", failed=len(lost), of=of, error=error, at_base=True, gone=True)
+    return Finding.of("trials_lost", Verdict.PASS, lost=len(lost), of=of, error=error, by="base", gone=True)
 
 
 # --- lost trials ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ LEAST_TRIALS = 3
 def measuring_problem(comparison: Comparison) -> Finding | None:
     """Return the reason the suite could not be measured, or None if it could."""
     if not comparison.judged:
-        return Finding.of("no_cases", quarantined=bool(comparison.cases))
+        return Finding.of("not_run", quarantined=bool(comparison.cases))
     most = comparison.settings.max_error_rate
     if comparison.error_share > most:
         trials = [trial for group in comparison.candidate.values() for trial in group]
@@ -31,6 +31,8 @@ def measuring_problem(comparison: Comparison) -> Finding | None:
     silent = {case.id: comparison.scheduled(case.id) for case in comparison.judged if not comparison.measured(case.id)}
     if silent:
         lost = [trial for group in silent.values() for trial in group]
+        if not lost:
+            return Finding.of("not_run", cases=tuple(silent))
         return _trials_lost(lost, len(lost), cases=tuple(silent))
     return _lost_case(comparison)
 

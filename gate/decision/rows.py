@@ -19,7 +19,7 @@ from gate.decision.estimates import (
 )
 from gate.decision.findings import change_against_base, error_of, findings_of
 from gate.decision.gaps import silent_criteria
-from gate.decision.outcomes import PASS_RATE, as_values, outcomes_of
+from gate.decision.outcomes import PASS_RATE, all_unchecked, as_values, outcomes_of
 from gate.decision.tags import BothSides, Pairs, estimates_of, pairs_of
 from gate.model import Criterion, CriterionResult, Estimate, EvidenceSummary, Outcome, Scale, Trial, Verdict, worst
 from gate.model.finding import Finding
@@ -39,7 +39,8 @@ def rows_of(
     rows = [_row(comparison, criterion, outcome) for criterion in (comparison.metrics[0], *judged)]
     if failures_prove is not None:
         proof = Finding.of("agent_fails", p=failures_prove)
-        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(proof,))
+        warnings = [finding for finding in rows[0].findings if finding.is_warning]
+        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(proof, *warnings))
     if comparison.same_as:
         return tuple(map(_with_same_trials, rows))
     rows = _with_what_is_not_compared(comparison, rows)
@@ -52,9 +53,11 @@ def rows_of(
 
 def _with_same_trials(row: CriterionResult) -> CriterionResult:
     """Return a row of a suite whose trials are the stored ones: a row that nothing judges is no omission there."""
-    if row.findings != (NOTHING_DECIDES,):
+    if row.checked:
         return row
-    return replace(row, findings=(Finding.of("nothing_decides", same=True),), checked=True)
+    same = Finding.of("nothing_decides", same=True)
+    findings = [same if finding == NOTHING_DECIDES else finding for finding in row.findings]
+    return replace(row, findings=tuple(findings), checked=True)
 
 
 def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionResult]) -> list[CriterionResult]:
@@ -77,8 +80,8 @@ def _not_compared(row: CriterionResult, why: Finding) -> CriterionResult:
     """Return the row as not compared, unless it fails by itself or decides nothing."""
     if not row.criterion.blocking or row.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return replace(row, not_compared=why)
-    findings = (why, *(row.findings if row.checked else ()))
-    return replace(row, not_compared=why, verdict=Verdict.NOT_COMPARED, findings=findings)
+    others = [finding for finding in row.findings if finding != NOTHING_DECIDES]
+    return replace(row, not_compared=why, verdict=Verdict.NOT_COMPARED, findings=(why, *others))
 
 
 def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> CriterionResult:
@@ -95,7 +98,7 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
         unscored = sum([error_of(trial, criterion) is not None for trial in comparison.judged_trials])
         crashes = count_failed(comparison.judged_trials)
         why, dimensions = "no_trial", _dimensions(comparison, criterion)
-    verdict, checked = worst([finding.verdict for finding in findings]), findings != [NOTHING_DECIDES]
+    verdict, checked = worst([finding.verdict for finding in findings]), NOTHING_DECIDES not in findings
     now, before = estimates_of(sides, criterion.scale)
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
@@ -139,10 +142,28 @@ def _with_change(comparison: Comparison, row: CriterionResult, evidence: Evidenc
 
 def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return the findings on the pass rate: from the criterion that limits it, if any, and from the sequential test."""
-    findings = change_against_base(rate, outcome)
+    findings = change_against_base(comparison, rate, outcome)
     if comparison.rate is not None:
         findings = findings_of(comparison, comparison.rate, None) + findings
-    return findings or [NOTHING_DECIDES]
+    return [*(findings or [NOTHING_DECIDES]), *_unchecked_cases(comparison)]
+
+
+def _unchecked_cases(comparison: Comparison) -> list[Finding]:
+    """Return the cases that ran without a check: no criterion covers them, or the answers gave it nothing to check."""
+    never, were_checked = [], []
+    for case_id in comparison.unchecked:
+        before = comparison.baseline.get(case_id)
+        if before and not all_unchecked(before, comparison.comparable(case_id)):
+            were_checked.append(case_id)
+        else:
+            never.append(case_id)
+    found = []
+    for cases, checked in ((never, False), (were_checked, True)):
+        if cases:
+            found.append(
+                Finding.of("no_value", Verdict.PASS, why="unchecked", cases=tuple(cases), were_checked=checked)
+            )
+    return found
 
 
 def _compared_means(comparison: Comparison, criterion: Criterion) -> tuple[float, float] | None:

@@ -115,10 +115,10 @@ def missed_threshold(table: Table) -> Finding | None:
     comparison = table.comparison
     for criterion in comparison.blocking:
         if criterion.hard and comparison.hard_failures[criterion.name]:
-            return Finding.of("criterion_decides", criterion=criterion.name)
+            return Finding.of("criteria_decide", criteria=(criterion.name,))
     missed = below(table)
     if missed:
-        return Finding.of("criterion_decides", criterion=missed[0])
+        return Finding.of("criteria_decide", criteria=missed)
     return _nothing_passes(comparison)
 
 
@@ -169,7 +169,7 @@ def problem(table: Table) -> Finding | None:
         return found
     epochs, wanted = comparison.whole_epochs, comparison.settings.exact_epochs or 1
     if comparison.stopped and epochs < wanted:
-        return Finding.of("cut_short", why=comparison.stopped, epochs=epochs, wanted=wanted)
+        return Finding.of("not_run", epochs=epochs, wanted=wanted)
     if table.not_confirmed is not None:
         return table.not_confirmed
     new = uncleared(comparison)
@@ -178,8 +178,8 @@ def problem(table: Table) -> Finding | None:
     rows = table.with_verdict(Verdict.NOT_MEASURED)
     if rows:
         others = [row for row in rows if row.criterion.name != PASS_RATE]  # the pass rate never has a cause of its own
-        first = (others or rows)[0]
-        return Finding.of("criterion_decides", Verdict.ERROR, criterion=first.criterion.name)
+        names = tuple([row.criterion.name for row in others or rows])
+        return Finding.of("criteria_decide", Verdict.ERROR, criteria=names)
     if not comparison.same_as:
         found = collapsed(comparison)
         if found is not None:

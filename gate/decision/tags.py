@@ -210,7 +210,7 @@ def where(
     if verdict not in EXPLAINED or not comparison.paired:
         return ()
     criterion = comparison.metrics[0]
-    if cause.kind in ("suite_got_worse", "not_enough_evidence") and cause["criteria"]:
+    if cause.kind in ("suite_got_worse", "criteria_decide"):
         for row in rows:
             if row.criterion.name == cause["criteria"][0]:
                 criterion = row.criterion

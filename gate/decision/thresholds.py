@@ -156,7 +156,8 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Findin
         return []
     held = _held(comparison, sample, criterion)
     if not criterion.direction.is_worse(held.value, held.threshold):
-        return [_without_new_cases(sample, held, criterion) or Finding.of("mean", mean=held)]
+        without = _without_new_cases(sample, held, criterion)
+        return [without or Finding.of("mean", mean=held, chance=_chance_if_close(sample, criterion))]
     if _is_excused(comparison, sample, held, criterion):
         return [Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))]
     lost = _lost(comparison, criterion)
@@ -260,19 +261,13 @@ def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epoc
     return NormalDist().cdf(-room / spread)
 
 
-def close_thresholds(comparison: Comparison) -> list[Finding]:
-    """Return the thresholds that hold now but that an unchanged agent would miss in more than a few runs."""
-    found = []
-    for criterion in comparison.blocking:
-        if criterion.hard or criterion.threshold is None or comparison.correction_of(criterion) is not None:
-            continue
-        groups = _judged_sample(comparison, criterion).all.values
-        if not groups or criterion.direction.is_worse(mean_of_means(groups), criterion.threshold):
-            continue
-        chance = chance_of_miss(groups, criterion)
-        if chance is not None and chance >= CLOSE:
-            found.append(Finding.of("threshold_close", criterion=criterion.name, chance=chance))
-    return found
+def _chance_if_close(sample: Sample, criterion: Criterion) -> float | None:
+    """Return how often an unchanged agent misses a threshold that holds now; None if that is rare, unknown, or decides
+    nothing."""
+    if not criterion.blocking or sample.correction is not None:
+        return None
+    chance = chance_of_miss(sample.all.values, criterion)
+    return chance if chance is not None and chance >= CLOSE else None
 
 
 CLOSE = 0.05
@@ -455,17 +450,17 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
         return []
     over = _trials_over(comparison, criterion)
     if not over:
-        return [Finding.of("trial_limit")]
+        return [Finding.of("limit")]
     beyond = [(value, case) for value, case in over if not _was_above(comparison, criterion, value, case)]
     value, case = max(beyond or over, key=lambda one: one[0])
     return [
         Finding.of(
-            "trial_limit",
+            "limit",
             Verdict.BELOW_THRESHOLD if beyond else Verdict.PASS,
             case_id=case.id,
             value=value,
             limit=mark(criterion, case),
-            trials=len(beyond),
+            over=len(beyond),
         )
     ]
 
@@ -514,7 +509,7 @@ def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Findin
 def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> Finding:
     error = error_of_tests(comparison)
     values, before = sample.all.trials, sample.before.trials
-    found = Finding.of("quantile", q=q, value=quantile(values, q), limit=limit)
+    found = Finding.of("limit", q=q, value=quantile(values, q), limit=limit)
     if found["value"] <= limit:
         return found
     if criterion.ratchet and comparison.excuses and before and quantile(before, q) > limit:

@@ -86,8 +86,9 @@ def _lost_that_decide(table: Table, *, can_run: bool) -> Finding | None:
     turned = judge(replace(table, comparison=worse, outcome=outcome, rows=rows_of(worse, outcome))).verdict
     if turned is verdict or turned in (Verdict.PASS, Verdict.ERROR):
         return None
-    own = sum(id(trial) in unscored for trial in comparison.trials if trial.side is Side.CANDIDATE)
-    return Finding.of("lost_decide", trials=len(unmeasured), unscored=own)
+    own = [trial for trial in comparison.trials if trial.side is Side.CANDIDATE]
+    without_score = sum(id(trial) in unscored for trial in own)
+    return Finding.of("trials_lost", lost=len(unmeasured), of=len(own), unscored=without_score, decide=True)
 
 
 def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:

@@ -1,19 +1,16 @@
-"""The findings that weaken a verdict without changing it."""
+"""The findings on a suite that weaken a verdict without changing it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from gate.decision.cases import worst_wording
 from gate.decision.comparison import Comparison
-from gate.decision.estimates import natural
 from gate.decision.outages import base_gone, failures_excused, lost_to_infrastructure
-from gate.decision.outcomes import PASS_RATE, all_unchecked, outcomes_of
+from gate.decision.outcomes import PASS_RATE, outcomes_of
 from gate.decision.settings import MOST_STORED, Goal
-from gate.decision.thresholds import close_thresholds
 from gate.decision.unseen import fell_silent, silence
-from gate.model import SILENT, CriterionResult, MetricChange, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model import SILENT, MetricChange, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import Finding
 
@@ -30,50 +27,13 @@ few."""
 def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
     """Return the findings that weaken the verdict without changing it."""
     found: list[Finding] = []
-    if result.verdict is not Verdict.ERROR and result.crashes is not None:
-        found.append(Finding.of("agent_failures"))
-    found += _excused(result.criteria)
-    if result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
-        found += close_thresholds(comparison)
     found += _few_cases(comparison, result.outcome)
     found += _thin_baseline(comparison, result.outcome)
-    found += _quiet_rises(comparison, result.outcome)
-    found += _scores_lost(comparison)
     found += _errors(comparison)
     found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
-    found += _unchecked_cases(comparison)
     return tuple(found)
-
-
-def _excused(rows: Iterable[CriterionResult]) -> list[Finding]:
-    """Return the criteria that pass only because the baseline was no better."""
-    found: list[Finding] = []
-    for row in rows:
-        if row.verdict is not Verdict.PASS or not row.criterion.blocking:
-            continue
-        for finding in row.findings:
-            if finding.is_excused and finding.kind != "own_thresholds":
-                found.append(Finding.of("excused", criterion=row.criterion.name, found=finding))
-    return found
-
-
-def _unchecked_cases(comparison: Comparison) -> list[Finding]:
-    """Return the cases that ran without a check: no criterion covers them, or the answers gave it nothing to check."""
-    never, were_checked = [], []
-    for case_id in comparison.unchecked:
-        before = comparison.baseline.get(case_id)
-        if before and not all_unchecked(before, comparison.comparable(case_id)):
-            were_checked.append(case_id)
-        else:
-            never.append(case_id)
-    found = []
-    if never:
-        found.append(Finding.of("cases_unchecked", cases=tuple(never)))
-    if were_checked:
-        found.append(Finding.of("cases_unchecked", cases=tuple(were_checked), were_checked=True))
-    return found
 
 
 # --- a comparison with little power ---------------------------------------------------------------
@@ -141,36 +101,7 @@ def _wanted_for(goal: Goal, comparison: Comparison) -> int:
     return stored_wanted(Rates(tuple(counts)), goal, alpha=settings.own_alpha, epochs=settings.looks) if counts else 0
 
 
-# --- losses and scores ----------------------------------------------------------------------------
-
-
-def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
-    """Return the metrics that do not block but got worse beyond their margin and beyond noise."""
-    by_name = {criterion.name: criterion for criterion in comparison.metrics}
-    found = []
-    for name, change in outcome.evidence.metrics.items() if outcome is not None else ():
-        is_worse = change.high is not None and change.high < 0 and change.change < -change.margin
-        if change.blocks_regression or not is_worse:
-            continue
-        criterion = by_name[name]
-        wording = worst_wording(comparison, criterion) if criterion.lexical else None
-        size = natural(change.change, criterion)
-        found.append(Finding.of("quiet_rise", criterion=name, change=size, wording=wording))
-    return found
-
-
-def _scores_lost(comparison: Comparison) -> list[Finding]:
-    found: list[Finding] = []
-    for criterion in comparison.criteria:
-        scored = lost = 0
-        for trial in comparison.answers:
-            score = trial.scores.get(criterion.name)
-            if score is not None:
-                scored += 1
-                lost += score.value is None and score.error is not None
-        if lost:
-            found.append(Finding.of("scores_lost", Verdict.PASS, criterion=criterion.name, lost=lost, of=scored))
-    return found
+# --- lost trials -----------------------------------------------------------------------------------
 
 
 def _errors(comparison: Comparison) -> list[Finding]:
@@ -182,7 +113,7 @@ def _errors(comparison: Comparison) -> list[Finding]:
         found.append(gone)
         trials = [trial for trial in trials if trial.side is Side.CANDIDATE]
     for excused in failures_excused(comparison):
-        if not (excused["at_base"] and gone):
+        if not (excused["by"] == "base" and gone):
             found.append(excused)
     lost = len(lost_to_infrastructure(trials))
     repeated = sum(trial.attempts - 1 for trial in trials)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -18,6 +19,20 @@ def as_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     return []
+
+
+def text_or_json(value: Any) -> str:
+    """Return a text unchanged, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def in_list(value: Any) -> Sequence[Any]:
+    """Return a list unchanged, anything else in a list of one."""
+    if isinstance(value, list | tuple):
+        return value
+    return [value]
 
 
 def mappings_in(value: Any) -> list[Mapping[str, Any]]:

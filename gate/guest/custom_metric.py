@@ -84,7 +84,9 @@ def meaning(answer: Any) -> dict[str, Any]:
         return {"value": None, "reason": str(reason), "error": None, "per_turn": per_turn}  # does not apply
     if error is None and (number is None or not 0 <= number <= 1):
         error = f"the custom metric returned {repr(value)[:80]}, not a number from 0 to 1"
-    return {"value": None if error is not None else number, "reason": str(reason), "error": error, "per_turn": per_turn}
+    if error is not None:
+        number = None
+    return {"value": number, "reason": str(reason), "error": error, "per_turn": per_turn}
 
 
 def _number(value: Any) -> float | None:
@@ -95,7 +97,9 @@ def _number(value: Any) -> float | None:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
+    if not math.isfinite(number):
+        return None
+    return number
 
 
 def _objects(value: Any, raw: tuple[str, ...]) -> Any:
@@ -104,7 +108,11 @@ def _objects(value: Any, raw: tuple[str, ...]) -> Any:
         return [_objects(item, raw) for item in value]
     if not isinstance(value, dict):
         return value
-    return SimpleNamespace(**{key: held if key in raw else _objects(held, raw) for key, held in value.items()})
+    found = dict(value)
+    for key in value:
+        if key not in raw:
+            found[key] = _objects(value[key], raw)
+    return SimpleNamespace(**found)
 
 
 # --- google-adk -----------------------------------------------------------------------------------
@@ -127,18 +135,27 @@ def adk_arguments(request: dict[str, Any]) -> list[Any]:
         case = importlib.import_module("google.adk.evaluation.eval_case")  # weight, and not always installed
         metrics = importlib.import_module("google.adk.evaluation.eval_metrics")
     except ImportError:
-        return [*(_objects(value, ADK_RAW) for value in (metric, actual, expected)), None]
-    turns = [[case.Invocation.model_validate(turn) for turn in side] for side in (actual, expected)]
-    return [metrics.EvalMetric.model_validate(metric), *turns, None]
+        return [_objects(metric, ADK_RAW), _objects(actual, ADK_RAW), _objects(expected, ADK_RAW), None]
+    return [
+        metrics.EvalMetric.model_validate(metric),
+        list(map(case.Invocation.model_validate, actual)),
+        list(map(case.Invocation.model_validate, expected)),
+        None,
+    ]
 
 
 def _adk_turn(turn: dict[str, Any], calls: list[dict[str, Any]] | None, number: int) -> dict[str, Any]:
     """Return one of the gate's turns in google-adk's JSON."""
+    response = intermediate = None
+    if turn["response"] is not None:
+        response = _content("model", turn["response"])
+    if calls is not None:
+        intermediate = _intermediate(calls, turn.get("intermediate") or [])
     return {
         "invocation_id": f"turn-{number + 1}",
         "user_content": _content("user", [{"text": turn["user"]}]),
-        "final_response": None if turn["response"] is None else _content("model", turn["response"]),
-        "intermediate_data": None if calls is None else _intermediate(calls, turn.get("intermediate") or []),
+        "final_response": response,
+        "intermediate_data": intermediate,
         "creation_timestamp": 0.0,
         "duration": turn.get("duration"),
         "model_duration": None,
@@ -149,31 +166,33 @@ def _adk_turn(turn: dict[str, Any], calls: list[dict[str, Any]] | None, number: 
 
 
 def _content(role: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    said = [
-        {"text": part["text"], "thought": part.get("thought") or None, "function_call": None, "function_response": None}
-        for part in parts
-    ]
+    said = []
+    for part in parts:
+        thought = part.get("thought") or None
+        said.append({"text": part["text"], "thought": thought, "function_call": None, "function_response": None})
     return {"role": role, "parts": said}
 
 
 def _intermediate(calls: list[dict[str, Any]], said: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "tool_uses": [{"id": call["id"], "name": call["name"], "args": _mapping(call["args"])} for call in calls],
-        "tool_responses": [
-            {"id": call["id"], "name": call["name"], "response": _result(call)}
-            for call in calls
-            if call["result"] is not None or call["error"] is not None
-        ],
-        "intermediate_responses": [["agent", _content("model", [part])["parts"]] for part in said],
-    }
+    uses, responses = [], []
+    for call in calls:
+        uses.append({"id": call["id"], "name": call["name"], "args": _mapping(call["args"])})
+        if call["result"] is not None or call["error"] is not None:
+            responses.append({"id": call["id"], "name": call["name"], "response": _result(call)})
+    texts = [["agent", _content("model", [part])["parts"]] for part in said]
+    return {"tool_uses": uses, "tool_responses": responses, "intermediate_responses": texts}
 
 
 def _result(call: dict[str, Any]) -> dict[str, Any]:
     """Return a function's response as google-adk has it: an object; other values go under the keys of Google's SDK."""
     if call["error"] is not None:
         return {"error": call["error"]}
-    return call["result"] if isinstance(call["result"], dict) else {"result": call["result"]}
+    if isinstance(call["result"], dict):
+        return call["result"]
+    return {"result": call["result"]}
 
 
 def _mapping(args: Any) -> Any:
-    return args if args is None or isinstance(args, dict) else {"value": args}
+    if args is None or isinstance(args, dict):
+        return args
+    return {"value": args}

@@ -135,8 +135,9 @@ def parsed(line: bytes) -> Any:
 def identity(line: bytes) -> str:
     """Return the id of the call that a message answers; empty if it answers none."""
     message = parsed(line)
-    answers = isinstance(message, dict) and "id" in message and ("result" in message or "error" in message)
-    return json.dumps(message["id"]) if answers else ""
+    if isinstance(message, dict) and "id" in message and ("result" in message or "error" in message):
+        return json.dumps(message["id"])
+    return ""
 
 
 def main(name: str, command: list[str]) -> int:

@@ -22,7 +22,9 @@ def told(answer: Any) -> Any:
 
 def form_of(answer: Any) -> str:
     """Return the name of the form returned by `told` that needs a special reader; empty for the usual forms."""
-    return "adk" if is_adk(answer) and not adk_failure(answer) else ""
+    if is_adk(answer) and not adk_failure(answer):
+        return "adk"
+    return ""
 
 
 def has(value: Any, *names: str) -> bool:
@@ -31,7 +33,9 @@ def has(value: Any, *names: str) -> bool:
 
 def called(value: Any) -> Any:
     """Return a value that is a method in one version and an attribute in another."""
-    return value() if callable(value) and not hasattr(value, "input_tokens") else value
+    if callable(value) and not hasattr(value, "input_tokens"):
+        return value()
+    return value
 
 
 def usage_of(usage: Any) -> Any:
@@ -47,24 +51,32 @@ def usage_of(usage: Any) -> Any:
             if isinstance(value, int):
                 found[ours] = value
                 break
-    if not found.get("input_tokens") and not found.get("output_tokens"):
-        found = {"model_calls": found["model_calls"]} if found.get("model_calls") else {}
-    return found or None
+    if found.get("input_tokens") or found.get("output_tokens"):
+        return found
+    if found.get("model_calls"):
+        return {"model_calls": found["model_calls"]}
+    return None
 
 
 def part_of(value: Any, name: str) -> Any:
     """Return a value's part, from an object or a dictionary."""
-    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+    if isinstance(value, dict):
+        return value.get(name)
+    return getattr(value, name, None)
 
 
 def only(names: Any) -> Any:
     """Return the name if there is exactly one; usage of several models has no single price."""
     known = {name for name in names if isinstance(name, str)}
-    return known.pop() if len(known) == 1 else None
+    if len(known) != 1:
+        return None
+    return known.pop()
 
 
 def plain(value: Any) -> Any:
-    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    return value
 
 
 # --- OpenAI Agents SDK ----------------------------------------------------------------------------
@@ -84,7 +96,7 @@ def from_agents_sdk(answer: Any) -> Any:
     models = [getattr(agent, "model", None) for agent in agents if agent is not None]
     if usage and all(isinstance(model, str) for model in models) and only(models):
         usage["model"] = only(models)
-    return {"messages": [plain(item) for item in answer.to_input_list()], "usage": usage or None}
+    return {"messages": list(map(plain, answer.to_input_list())), "usage": usage or None}
 
 
 def agents_sdk_failure(answer: Any) -> str:
@@ -159,9 +171,9 @@ def is_snapshot(answer: Any) -> bool:
 
 def from_snapshot(answer: Any) -> Any:
     """Return the state of a graph, or an error if nodes are left to run."""
-    failed = [task.error for task in answer.tasks or () if getattr(task, "error", None)]
-    if failed:
-        return {"error": "a node of the graph failed: " + str(failed[0])}
+    for task in answer.tasks or ():
+        if getattr(task, "error", None):
+            return {"error": "a node of the graph failed: " + str(task.error)}
     if answer.next:
         return {"error": WAITING + ", before " + ", ".join(map(str, answer.next))}
     return from_langchain(answer.values)
@@ -174,10 +186,11 @@ def is_output(answer: Any) -> bool:
 
 def from_output(answer: Any) -> Any:
     """Return the state in the result, or an error if there are interrupts."""
-    value = answer.value
     if answer.interrupts:
         return from_langchain({INTERRUPTS: answer.interrupts})
-    return from_langchain(value) if is_langchain(value) else value
+    if is_langchain(answer.value):
+        return from_langchain(answer.value)
+    return answer.value
 
 
 INTERRUPTS = "__interrupt__"
@@ -194,28 +207,41 @@ def is_langchain(answer: Any) -> bool:
 
 def langchain_messages(answer: Any) -> Any:
     """Return a message, a list of them, or those in a graph's state as a list; empty for anything else."""
-    found = answer.get("messages") if isinstance(answer, dict) else answer
-    found = [found] if is_langchain_message(found) else found
-    return found if isinstance(found, list) and found and all(map(is_langchain_message, found)) else []
+    found = answer
+    if isinstance(answer, dict):
+        found = answer.get("messages")
+    if is_langchain_message(found):
+        return [found]
+    if isinstance(found, list) and all(map(is_langchain_message, found)):
+        return found
+    return []
 
 
 def from_langchain(answer: Any) -> Any:
     if is_langchain_message(answer) and not getattr(answer, "tool_calls", None):
         return from_langchain_message(answer)
-    stated = answer if isinstance(answer, dict) else {}
-    if stated.get(INTERRUPTS):
-        asked = [str(getattr(one, "value", one)) for one in stated[INTERRUPTS]]
+    if isinstance(answer, dict) and answer.get(INTERRUPTS):
+        asked = [str(getattr(one, "value", one)) for one in answer[INTERRUPTS]]
         return {"error": WAITING + "; it asks: " + ", ".join(asked)[:500]}
-    beside = {key: stated[key] for key in ("usage", "cost_usd", "error") if key in stated}
-    return dict(beside, messages=[plain(message) for message in langchain_messages(answer)])
+    found = {"messages": list(map(plain, langchain_messages(answer)))}
+    for key in ("usage", "cost_usd", "error"):
+        if isinstance(answer, dict) and key in answer:
+            found[key] = answer[key]
+    return found
 
 
 def from_langchain_message(message: Any) -> Any:
     """Return a single message's text without claiming anything about calls: earlier messages may have made some."""
     content = message.content
     if isinstance(content, list):
-        texts = [block if isinstance(block, str) else block.get("text") for block in content]
-        content = "".join(text for text in texts if isinstance(text, str))
+        texts = []
+        for block in content:
+            text = block
+            if not isinstance(block, str):
+                text = block.get("text")
+            if isinstance(text, str):
+                texts.append(text)
+        content = "".join(texts)
     usage = usage_of(getattr(message, "usage_metadata", None) or {}) or {}
     model = (getattr(message, "response_metadata", None) or {}).get("model_name")
     if usage and isinstance(model, str):
@@ -234,14 +260,19 @@ def is_adk(answer: Any) -> bool:
 
 def adk_failure(answer: Any) -> str:
     """Return the error that a run ended with, if the last event with content has one and no text."""
-    said = [one for one in answer if getattr(one, "error_code", None) or getattr(one.content, "parts", None)]
-    last = said[-1] if said else None
-    code = getattr(last, "error_code", None)
-    if not code or any(
-        getattr(part, "text", None) for part in getattr(getattr(last, "content", None), "parts", None) or ()
-    ):
+    last = None
+    for event in answer:
+        if getattr(event, "error_code", None) or getattr(event.content, "parts", None):
+            last = event
+    code, message = getattr(last, "error_code", None), getattr(last, "error_message", None)
+    if not code:
         return ""
-    return ": ".join(str(one) for one in (code, getattr(last, "error_message", None)) if one)
+    for part in getattr(getattr(last, "content", None), "parts", None) or ():
+        if getattr(part, "text", None):
+            return ""
+    if message:
+        return str(code) + ": " + str(message)
+    return str(code)
 
 
 def from_adk(answer: Any) -> Any:
@@ -278,22 +309,27 @@ def all_is_shown(tasks: Any, requests: int) -> bool:
     After a repeated task, a summarised history or a coworker's work, there are fewer messages than model calls. A model
     without function calling writes its calls as text.
     """
-    messages = [message for task in tasks for message in getattr(task, "messages", None) or ()]
-    if not tasks or not all(getattr(task, "messages", None) for task in tasks):
-        return False
-    if any("Action Input:" in str(message.get("content")) for message in messages):
-        return False
-    named = [call["name"] for task in tasks for call in calls_of(task)]
-    if any(name.lower().replace(" ", "_") in TO_COWORKERS for name in named):
-        return False
-    return bool(requests <= sum(message.get("role") == "assistant" for message in messages))
+    answers = 0
+    for task in tasks:
+        if not getattr(task, "messages", None):
+            return False
+        for message in task.messages:
+            if "Action Input:" in str(message.get("content")):
+                return False
+            answers += message.get("role") == "assistant"
+        for call in calls_of(task):
+            if call["name"].lower().replace(" ", "_") in TO_COWORKERS:
+                return False
+    return bool(tasks) and bool(requests <= answers)
 
 
 def calls_of(task: Any) -> Any:
     """Return the calls of a task with their results; a tool that reported a failure is a failed call."""
     calls = []
     by_id = {}
-    failures = {(one.tool_name, repr(one.tool_args)): one.message for one in getattr(task, "tool_failures", ())}
+    failures = {}
+    for failure in getattr(task, "tool_failures", ()):
+        failures[failure.tool_name, repr(failure.tool_args)] = failure.message
     for message in task.messages:
         for made in message.get("tool_calls") or ():
             function = part_of(made, "function")
@@ -326,7 +362,7 @@ TOLD: Any = {}
 
 def is_claude(answer: Any) -> bool:
     """True for a list of messages that includes the run's result."""
-    return isinstance(answer, list) and any(is_result(one) for one in answer)
+    return isinstance(answer, list) and any(map(is_result, answer))
 
 
 def is_result(one: Any) -> bool:
@@ -343,8 +379,10 @@ def from_claude(answer: Any) -> Any:
             found = {"usage": usage_of(with_cached(one.usage)), "cost_usd": cost_since(one)}
         elif isinstance(getattr(one, "content", None), list):
             messages += claude_messages(one)
-    said = [one for one in answer if has(one, "model", "content") and getattr(one, "parent_tool_use_id", None) is None]
-    failed = getattr(said[-1], "error", None) if said else None
+    failed = None
+    for one in answer:
+        if has(one, "model", "content") and getattr(one, "parent_tool_use_id", None) is None:
+            failed = getattr(one, "error", None)
     if failed:
         return {"error": str(failed)}
     if found.get("usage") is not None:
@@ -356,8 +394,11 @@ def with_cached(usage: Any) -> Any:
     """Return usage with cached input added to the other input: Anthropic counts them separately."""
     if not isinstance(usage, dict) or not isinstance(usage.get("input_tokens"), int):
         return usage
-    cached = [usage.get("cache_" + way + "_input_tokens") for way in ("creation", "read")]
-    return dict(usage, input_tokens=usage["input_tokens"] + sum(one for one in cached if isinstance(one, int)))
+    total = usage["input_tokens"]
+    for name in ("cache_creation_input_tokens", "cache_read_input_tokens"):
+        if isinstance(usage.get(name), int):
+            total += usage[name]
+    return dict(usage, input_tokens=total)
 
 
 def cost_since(result: Any) -> Any:
@@ -369,28 +410,30 @@ def cost_since(result: Any) -> Any:
     while len(TOLD) >= KNOWN_SESSIONS:
         TOLD.pop(next(iter(TOLD)))
     TOLD[session] = total
-    return total - before if total >= before else total
+    if total < before:
+        return total
+    return total - before
 
 
 def claude_messages(one: Any) -> Any:
     """Return a message's blocks as OpenAI messages; the text of an agent used as a tool is not for the user."""
-    inner = getattr(one, "parent_tool_use_id", None) is not None
-    texts = [block.text for block in one.content if has(block, "text")]
-    calls = [
-        {"id": block.id, "name": block.name, "arguments": block.input}
-        for block in one.content
-        if has(block, "id", "name", "input")
-    ]
-    found = []
-    if calls or (texts and not inner and hasattr(one, "model")):
-        said = "\n".join(texts) if hasattr(one, "model") and not inner else None
-        found.append({"role": "assistant", "content": said, "tool_calls": calls})
+    is_for_user = hasattr(one, "model") and getattr(one, "parent_tool_use_id", None) is None
+    texts, calls, results = [], [], []
     for block in one.content:
+        if has(block, "text"):
+            texts.append(block.text)
+        if has(block, "id", "name", "input"):
+            calls.append({"id": block.id, "name": block.name, "arguments": block.input})
         if has(block, "tool_use_id", "content"):
             failed = bool(getattr(block, "is_error", False))
             result = {"role": "tool", "tool_call_id": block.tool_use_id, "content": block.content, "is_error": failed}
-            found.append(result)
-    return found
+            results.append(result)
+    said = None
+    if is_for_user:
+        said = "\n".join(texts)
+    if calls or (texts and is_for_user):
+        results.insert(0, {"role": "assistant", "content": said, "tool_calls": calls})
+    return results
 
 
 # --- what none of them is -------------------------------------------------------------------------
@@ -426,19 +469,27 @@ def remedy(answer: Any) -> str:
         for package, name, instead in MADE_BY:
             if (module + ".").startswith(package + "."):
                 return "; this looks like " + name + ": " + instead
-    return "; return the answer as a whole, no generator" if running(answer) is not None else ""
+    if running(answer) is not None:
+        return "; return the answer as a whole, no generator"
+    return ""
 
 
 def module_of(value: Any) -> str:
     """Return the module that defined a value's type, or the file of a generator's code."""
     frame = running(value)
-    module = frame.f_globals.get("__name__") if frame is not None else type(value).__module__
-    return module if isinstance(module, str) else ""
+    module: Any = type(value).__module__
+    if frame is not None:
+        module = frame.f_globals.get("__name__")
+    if not isinstance(module, str):
+        return ""
+    return module
 
 
 def running(value: Any) -> Any:
     """Return the frame of a generator, even inside a context manager; None for anything else."""
-    held = getattr(value, "gen", None) if type(value).__module__ == "contextlib" else value
+    held = value
+    if type(value).__module__ == "contextlib":
+        held = getattr(value, "gen", None)
     return getattr(held, "gi_frame", None) or getattr(held, "ag_frame", None)
 
 

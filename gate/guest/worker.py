@@ -87,16 +87,17 @@ def continue_trace(parent: Any) -> None:
 def load(target: str, paths: list[str]) -> Callable[..., Any]:
     """Return the function that ``module:attribute`` or ``module.attribute`` names."""
     sys.path[:0] = paths
-    module, colon, attribute = target.partition(":")
-    if not colon:
-        module, _, attribute = target.rpartition(".")
+    module, attribute = parts_of(target)
     found: Any = importlib.import_module(module)
     for name in attribute.split("."):
         try:
             found = getattr(found, name)
         except AttributeError as error:
+            message = str(error)
             near = difflib.get_close_matches(name, [one for one in dir(found) if not one.startswith("_")], 1)
-            raise AttributeError(f"{error}: did you mean {near[0]!r}?" if near else str(error)) from None
+            if near:
+                message += f": did you mean {near[0]!r}?"
+            raise AttributeError(message) from None
     if not callable(found):
         raise TypeError(f"{target} is not callable")
     function: Callable[..., Any] = found
@@ -105,8 +106,15 @@ def load(target: str, paths: list[str]) -> Callable[..., Any]:
 
 def is_named(module: str, target: str) -> bool:
     """True if a module is the one that ``module:attribute`` names, or a package that contains it."""
-    named = target.partition(":")[0] if ":" in target else target.rpartition(".")[0]
-    return (named + ".").startswith(module + ".")
+    return (parts_of(target)[0] + ".").startswith(module + ".")
+
+
+def parts_of(target: str) -> tuple[str, str]:
+    """Return the module and the attribute that ``module:attribute`` or ``module.attribute`` names."""
+    module, colon, attribute = target.partition(":")
+    if not colon:
+        module, _, attribute = target.rpartition(".")
+    return module, attribute
 
 
 def beside(path: str) -> Any:
@@ -171,7 +179,10 @@ def refuse_large(answer: Any, limit: int) -> None:
     while waiting:
         value = waiting.pop()
         seen += 1
-        size += len(value) if isinstance(value, (str, bytes, list, tuple, dict)) else 1
+        if isinstance(value, (str, bytes, list, tuple, dict)):
+            size += len(value)
+        else:
+            size += 1
         if size > limit or seen > limit:
             raise ValueError(f"an answer of more than {limit:,} bytes")
         if isinstance(value, dict):
@@ -184,19 +195,23 @@ def refuse_large(answer: Any, limit: int) -> None:
 def place(error: BaseException) -> str:
     """Return the line of the user's code that raised an exception: the last one outside installed packages, if there is
     one."""
-    ours = os.path.dirname(__file__)  # noqa: PTH120 - strings on both sides
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if os.path.dirname(f.filename) != ours]  # noqa: PTH120
-    frames = [frame for frame in frames if not frame.filename.startswith("<frozen")]
-    own = [frame for frame in frames if not installed(frame.filename)]
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({short(error.filename)}:{error.lineno})"
-    return f" ({short(own[-1].filename)}:{own[-1].lineno})" if own else ""
+    ours = os.path.dirname(__file__)  # noqa: PTH120 - strings on both sides
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = frame.filename
+        foreign = os.path.dirname(path) == ours or path.startswith("<frozen") or installed(path)  # noqa: PTH120
+        if not foreign:
+            return f" ({short(path)}:{frame.lineno})"
+    return ""
 
 
 def short(path: str) -> str:
     """Return a file's path as its user knows it: relative to the project, or just its name if it is outside."""
     relative = os.path.relpath(path)
-    return os.path.basename(path) if relative.startswith(os.pardir) else relative  # noqa: PTH119
+    if relative.startswith(os.pardir):
+        return os.path.basename(path)  # noqa: PTH119
+    return relative
 
 
 def installed(path: str) -> bool:
@@ -209,12 +224,10 @@ def in_stdlib(path: str) -> bool:
 
 def failure(error: BaseException) -> dict[str, Any]:
     """Return the error for an exception in user code: its own failure, unless a service refused a request."""
-    later = any(refused(cause) for cause in causes(error))
-    return {
-        "kind": "unreachable" if later else "crash",
-        "message": f"{type(error).__name__}: {error}{place(error)}",
-        "transient": later,
-    }
+    message = f"{type(error).__name__}: {error}{place(error)}"
+    if any(map(refused, causes(error))):
+        return {"kind": "unreachable", "message": message, "transient": True}
+    return {"kind": "crash", "message": message, "transient": False}
 
 
 def traced(error: BaseException) -> str:
@@ -223,14 +236,12 @@ def traced(error: BaseException) -> str:
     part: Any = found
     known = 0
     while part is not None and known < 10:
-        part.stack = traceback.StackSummary.from_list(
-            [
-                traceback.FrameSummary(short(frame.filename), frame.lineno, frame.name, line=frame.line)
-                for frame in part.stack
-                if not is_ours(frame.filename)
-            ]
-        )
-        part, known = part.__cause__ or (None if part.__suppress_context__ else part.__context__), known + 1
+        lines = []
+        for frame in part.stack:
+            if not is_ours(frame.filename):
+                lines.append(traceback.FrameSummary(short(frame.filename), frame.lineno, frame.name, line=frame.line))
+        part.stack = traceback.StackSummary.from_list(lines)
+        part, known = cause_of(part), known + 1
     return "".join(found.format())
 
 
@@ -246,8 +257,15 @@ def causes(error: BaseException) -> list[BaseException]:
     cause: BaseException | None = error
     while cause is not None and len(found) < 10 and not any(cause is known for known in found):
         found.append(cause)
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+        cause = cause_of(cause)
     return found
+
+
+def cause_of(error: Any) -> Any:
+    """Return the exception from which another one was raised, or while it was handled; None if there is none."""
+    if error.__suppress_context__:
+        return error.__cause__
+    return error.__cause__ or error.__context__
 
 
 def refused(error: BaseException) -> bool:
@@ -306,8 +324,10 @@ class Worker:
                     reply["form"], answer = self.results.form_of(answer), self.results.told(answer)
                 reply["answer"] = json.loads(self.encode(answer))
             except (TypeError, ValueError, RecursionError) as error:
-                instead = self.results.remedy(answer) if self.results is not None else ""
-                reply["error"] = {"kind": "protocol", "message": str(error) + instead, "transient": False}
+                message = str(error)
+                if self.results is not None:
+                    message += self.results.remedy(answer)
+                reply["error"] = {"kind": "protocol", "message": message, "transient": False}
         except asyncio.CancelledError as error:
             reply["error"] = failure(error)  # the agent's own cancellation, unless the gate asked for it
             if number in self.cancelled:
@@ -368,7 +388,9 @@ async def main(options: dict[str, Any]) -> None:
         if options.get("results"):
             worker.results = beside(options["results"])
     except BaseException as error:  # noqa: BLE001 - the user's module, which may raise anything
-        said = error.msg if isinstance(error, SyntaxError) else error
+        said = str(error)
+        if isinstance(error, SyntaxError):
+            said = error.msg
         reply = {"fatal": f"{type(error).__name__}: {said}{place(error)}"}
         if isinstance(error, ImportError) and error.name:
             reply["needs"] = error.name

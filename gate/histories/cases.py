@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby
 
 from msgspec import Struct
 
@@ -44,4 +44,4 @@ class CaseHistory(Struct, frozen=True):
                 return True
             if trials:
                 seen.append(passed > 0)
-        return sum([one != other for one, other in pairwise(seen)]) > 1
+        return len(list(groupby(seen))) > 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import chain
 from operator import truediv
 from typing import cast
 
@@ -114,10 +114,12 @@ class _Table:
 
     def __init__(self, cases: Sequence[Case], trials: Mapping[str, Sequence[MeasuredTrial]]) -> None:
         self._case = cases[0]
-        own = [trials[case.id] for case in cases]
-        ends = list(accumulate(map(len, own)))
-        self._trials = list(chain.from_iterable(own))
-        self._parts = list(zip([case.id for case in cases], [0, *ends], ends, strict=False))
+        self._trials: list[MeasuredTrial] = []
+        self._parts: list[tuple[str, int, int]] = []
+        for case in cases:
+            start = len(self._trials)
+            self._trials += trials[case.id]
+            self._parts.append((case.id, start, len(self._trials)))
         names = dict.fromkeys(chain.from_iterable([trial.scores for trial in self._trials]))
         self._scores: dict[str, Column] = {name: values_of(name, self._trials) for name in names}
 
@@ -150,9 +152,12 @@ class _Table:
         return found
 
     def _passed(self, trial: MeasuredTrial, criteria: Sequence[Criterion]) -> bool | None:
-        whole = {name: one if isinstance(one, Score) else Score(one) for name, one in trial.scores.items()}
-        error = None if trial.error is None else TrialError(*trial.error)
-        return passed(Trial(trial.case_id, trial.number, scores=whole, error=error), self._case, criteria)
+        scores, error = {}, None
+        for name, score in trial.scores.items():
+            scores[name] = score if isinstance(score, Score) else Score(score)
+        if trial.error is not None:
+            error = TrialError(*trial.error)
+        return passed(Trial(trial.case_id, trial.number, scores=scores, error=error), self._case, criteria)
 
     def columns(self, passes: Column, spent: frozenset[str]) -> Iterator[tuple[str, Column]]:
         """Yield the values of the trials by metric, without reruns."""

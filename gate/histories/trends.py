@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +17,7 @@ from gate.decision.outcomes import PASS_RATE, RATE_METRIC
 from gate.decision.outcomes import pass_rate as pass_rate_criterion
 from gate.histories.cases import CaseHistory
 from gate.histories.runs import SPENT, RunValues, described, spent_beside
-from gate.model import Criterion, Direction, Estimate
+from gate.model import Criterion, Estimate
 from gate.statistics.changepoint import Piece, course
 from gate.statistics.intervals import deviation, mean
 from gate.statistics.trend import LEAST_RUNS, FittedLine, Level, Sums, crossing, fitted, levels, together
@@ -220,19 +219,22 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
     """Return the history of the runs of one suite, in any order; a duplicate run counts once."""
     unique: dict[str, PastRun] = {}
     for run in runs:
-        known = unique.get(run.id)
-        unique[run.id] = run if known is None else _same_run(known, run)
+        if run.id in unique:
+            run = _same_run(unique[run.id], run)  # noqa: PLW2901
+        unique[run.id] = run
     ordered = tuple(sorted(unique.values(), key=lambda run: (run.created, run.id)))
     measures = _measures(ordered)
     tags = _tags(ordered)
     contents = _contents(ordered)
-    criteria = len([criterion for criterion in measures if criterion.name not in SPENT])
+    criteria = sum(criterion.name not in SPENT for criterion in measures)
     found = []
     for criterion in measures:
         whole = _series(ordered, contents, criterion, ERROR / criteria)
         if whole is not None:
             found.append(whole)
-        error = ERROR / max(1, len(tags)) if criterion.name == PASS_RATE else 0.0
+        error = 0.0
+        if criterion.name == PASS_RATE:
+            error = ERROR / max(1, len(tags))
         for tag, cases in tags.items():
             of_tag = _series(ordered, contents, criterion, error, tag=tag, cases=cases)
             if of_tag is not None:
@@ -242,7 +244,9 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
 
 def _same_run(known: PastRun, run: PastRun) -> PastRun:
     """Return the copy with more trials, with the verdict and releases of either: one copy may be outside the store."""
-    more, less = (run, known) if run.values.trials > known.values.trials else (known, run)
+    more, less = known, run
+    if run.values.trials > known.values.trials:
+        more, less = run, known
     return replace(more, verdict=more.verdict or less.verdict, releases=more.releases or less.releases)
 
 
@@ -254,9 +258,13 @@ def _measures(runs: Sequence[PastRun]) -> list[Criterion]:
             rate = pass_rate_criterion(own=criterion)
         elif not criterion.stands_for:
             others.append(criterion)
-    beside = spent_beside(others)
-    wanted = [rate, *others, *[SPENT[name] for name in SPENT if name in beside]]
-    measured = set(chain.from_iterable([run.values.values for run in runs]))
+    beside, wanted = spent_beside(others), [rate, *others]
+    measured: set[str] = set()
+    for name, spent in SPENT.items():
+        if name in beside:
+            wanted.append(spent)
+    for run in runs:
+        measured |= run.values.values.keys()
     return [criterion for criterion in wanted if criterion.name in measured]
 
 
@@ -273,12 +281,12 @@ def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
         for tag in tags:
             members.setdefault(tag, []).append(case)
     newest = runs[-1].tags
-    sizes = []
+    sizes = {}
     for tag, cases in members.items():
         size = len(newest.keys() & cases)
         if 1 < size < len(newest):
-            sizes.append((-size, tag))
-    largest = [tag for _, tag in sorted(sizes)[:MOST_TAGS]]
+            sizes[tag] = size
+    largest = sorted(sizes, key=lambda tag: (-sizes[tag], tag))[:MOST_TAGS]
     return {tag: members[tag] for tag in sorted(largest)}
 
 
@@ -306,11 +314,15 @@ def _series(
     tag: str = "",
     cases: Sequence[str] | None = None,
 ) -> Series | None:
-    cells = [_cells(run, criterion.name, cases) for run in runs]
-    measured = [number for number, cell in enumerate(cells) if cell]
+    cells, measured, points = [], [], []
+    for number, run in enumerate(runs):
+        cell = _cells(run, criterion.name, cases)
+        cells.append(cell)
+        if cell:
+            measured.append(number)
+            points.append(Point(number, *described(list(cell.values()), criterion.scale)))
     if not measured:
         return None
-    points = [Point(number, *described(list(cells[number].values()), criterion.scale)) for number in measured]
     stretches = _stretches(runs, contents, measured, cells, criterion)
     start = stretches[-1].start
     values = [point.estimate.value for point in points[start:]]
@@ -336,7 +348,9 @@ def _stretches(
     cells: Sequence[Mapping[str, Sums]],
     criterion: Criterion,
 ) -> tuple[Stretch, ...]:
-    measured_content = {run: {contents[run][case] for case in cells[run]} for run in measured}
+    measured_content = {}
+    for run in measured:
+        measured_content[run] = {contents[run][case] for case in cells[run]}
     found = [Stretch(0)]
     for position, number in enumerate(measured[1:], 1):
         changed = _changed(runs[measured[position - 1]], runs[number], criterion)
@@ -351,7 +365,8 @@ def _changed(before: PastRun, now: PastRun, criterion: Criterion) -> tuple[str, 
     if now.criteria == before.criteria:
         return ()
     then, own = _measured_by(before, criterion), _measured_by(now, criterion)
-    return tuple(sorted(name for name in then.keys() | own.keys() if then.get(name) != own.get(name)))
+    changed = then.items() ^ own.items()
+    return tuple(sorted({name for name, _ in changed}))
 
 
 def _measured_by(run: PastRun, criterion: Criterion) -> Mapping[str, str]:
@@ -418,7 +433,7 @@ def _going(found: Sequence[Level], times: Sequence[float], error: float) -> Goin
 def _line(found: Sequence[Level], xs: Sequence[float]) -> FittedLine | None:
     """Return the line through the levels; their error is never less than that of the levels themselves."""
     floor = sum([one.variance for one in found]) / len(found)
-    return fitted(list(zip(xs, [one.value for one in found], strict=True)), floor)
+    return fitted([(x, one.value) for x, one in zip(xs, found, strict=True)], floor)
 
 
 def _slope(line: FittedLine) -> Estimate:
@@ -428,15 +443,14 @@ def _slope(line: FittedLine) -> Estimate:
 def _ahead(found: Sequence[Level], series: Series, going: Going | None) -> Ahead | None:
     """Return an early warning if the trend is more than chance and reaches the threshold within as many runs as it is
     based on; else None."""
-    limit, is_lower_better = series.criterion.threshold, series.criterion.direction is Direction.LOWER
+    limit, direction = series.criterion.threshold, series.criterion.direction
     if going is None or not going.found or limit is None:
         return None
-    gets_better = (going.by_run.value < 0) is is_lower_better
     line = _line(found, [float(one.run) for one in found])
-    if gets_better or line is None:
+    if line is None or not direction.is_loss(going.by_run.value):
         return None
     now = float(found[-1].run)
-    is_beyond_already = (line.value(now) < limit) is not is_lower_better
+    is_beyond_already = direction.is_worse(line.value(now), limit)
     if is_beyond_already:
         return None
     met = crossing(line, limit, now, level=AHEAD_LEVEL, furthest=now + len(found))
@@ -454,23 +468,27 @@ def _versions(runs: Sequence[PastRun], measures: Sequence[Criterion]) -> tuple[V
     groups: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
         groups.setdefault(run.version, []).append(number)
-    now = {criterion.name: _measured_by(runs[-1], criterion) for criterion in measures}
     found = []
     for numbers in groups.values():
+        own = [runs[number] for number in numbers]
         values = []
         for criterion in measures:
-            by_case: dict[str, list[Sums]] = defaultdict(list)
-            for number in numbers:
-                if _measured_by(runs[number], criterion) != now[criterion.name]:
-                    continue
-                for case, sums in runs[number].values.values.get(criterion.name, {}).items():
-                    by_case[case].append(sums)
-            if by_case:
-                cells = [together(sums) for sums in by_case.values()]
+            cells = _pooled(own, criterion, _measured_by(runs[-1], criterion))
+            if cells:
                 values.append(VersionValue(criterion.name, *described(cells, criterion.scale)))
-        commits = dict.fromkeys(filter(None, [runs[number].commit for number in numbers]))
-        found.append(Version(runs[numbers[0]].agent, tuple(commits), tuple(numbers), tuple(values)))
+        commits = dict.fromkeys(run.commit for run in own if run.commit)
+        found.append(Version(own[0].agent, tuple(commits), tuple(numbers), tuple(values)))
     return tuple(found)
+
+
+def _pooled(runs: Sequence[PastRun], criterion: Criterion, measured_by: Mapping[str, str]) -> list[Sums]:
+    """Return the values of each case over all of these runs that measured the criterion in this way."""
+    by_case: dict[str, list[Sums]] = defaultdict(list)
+    for run in runs:
+        if _measured_by(run, criterion) == measured_by:
+            for case, sums in run.values.values.get(criterion.name, {}).items():
+                by_case[case].append(sums)
+    return list(map(together, by_case.values()))
 
 
 def _cases(runs: Sequence[PastRun]) -> tuple[CaseHistory, ...]:

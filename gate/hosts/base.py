@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict
 
 from gate.errors import PublishError
+from gate.model.strict import StrictModel
 from gate.security import files
 
 Level = Literal["error", "warning", "notice"]
@@ -39,21 +39,10 @@ class CopyFile(Struct, frozen=True):
     source: Path
 
 
-class SetOutputs(Struct, frozen=True):
-    """The outputs for later steps of the same job."""
-
-    values: Mapping[str, str]
-
-
 class WriteSummary(Struct, frozen=True):
     """The summary page of the run, in Markdown; text from outside is escaped."""
 
     text: str
-
-
-class Annotate(Struct, frozen=True):
-    annotations: tuple[Annotation, ...]
-    """The annotations, most important first: a host shows a limited number."""
 
 
 class PostComment(Struct, frozen=True):
@@ -88,7 +77,7 @@ class PostCheck(Struct, frozen=True):
     """The annotations, most important first."""
 
 
-Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment | PostFailure | PostCheck
+Effect = WriteFile | CopyFile | WriteSummary | PostComment | PostFailure | PostCheck
 
 
 class Publication(Struct, frozen=True):
@@ -107,10 +96,8 @@ class Done(Struct, frozen=True):
     note: str = ""
 
 
-class HostOptions(BaseModel):
+class HostOptions(StrictModel):
     """Base class of a host's options under ``publish``; unknown keys are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Applies(Protocol):

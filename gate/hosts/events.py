@@ -95,24 +95,17 @@ class MeasuringRun(Struct, frozen=True):
     """The reason why it measured nothing, in GitHub's words: nobody is to be told of a failure then."""
 
 
-class Facts(Struct, frozen=True):
-    """Facts from the runner in addition to the payload."""
-
-    ref: str = ""
-    """``GITHUB_REF``, such as ``refs/heads/main``."""
-    sha: str = ""
-    """``GITHUB_SHA``."""
-
-
-def activity(event: str, payload: Mapping[str, Any], facts: Facts) -> Activity:
-    """Return the gate's activity for an event. Never raises: an unknown event is REFUSED."""
+def activity(payload: Mapping[str, Any], environment: Mapping[str, str]) -> Activity:
+    """Return the gate's activity for the event that the environment names. Never raises: an unknown event is
+    REFUSED."""
+    event = environment.get("GITHUB_EVENT_NAME", "")
     if event in _UNSAFE:
         return _refused(*_UNSAFE[event])
     decide = _SUPPORTED.get(event)
     if decide is None:
         return _refused(f"the event {event!r} is not one that the gate knows", "use " + ", ".join(sorted(_SUPPORTED)))
     try:
-        return decide(payload, facts)
+        return decide(payload, environment)
     except _PayloadError as error:
         return _refused(f"the payload of {event!r} lacks {error}", "was the step run by GitHub Actions?")
 
@@ -121,7 +114,7 @@ class _PayloadError(Exception):
     """The payload lacks a field that the event always has; the message names it."""
 
 
-def _pull_request(payload: Mapping[str, Any], _facts: Facts) -> Activity:
+def _pull_request(payload: Mapping[str, Any], _environment: Mapping[str, str]) -> Activity:
     action = payload.get("action")
     if action == "closed":
         return _refused("a closed pull request has nothing left to gate", "remove `closed` from the event's `types`")
@@ -148,7 +141,7 @@ def _pull_request(payload: Mapping[str, Any], _facts: Facts) -> Activity:
     )
 
 
-def _merge_group(payload: Mapping[str, Any], _facts: Facts) -> Activity:
+def _merge_group(payload: Mapping[str, Any], _environment: Mapping[str, str]) -> Activity:
     if payload.get("action") != "checks_requested":
         return _refused("the merge group is gone", "subscribe to `merge_group: {types: [checks_requested]}`")
     ref = _need(payload, str, "merge_group", "head_ref")
@@ -173,7 +166,7 @@ def _queued_pull_request(ref: str) -> int | None:
     return None
 
 
-def _push(payload: Mapping[str, Any], facts: Facts) -> Activity:
+def _push(payload: Mapping[str, Any], environment: Mapping[str, str]) -> Activity:
     ref = _need(payload, str, "ref")
     after = _need(payload, str, "after")
     if payload.get("deleted") or after == ZERO_SHA:
@@ -181,7 +174,7 @@ def _push(payload: Mapping[str, Any], facts: Facts) -> Activity:
             f"{ref} was deleted: there is nothing to measure", "limit the event to branches or tags that stay"
         )
     if ref.startswith("refs/tags/"):
-        return _release_of(ref.removeprefix("refs/tags/"), facts.sha or after, payload)
+        return _release_of(ref.removeprefix("refs/tags/"), environment.get("GITHUB_SHA") or after, payload)
     before = _need(payload, str, "before")
     branch = ref.removeprefix("refs/heads/")
     is_default = branch == _default_branch(payload)
@@ -195,30 +188,31 @@ def _push(payload: Mapping[str, Any], facts: Facts) -> Activity:
     )
 
 
-def _on_demand(payload: Mapping[str, Any], facts: Facts) -> Activity:
+def _on_demand(payload: Mapping[str, Any], environment: Mapping[str, str]) -> Activity:
     """Return the activity for dispatches and schedules: measure the commit of the ref again."""
-    if facts.ref.startswith("refs/tags/"):
-        return _release_of(facts.ref.removeprefix("refs/tags/"), facts.sha, payload)
-    branch = facts.ref.removeprefix("refs/heads/")
+    ref, sha = environment.get("GITHUB_REF", ""), environment.get("GITHUB_SHA", "")
+    if ref.startswith("refs/tags/"):
+        return _release_of(ref.removeprefix("refs/tags/"), sha, payload)
+    branch = ref.removeprefix("refs/heads/")
     default = _get(payload, "repository", "default_branch")
     is_default = default is None or branch == default  # a schedule runs on it, and may not name it
     return Activity(
         Mode.RECORD if is_default else Mode.RUN,
         f"measured on demand on {branch}",
-        head=facts.sha,
+        head=sha,
         base=BaseKind.COMMIT if is_default else BaseKind.MERGE_BASE,
-        base_commit=facts.sha if is_default else None,
+        base_commit=sha if is_default else None,
         default_branch=default or branch,
     )
 
 
-def _release(payload: Mapping[str, Any], facts: Facts) -> Activity:
+def _release(payload: Mapping[str, Any], environment: Mapping[str, str]) -> Activity:
     action = payload.get("action")
     if action not in ("published", "created", "prereleased", "released"):
         return _refused(
             f"a release that was {action} has nothing to gate", "subscribe to `release: {types: [created]}`"
         )
-    return _release_of(_need(payload, str, "release", "tag_name"), facts.sha, payload)
+    return _release_of(_need(payload, str, "release", "tag_name"), environment.get("GITHUB_SHA", ""), payload)
 
 
 def _release_of(tag: str, sha: str, payload: Mapping[str, Any]) -> Activity:
@@ -232,7 +226,7 @@ def _release_of(tag: str, sha: str, payload: Mapping[str, Any]) -> Activity:
     )
 
 
-def _workflow_run(payload: Mapping[str, Any], _facts: Facts) -> Activity:
+def _workflow_run(payload: Mapping[str, Any], _environment: Mapping[str, str]) -> Activity:
     if payload.get("action") != "completed":
         return _refused("the run has not completed", "subscribe to `workflow_run: {types: [completed]}`")
     cause = _need(payload, str, "workflow_run", "event")
@@ -263,7 +257,7 @@ def _workflow_run(payload: Mapping[str, Any], _facts: Facts) -> Activity:
     )
 
 
-_SUPPORTED: dict[str, Callable[[Mapping[str, Any], Facts], Activity]] = {
+_SUPPORTED: dict[str, Callable[[Mapping[str, Any], Mapping[str, str]], Activity]] = {
     "merge_group": _merge_group,
     "pull_request": _pull_request,
     "push": _push,

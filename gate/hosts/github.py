@@ -31,7 +31,7 @@ from gate.hosts.base import (
     with_marker,
 )
 from gate.hosts.checks import CheckRuns
-from gate.hosts.events import Facts, Labelled, MeasuringRun, activity
+from gate.hosts.events import Labelled, MeasuringRun, activity
 from gate.hosts.rest import Rest, RestError, unreadable
 
 PUBLIC = "https://github.com"
@@ -528,9 +528,7 @@ class PullRequestHost(Host):
         token, event = environment.get("GITHUB_TOKEN", ""), Path(environment.get("GITHUB_EVENT_PATH", "") or ".")
         if not token or not event.is_file():
             return None
-        facts = Facts(environment.get("GITHUB_REF", ""), environment.get("GITHUB_SHA", ""))
-        payload = json.loads(event.read_bytes())
-        found = activity(environment.get("GITHUB_EVENT_NAME", ""), payload, facts)
+        found = activity(json.loads(event.read_bytes()), environment)
         if found.pull_request is None or found.head is None or found.is_fork or not found.comments:
             return None
         numbers = [int(environment.get(f"GITHUB_RUN_{name}", "0")) for name in ("ID", "ATTEMPT")]

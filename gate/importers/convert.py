@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -45,10 +45,11 @@ def convert(suite: Suite) -> Converted:
         losses += _differences(case, again)
     if suite.recorded:
         losses.append(Loss("", f"recorded trials ({len(suite.recorded)})", check=False))
-    criteria = {
-        name: one for name, one in {**(suite.brought or {}), **(suite.criteria or {})}.items() if not is_recorded(one)
-    }
-    text = json.dumps(criteria, indent=2, ensure_ascii=False) + "\n" if criteria else ""
+    stated = {**(suite.brought or {}), **(suite.criteria or {})}
+    criteria = {name: one for name, one in stated.items() if not is_recorded(one)}
+    text = ""
+    if criteria:
+        text = json.dumps(criteria, indent=2, ensure_ascii=False) + "\n"
     return Converted(json.dumps({"cases": rows}, indent=2, ensure_ascii=False) + "\n", text, len(rows), tuple(losses))
 
 
@@ -56,8 +57,11 @@ def _differences(case: Case, again: Case) -> list[Loss]:
     found = []
     for part in _PARTS:
         if _plain(getattr(case, part)) != _plain(getattr(again, part)):
-            told = list(_by_call(case, again)) if part == "turns" else []
-            found += [Loss(case.id, what, check=part in _CHECKS) for what in told or [part]]
+            told = [part]
+            if part == "turns":
+                told = list(_by_call(case, again)) or told
+            for what in told:
+                found.append(Loss(case.id, what, check=part in _CHECKS))
     return found
 
 
@@ -76,12 +80,14 @@ def _plain(value: Any) -> Any:
     """Return a value for comparison: tuples become lists."""
     if isinstance(value, Mapping):
         return {key: _plain(held) for key, held in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return list(map(_plain, value))
+    return value
 
 
 def _row(case: Case) -> dict[str, Any]:
     """Return the case with the keys of the gate's own format, without empty values."""
-    turns = [_turn(turn) for turn in case.turns]
+    turns = list(map(_turn, case.turns))
     conversation: dict[str, Any] = {"turns": turns}
     if len(turns) == 1 and "rubrics" not in turns[0]:
         conversation = turns[0]
@@ -90,7 +96,7 @@ def _row(case: Case) -> dict[str, Any]:
     row = {
         "id": case.id,
         **conversation,
-        "rubrics": _rubrics(case.rubrics),
+        "rubrics": list(map(_stated, case.rubrics)),
         "tags": sorted(case.tags),
         "complexity": case.complexity.value,
         "cluster": case.cluster,
@@ -105,10 +111,12 @@ def _row(case: Case) -> dict[str, Any]:
 def _turn(turn: Turn) -> dict[str, Any]:
     found: dict[str, Any] = {"input": turn.user}
     if turn.tools is not None:
-        found["tools"] = [_tool(call) for call in turn.tools]
+        found["tools"] = list(map(_tool, turn.tools))
     if turn.response is not None:
         found["response"] = [part.text for part in turn.response]
-    return {**found, "rubrics": _rubrics(turn.rubrics)} if turn.rubrics else found
+    if turn.rubrics:
+        found["rubrics"] = list(map(_stated, turn.rubrics))
+    return found
 
 
 def _stated(held: Rubric | Scenario) -> dict[str, Any]:
@@ -119,8 +127,6 @@ def _stated(held: Rubric | Scenario) -> dict[str, Any]:
 def _tool(call: ToolCall) -> dict[str, Any]:
     if call.category:
         return {"category": call.category}
-    return {"name": call.name} if call.any_args else {"name": call.name, "args": call.args}
-
-
-def _rubrics(rubrics: Sequence[Rubric]) -> list[dict[str, Any]]:
-    return [_stated(rubric) for rubric in rubrics]
+    if call.any_args:
+        return {"name": call.name}
+    return {"name": call.name, "args": call.args}

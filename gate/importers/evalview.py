@@ -14,7 +14,8 @@ from gate.errors import ConfigError
 from gate.formats.documents import read_document_with_lines
 from gate.formats.reading import Ignored
 from gate.model import Case, Complexity, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, Loss, StrictModel, validation_error
+from gate.model.strict import StrictModel
+from gate.suites.base import Contents, Document, Format, Loss, validation_error
 
 Text = Annotated[str, Field(min_length=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -53,18 +54,26 @@ class TurnExpectation(StrictModel):
 
     @model_validator(mode="after")
     def _one_sequence(self) -> Self:
-        order = self.tool_sequence if self.tool_sequence is not None else self.sequence
         if self.tool_sequence is not None and self.sequence is not None:
             raise ValueError("tool_sequence and sequence mean the same: keep one")
-        left_out = sorted(set(self.tools or ()) - set(order)) if order is not None else []
+        order = self._order()
+        if order is None:
+            return self
+        left_out = sorted(set(self.tools or ()) - set(order))
         if left_out:
             raise ValueError(f"the sequence omits {', '.join(left_out)} of tools")
         return self
 
+    def _order(self) -> list[Text] | None:
+        if self.tool_sequence is None:
+            return self.sequence
+        return self.tool_sequence
+
     def calls(self) -> tuple[ToolCall, ...] | None:
         """Return the expected calls, regardless of their arguments; None if there is no expectation."""
-        lists = (self.tool_sequence, self.sequence, self.tools)
-        names = next((names for names in lists if names is not None), None)
+        names = self._order()
+        if names is None:
+            names = self.tools
         if names is None and self.tool_categories is None:
             return None
         named = [ToolCall(name, any_args=True) for name in names or ()]
@@ -176,8 +185,12 @@ class EvalViewFile(StrictModel):
     @property
     def context(self) -> dict[str, Any]:
         """The first message of the session: EvalView fills `input` from the first turn if it is missing."""
-        first = self.input or (self.turns[0] if self.turns else None)
-        return dict(first.context or {}) if first is not None else {}
+        first: InputModel | None = self.input
+        if self.turns and first is None:
+            first = self.turns[0]
+        if first is None:
+            return {}
+        return dict(first.context or {})
 
     @property
     def checked(self) -> set[str]:
@@ -194,7 +207,9 @@ class EvalViewFile(StrictModel):
     def own_weights(self) -> dict[str, float] | None:
         """The weights of this test; None if EvalView's defaults apply."""
         found = self.weights or self.thresholds.weights
-        return None if found is None else found.model_dump()
+        if found is None:
+            return None
+        return found.model_dump()
 
 
 class ScoringModel(BaseModel):
@@ -220,13 +235,16 @@ PROJECT = Path(".evalview") / "config.yaml"
 
 def _project_file(document: Document) -> Path | None:
     start = document.folder or document.root
-    for folder in (start, *start.parents) if start is not None else ():
+    if start is None:
+        return None
+    for folder in (start, *start.parents):
         if (folder / PROJECT).is_file():
             return folder / PROJECT
         if (folder / ".git").exists():
             break
-    beside = document.root / PROJECT if document.root is not None else None
-    return beside if beside is not None and beside.is_file() else None
+    if document.root is not None and (document.root / PROJECT).is_file():
+        return document.root / PROJECT
+    return None
 
 
 def _project_weights(document: Document) -> WeightsModel | None:
@@ -289,17 +307,16 @@ def read(document: Document) -> Contents:
         file = EvalViewFile.model_validate({key: held for key, held in document.data.items() if key not in _IGNORED})
     except ValidationError as error:
         raise validation_error(document, error, _MODELS, ignored=_IGNORED) from error
-    shared = _project_weights(document) if file.own_weights is None else None
-    if shared is not None:
-        file = file.model_copy(update={"weights": shared})
-    turns = tuple(Turn(turn.query, turn.expected.calls()) for turn in file.turns or ())
-    if file.expected.calls() is not None or not turns:  # they may be called in any turn
-        asked = file.input.query if file.input is not None else ""
-        said = turns[-1].user if turns else asked
-        turns = (*turns[:-1], Turn(said, file.expected.calls()))
+    if file.own_weights is None:
+        file = file.model_copy(update={"weights": _project_weights(document)})
+    turns = [Turn(turn.query, turn.expected.calls()) for turn in file.turns or ()]
+    if not turns and file.input is not None:
+        turns = [Turn(file.input.query)]
+    if file.expected.calls() is not None:  # they may be called in any turn
+        turns[-1] = Turn(turns[-1].user, file.expected.calls())
     case = Case(
         file.name,
-        turns,
+        tuple(turns),
         tags=frozenset(file.tags),
         complexity=COMPLEXITY[file.difficulty],
         metadata=file.meta or {},
@@ -318,7 +335,8 @@ def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
     found: dict[str, Any] = {name: {"blocking": False} for name in parts}
     if len(parts) < len(weights):  # EvalView's weights would include a part that no criterion measures
         found[SCORE] = {"weights": parts}
-    found |= {name: {} for name in (SCORE, *case.options, *case.thresholds) if name not in found}
+    for name in (SCORE, *case.options, *case.thresholds):
+        found.setdefault(name, {})
     for name, threshold in SOURCE_THRESHOLDS.items():
         if name in found and name not in case.thresholds:
             found[name] = {"threshold": threshold, **found[name]}
@@ -347,8 +365,12 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """Return the case in a file, and its losses."""
     found, variance = read(document), (document.data.get("thresholds") or {}).get("variance") or {}
     (case,) = found.cases
-    losses = [Loss(case.id, "variance.max_std_dev")] if variance.get("max_std_dev") is not None else []
-    losses += [Loss(case.id, f"variance.{key}", check=False) for key in ("runs", "confidence_level") if key in variance]
+    losses = []
+    if variance.get("max_std_dev") is not None:
+        losses.append(Loss(case.id, "variance.max_std_dev"))
+    for key in ("runs", "confidence_level"):
+        if key in variance:
+            losses.append(Loss(case.id, f"variance.{key}", check=False))
     data = document.data
     for key, held in data.items():
         if key in _IGNORED and key != "source_file" and held not in (None, [], {}):
@@ -356,7 +378,8 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     asked, turns = data.get("input"), data.get("turns")
     if turns and isinstance(asked, Mapping) and asked.get("query") != turns[0].get("query"):
         losses.append(Loss(case.id, "input.query, of which EvalView asks the turns as well", check=False))
-    losses += [Loss("", _UNASKED, check=False)] if _UNASKED in found.notes else []
+    if _UNASKED in found.notes:
+        losses.append(Loss("", _UNASKED, check=False))
     return replace(found, notes=()), losses
 
 
@@ -393,10 +416,13 @@ def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
         ("sequence_correctness", "mode"): file.adapter_config.sequence_mode,
         (SCORE, "weights"): file.own_weights,
     }
-    options: dict[str, dict[str, Any]] = {
-        criterion: {option: value} for (criterion, option), value in stated.items() if value is not None
-    }
-    options.update({criterion: {} for check, criterion in CHECKS.items() if check in file.checked})
+    options: dict[str, dict[str, Any]] = {}
+    for (criterion, option), value in stated.items():
+        if value is not None:
+            options[criterion] = {option: value}
+    for check, criterion in CHECKS.items():
+        if check in file.checked:
+            options[criterion] = {}
     if file.turns and file.expected.calls() is not None:
         for criterion in ("tool_accuracy", "sequence_correctness"):
             options.setdefault(criterion, {})["whole_conversation"] = True
@@ -405,13 +431,16 @@ def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
 
 def _thresholds(model: ThresholdsModel) -> dict[str, float]:
     """Return the thresholds in the gate's units: scores from 0 to 100, dollars, seconds."""
-    mean = model.variance.min_mean_score if model.variance is not None else None
-    stated = {
-        SCORE: model.min_score if mean is None else max(mean, model.min_score or 0.0),
-        "cost": model.max_cost,
-        "latency": None if model.max_latency is None else model.max_latency / 1000,
-    }
-    return {name: value for name, value in stated.items() if value is not None}
+    found = {}
+    if model.min_score is not None:
+        found[SCORE] = model.min_score
+    if model.variance is not None and model.variance.min_mean_score is not None:
+        found[SCORE] = max(model.variance.min_mean_score, model.min_score or 0.0)
+    if model.max_cost is not None:
+        found["cost"] = model.max_cost
+    if model.max_latency is not None:
+        found["latency"] = model.max_latency / 1000
+    return found
 
 
 FORMAT = Format(

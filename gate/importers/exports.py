@@ -22,8 +22,9 @@ from gate.formats.messages import FormatError, unwrapped
 from gate.formats.reading import Ignored, plain_copy, replaced, says_something
 from gate.formats.shapes import as_list, as_mapping
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
+from gate.model.strict import one_or_more
 from gate.security.limits import shorten
-from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, nothing_unread, without_losses
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, expected_parts, nothing_unread, without_losses
 
 Row = Mapping[str, Any]
 Losses = list[tuple[str, bool]]
@@ -64,14 +65,20 @@ def _text(value: Any, names: Sequence[str], what: str) -> str:
         return value
     if isinstance(value, Mapping) and value:
         name = _usual(plain_copy(value), names)
-        return str(value[name]) if name is not None else json.dumps(value, ensure_ascii=False, sort_keys=True)
+        if name is not None:
+            return str(value[name])
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
     raise ShapeError(f"{what}: expected a string or a mapping with one, found {shorten(repr(value), 60)}")
 
 
 def _usual(held: Mapping[str, Any], names: Sequence[str]) -> str | None:
     """Return the key of a mapping's main text; None if the whole mapping is needed."""
-    candidates = (*names, *held) if len(held) == 1 else names
-    return next((name for name in candidates if isinstance(held.get(name), str) and held[name]), None)
+    if len(held) == 1:
+        names = list(held)
+    for name in names:
+        if isinstance(held.get(name), str) and held[name]:
+            return name
+    return None
 
 
 def question_of(value: Any, what: str) -> str:
@@ -81,7 +88,9 @@ def question_of(value: Any, what: str) -> str:
 
 def response_of(value: Any, what: str) -> str:
     """Return the expectation in an output of any shape, including numbers and booleans. Raises `ShapeError`."""
-    return json.dumps(value) if isinstance(value, bool | int | float) else _text(value, _ANSWERS, what)
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return _text(value, _ANSWERS, what)
 
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -89,7 +98,9 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 def _expected(value: Any, what: str) -> str | None:
     """Return the expectation; None if there is none. 0 and false are expectations."""
-    return None if value in _EMPTY else response_of(value, what)
+    if value in _EMPTY:
+        return None
+    return response_of(value, what)
 
 
 def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
@@ -111,7 +122,7 @@ def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False)
     if not said:
         raise ShapeError(f"{what}: expected texts of a user")
     losses[:] = dict.fromkeys(losses)
-    return [Turn(text) for text in said]
+    return list(map(Turn, said))
 
 
 _MESSAGES = '[{"role": "user", "content": "…"}]'
@@ -129,9 +140,7 @@ def _conversation(value: Any, what: str, losses: Losses, *, instructed: bool = F
 
 def _with_expectation(turns: list[Turn], response: str | None, tools: tuple[ToolCall, ...] | None = None) -> list[Turn]:
     """Return the turns with this expectation in the last one."""
-    last = turns[-1]
-    stated = None if response is None else (Part(response),)
-    return [*turns[:-1], Turn(last.user, tools, stated)]
+    return [*turns[:-1], Turn(turns[-1].user, tools, expected_parts(response))]
 
 
 def _calls(value: Any, what: str, arguments: str) -> tuple[ToolCall, ...]:
@@ -160,6 +169,8 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
 
 
 def _rubrics(texts: Any, what: str) -> list[Rubric]:
+    if not texts:
+        return []
     if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
         raise ShapeError(f"{what}: expected a list of strings")
     return [Rubric(text, text, "FINAL_RESPONSE_QUALITY") for text in texts]
@@ -167,7 +178,9 @@ def _rubrics(texts: Any, what: str) -> list[Rubric]:
 
 def _given(row: Row, name: str) -> Any:
     """Return the value of a key in either spelling; tables hold lists and mappings as JSON text."""
-    key = next((one for one in (adk.camel(name), name) if one in row), name)
+    key = name
+    if adk.camel(name) in row:
+        key = adk.camel(name)
     value = adk.get(row, name)
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
@@ -189,12 +202,15 @@ def _golden(row: Row) -> _RowFinds:
         if not turns:
             raise ShapeError("scenario: a simulated user cannot be carried over; state turns")
         metadata |= _kept(row, "scenario", "user_description", "persona")
-        outcome, losses = adk.get(row, "expected_outcome"), Losses()
-        rubrics = _rubrics([outcome], "expected_outcome") if outcome else []
+        outcome, losses, rubrics = adk.get(row, "expected_outcome"), Losses(), list[Rubric]()
+        if outcome:
+            rubrics = _rubrics([outcome], "expected_outcome")
         return _RowFinds(_said(turns, "turns", losses), name, metadata, rubrics, losses=losses)
     tools, made = _given(row, "expected_tools"), _given(row, "tools_called")
     expected = _expected(adk.get(row, "expected_output"), "expected_output")
-    calls = _calls(tools, "expected_tools", "inputParameters") if tools else None
+    calls = None
+    if tools:
+        calls = _calls(tools, "expected_tools", "inputParameters")
     asked = _with_expectation([Turn(question_of(row.get("input"), "input"))], expected, calls)
     recorded = None
     answer = adk.get(row, "actual_output")
@@ -202,8 +218,7 @@ def _golden(row: Row) -> _RowFinds:
         called = _calls(made or [], "tools_called", "inputParameters")
         results = []
         for call, one in zip(called, made or [], strict=True):
-            result = one.get("output") if isinstance(one, Mapping) else None
-            results.append(ToolCall(call.name, call.args, result=result))
+            results.append(ToolCall(call.name, call.args, result=as_mapping(one).get("output")))
         said = Part(_text(answer, _ANSWERS, "actual_output"))
         recorded = Invocation(asked[0].user, (said,), tuple(results), reports_calls=isinstance(made, list))
     return _RowFinds(asked, name, metadata, recorded=recorded)
@@ -223,11 +238,11 @@ def _example(row: Row) -> _RowFinds:
     """Read a LangSmith example."""
     losses = [(f"{key}, which are part of the question", True) for key in _ATTACHED if row.get(key)]
     turns = _conversation(row.get("inputs"), "inputs", losses)
-    stated = next(
-        (key for key in ("outputs", "reference_outputs") if plain_copy(row).get(key) not in _EMPTY), "outputs"
-    )
+    stated, bare = "outputs", plain_copy(row)
+    if bare.get("outputs") in _EMPTY and bare.get("reference_outputs") not in _EMPTY:
+        stated = "reference_outputs"
     response = _expected(row.get(stated), stated)
-    split = [row["split"]] if isinstance(row.get("split"), str) else row.get("split") or []
+    split = one_or_more(row.get("split") or [])
     if not isinstance(split, list) or not all(isinstance(one, str) for one in split):
         raise ShapeError("split: expected a string or a list of strings")
     metadata = _mapping(row.get("metadata"), "metadata")
@@ -242,9 +257,10 @@ def _item(row: Row) -> _RowFinds:
     response = _expected(adk.get(row, "expected_output"), "expectedOutput")
     losses = Losses()
     turns = _with_expectation(_conversation(row.get("input"), "input", losses), response)
-    status = row.get("status")
-    away = "it is archived" if status == "ARCHIVED" else ""
-    if not away and status not in (None, "ACTIVE"):
+    status, away = row.get("status"), ""
+    if status == "ARCHIVED":
+        away = "it is archived"
+    elif status not in (None, "ACTIVE"):
         raise ShapeError(f"status: expected ACTIVE or ARCHIVED, found {shorten(repr(status), 60)}")
     metadata = _mapping(row.get("metadata"), "metadata")
     return _RowFinds(turns, _name(row.get("id")), metadata, losses=losses, put_away=away)
@@ -252,7 +268,7 @@ def _item(row: Row) -> _RowFinds:
 
 def _evals_row(row: Row) -> _RowFinds:
     """Read a row of OpenAI Evals: of a data source (``item``), or of the older files (``input`` and ``ideal``)."""
-    item = row.get("item") if "item" in row else row
+    item = row.get("item", row)
     if not isinstance(item, Mapping):
         raise ShapeError("item: expected a mapping")
     bare = plain_copy(item)
@@ -261,20 +277,24 @@ def _evals_row(row: Row) -> _RowFinds:
         raise ShapeError(f"no input: expected one of {', '.join(_QUESTIONS)} or messages")
     stated = [name for name in dict.fromkeys(("ideal", *_ANSWERS)) if bare.get(name) not in _EMPTY and name != asked]
     answered = next(iter(stated), None)
-    ideal = item[answered] if answered else None
+    ideal = item.get(answered)
     losses = [(name, name in _EXPECTED) for name in stated[1:]]
     if isinstance(ideal, list):
-        losses += [(f"further texts of {answered}", True)] if len(ideal) > 1 else []
-        ideal = ideal[0] if ideal else None
+        if len(ideal) > 1:
+            losses.append((f"further texts of {answered}", True))
+        ideal = ideal[0]
     response = _expected(ideal, str(answered))
-    kept = (name for name in item if name not in (asked, answered, "id", "sample") and says_something(bare[name]))
-    metadata = {name: item[name] for name in kept}
+    metadata = {}
+    for name in item:
+        if name not in (asked, answered, "id", "sample") and says_something(bare[name]):
+            metadata[name] = item[name]
     turns = _with_expectation(_conversation(item[asked], asked, losses, instructed=True), response)
     sample = row.get("sample") or {}
     if not isinstance(sample, Mapping):
         raise ShapeError("sample: expected a mapping")
-    said = sample.get("output_text")
-    recorded = Invocation(turns[-1].user, (Part(said),)) if isinstance(said, str) and len(turns) == 1 else None
+    said, recorded = sample.get("output_text"), None
+    if isinstance(said, str) and len(turns) == 1:
+        recorded = Invocation(turns[-1].user, (Part(said),))
     unanswered = bool(sample) and not isinstance(said, str)
     return _RowFinds(turns, _name(item.get("id")), metadata, recorded=recorded, unanswered=unanswered, losses=losses)
 
@@ -289,21 +309,23 @@ def _scenario(row: Row) -> _RowFinds:
         response = _expected(adk.get(one, "expected_response"), "expected_response")
         turns += _with_expectation([Turn(question_of(one.get("input"), "input"))], response)
     losses = Losses()
-    path = adk.get(row, "expected_trajectory")
-    names = adk.get(path, "tool_names") if isinstance(path, Mapping) else path
+    names = adk.get(row, "expected_trajectory")
+    if isinstance(names, Mapping):
+        names = adk.get(names, "tool_names")
     if names and len(turns) > 1:
         losses.append(("expected_trajectory of several turns", True))
     elif names is not None:
         tools = _calls(names, "expected_trajectory", "arguments")
         turns = [Turn(turn.user, tools, turn.response) for turn in turns]
-    assertions = row.get("assertions")
-    rubrics = _rubrics(assertions, "assertions") if assertions else []
+    rubrics = _rubrics(row.get("assertions"), "assertions")
     metadata = _mapping(row.get("metadata"), "metadata")
     return _RowFinds(turns, _name(adk.get(row, "scenario_id")), metadata, rubrics, losses=losses)
 
 
 def _name(value: Any) -> str:
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        return ""
+    return str(value)
 
 
 _OF_GOLDENS = ("actual_output", "expected_tools", "tools_called", "additional_metadata", "retrieval_context")
@@ -319,9 +341,10 @@ _KINDS: tuple[tuple[frozenset[str], Callable[[Row], _RowFinds]], ...] = (
 
 
 def _kind(row: Any) -> Callable[[Row], _RowFinds] | None:
-    if not isinstance(row, Mapping):
-        return None
-    return next((reader for keys, reader in _KINDS if not keys.isdisjoint(row)), None)
+    for keys, reader in _KINDS:
+        if not keys.isdisjoint(as_mapping(row)):
+            return reader
+    return None
 
 
 _CRITERIA: Mapping[str, Any] = {
@@ -372,7 +395,10 @@ def recognises(data: Any) -> bool:
 def _wrapper(data: Any) -> str:
     """Return the key that holds the rows in a service's answer or a larger file; empty if there is none."""
     held = as_mapping(data)
-    return next((key for key in _WRAPPERS if recognises(as_list(held.get(key)))), "")
+    for key in _WRAPPERS:
+        if recognises(as_list(held.get(key))):
+            return key
+    return ""
 
 
 _WRAPPERS = ("data", "items", "examples", "goldens", "scenarios", "rows")
@@ -393,12 +419,12 @@ def _rows(document: Document) -> tuple[Document, list[Loss]]:
     key = _wrapper(document.data)
     if not key:
         return document, []
-    rows = document.data[key]
-    said = (one for one, held in document.data.items() if one != key and says_something(held))
-    others = [str(one) for one in said if (str(one),) not in IGNORED]
-    places = [*((key, number) for number in range(len(rows))), *((one,) for one in others)]
-    lines = [document.location(*place).line or 1 for place in places]
-    lost = [Loss("", one, keys=(number,)) for number, one in enumerate(others, len(rows))]
+    rows, lost = document.data[key], list[Loss]()
+    lines = [document.location(key, number).line or 1 for number in range(len(rows))]
+    for other, held in document.data.items():
+        if other != key and says_something(held) and (str(other),) not in IGNORED:
+            lost.append(Loss("", str(other), keys=(len(lines),)))
+            lines.append(document.location(str(other)).line or 1)
     return replace(document, data=rows, lines=None, row_lines=lines), lost
 
 
@@ -419,14 +445,17 @@ def _carry(document: Document) -> tuple[Contents, list[Loss]]:
             losses.append(Loss(case.id, f"the whole item: {found.put_away}", check=False))
             continue
         cases.append(case)
-        losses += [Loss(case.id, what, check, (number,)) for what, check in found.losses]
+        for what, check in found.losses:
+            losses.append(Loss(case.id, what, check, (number,)))
         origin = f"{document.location(number)}, trial 1"
         if found.recorded is not None:
             recorded.append(RecordedTrial(case.id, 1, (found.recorded,), origin=origin))
         elif found.unanswered:
             recorded.append(RecordedTrial(case.id, 1, (), NO_ANSWER, origin))
-    judged = any(case.rubrics for case in cases)
-    return Contents(tuple(cases), tuple(recorded), _CRITERIA if judged else None), losses
+    criteria = None
+    if any(case.rubrics for case in cases):
+        criteria = _CRITERIA
+    return Contents(tuple(cases), tuple(recorded), criteria), losses
 
 
 def _case(document: Document, found: _RowFinds, number: int) -> Case:

@@ -20,6 +20,7 @@ from gate.formats.reading import Ignored, changed, plain_copy
 from gate.formats.shapes import as_mapping, as_text
 from gate.importers.eval_archive import read_eval_archive
 from gate.model import Case, ForeignScore, Invocation, Location, RecordedTrial, Turn, Usage, total_usage
+from gate.model.strict import one_or_more
 from gate.security.limits import shorten
 from gate.suites.base import (
     NO_ANSWER,
@@ -109,8 +110,9 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         for score, decides in given:
             blocking[score.scorer] = blocking.get(score.scorer, True) and decides
         if known is case:
-            carried = {_INCLUDES} if case.options else set[str]()
-            losses += [Loss(case.id, f"scorer {name}") for name in _scorers(sample) if name not in carried]
+            for name in _scorers(sample):
+                if name != _INCLUDES or not case.options:
+                    losses.append(Loss(case.id, f"scorer {name}"))
     return Contents(tuple(cases.values()), tuple(recorded), _criteria(cases.values(), blocking) or None), losses
 
 
@@ -152,25 +154,30 @@ def _case(sample: Sample, location: Location) -> Case:
     identifier = sample.get("id")
     if isinstance(identifier, bool) or not isinstance(identifier, str | int) or identifier == "":
         raise FormatError("a sample has no id")
-    given = sample.get("input")
-    spoken = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    spoken = sample.get("input")
+    if isinstance(spoken, str):
+        spoken = [{"role": "user", "content": spoken}]
     try:
         user = messages.to_invocation(_plain(spoken, sample)).user
     except FormatError as error:
         raise FormatError(f"input: {error}") from None
-    targets = sample.get("target") or []
-    targets = [targets] if isinstance(targets, str) else targets
+    targets = one_or_more(sample.get("target") or [])
     if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
         raise FormatError("target: expected a string or a list of strings")
     metadata = sample.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise FormatError("metadata: expected a mapping")
-    contained = targets if _INCLUDES in _scorers(sample) and len(targets) == 1 else []
+    metadata = {**metadata}
+    if targets:
+        metadata["target"] = targets
+    options = {}
+    if len(targets) == 1 and _INCLUDES in _scorers(sample):
+        options = {"contains": {"values": targets, "ignore_case": True}}
     return Case(
         str(identifier),
         (Turn(user, attached=messages.attached(_plain(spoken, sample))),),
-        metadata={**metadata, **({"target": targets} if targets else {})},
-        options={"contains": {"values": contained, "ignore_case": True}} if contained else {},
+        metadata=metadata,
+        options=options,
         location=location,
     )
 
@@ -188,9 +195,11 @@ def _trial(sample: Sample, case: Case, location: Location, scores: tuple[Foreign
     origin = f"{location}, epoch {epoch}"
     if sample.get("invalidation"):
         raise FormatError(f"sample {case.id!r} was invalidated")
-    if error := sample.get("error"):
-        said = error.get("message") if isinstance(error, Mapping) else error
-        return RecordedTrial(case.id, epoch, (), shorten(str(said), MAX_ERROR_CHARS), origin)
+    error = sample.get("error")
+    if error:
+        if isinstance(error, Mapping):
+            error = error.get("message")
+        return RecordedTrial(case.id, epoch, (), shorten(str(error), MAX_ERROR_CHARS), origin)
     said = messages.to_invocation(_plain(sample.get("messages"), sample))
     usage, duration = _usage(sample), messages.number(sample.get("working_time"), "working_time")
     invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
@@ -206,18 +215,22 @@ def _given(sample: Sample) -> Iterator[tuple[ForeignScore, bool]]:
     """
     held = sample.get("scores")
     for name, score in as_mapping(held).items():
-        value = score.get("value") if isinstance(score, Mapping) else score
-        why = as_text(as_mapping(score).get("explanation"))
-        if isinstance(value, Mapping | list):
-            parts = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
-            for key, part in parts:
+        value, why = score, ""
+        if isinstance(score, Mapping):
+            value, why = score.get("value"), as_text(score.get("explanation"))
+        if isinstance(value, list):
+            value = dict(enumerate(value, 1))
+        if isinstance(value, Mapping):
+            for key, part in value.items():
                 yield _score(f"{name}.{key}", part, why), False
         else:
             yield _score(str(name), value, why), not (isinstance(value, float) and 0 < value < 1)
 
 
 def _score(scorer: str, value: Any, why: str) -> ForeignScore:
-    told = f"{scorer}: {shorten(repr(value), 100)}" + (f", {why}" if why else "")
+    told = f"{scorer}: {shorten(repr(value), 100)}"
+    if why:
+        told += f", {why}"
     return ForeignScore(scorer, _credit(value), shorten(told, MAX_ERROR_CHARS))
 
 
@@ -230,7 +243,7 @@ def _credit(value: Any) -> float | None:
             word = value.strip().lower()
             if word in _PARTIAL:
                 return 0.5
-            return 0.0 if word in _FAILING else 1.0
+            return float(word not in _FAILING)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if not isinstance(value, bool | int | float):
@@ -246,7 +259,8 @@ def _usage(sample: Sample) -> Usage | None:
     found = []
     for model, given in by_model.items():
         used = messages.to_usage(given, cost_usd=as_mapping(given).get("total_cost"))
-        found += [replace(used, model=str(model))] if used is not None else []
+        if used is not None:
+            found.append(replace(used, model=str(model)))
     return total_usage(tuple(found))
 
 
@@ -263,8 +277,9 @@ def _message(message: Mapping[str, Any], texts: Mapping[str, Any]) -> Mapping[st
     found: dict[str, Any] = {"content": _attached(message.get("content"), texts)}
     calls = message.get("tool_calls")
     if isinstance(calls, list):
-        found["tool_calls"] = [_call(one) for one in calls]
-    if isinstance(error := message.get("error"), Mapping):
+        found["tool_calls"] = list(map(_call, calls))
+    error = message.get("error")
+    if isinstance(error, Mapping):
         found |= {"status": "error", "content": str(error.get("message") or found["content"])}
     return changed(message, **found)
 

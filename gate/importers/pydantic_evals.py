@@ -12,10 +12,10 @@ from typing import Any
 from msgspec import Struct
 
 from gate.formats.reading import Ignored, carried
-from gate.formats.shapes import as_mapping
+from gate.formats.shapes import as_mapping, as_text
 from gate.importers.exports import ShapeError, question_of, response_of
-from gate.model import Case, Part, Rubric, Turn
-from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_losses
+from gate.model import Case, Rubric, Turn
+from gate.suites.base import Contents, Document, Format, Loss, expected_parts, nothing_unread, without_losses
 
 IGNORED = Ignored({"$schema": "for editors", "$.name": "of a data set; the suite's name is that of its files"})
 RUBRICS, LATENCY, CONTAINS, REGEX = (
@@ -65,27 +65,31 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
             _apply(checks, name, given)
         case = _case(document, row, number, checks)
         cases.append(case)
-        losses += [Loss(case.id, f"evaluator {what}") for what in checks.lost]
+        for what in checks.lost:
+            losses.append(Loss(case.id, f"evaluator {what}"))
     return Contents(tuple(cases), criteria=criteria or None), losses
 
 
 def _case(document: Document, row: Mapping[str, Any], number: int, checks: _Checks) -> Case:
     try:
         user = question_of(row.get("inputs"), "inputs")
-        expected = row.get("expected_output")
-        stated = None if expected is None else response_of(expected, "expected_output")
+        stated = row.get("expected_output")
+        if stated is not None:
+            stated = response_of(stated, "expected_output")
     except ShapeError as error:
         raise document.error(str(error), "cases", number) from None
     metadata = row.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         metadata = {"metadata": metadata}
-    name = row.get("name")
+    thresholds = {}
+    if checks.seconds:
+        thresholds[LATENCY] = min(checks.seconds)
     return Case(
-        name if isinstance(name, str) and name else f"{document.name}-{number + 1}",
-        (Turn(user, response=None if stated is None else (Part(stated),)),),
+        as_text(row.get("name")) or f"{document.name}-{number + 1}",
+        (Turn(user, response=expected_parts(stated)),),
         metadata=dict(metadata or {}),
         options=_options(checks),
-        thresholds={LATENCY: min(checks.seconds)} if checks.seconds else {},
+        thresholds=thresholds,
         rubrics=tuple(dict.fromkeys(checks.rubrics)),
         location=document.location("cases", number),
     )
@@ -107,8 +111,10 @@ def _evaluators(
         if isinstance(one, str):
             yield one, {}
         elif isinstance(one, Mapping) and len(one) == 1:
-            name, given = next(iter(one.items()))
-            yield str(name), dict(given) if isinstance(given, Mapping) else {_FIRST.get(str(name), "value"): given}
+            ((name, given),) = one.items()
+            if not isinstance(given, Mapping):
+                given = {_FIRST.get(str(name), "value"): given}
+            yield str(name), dict(given)
         else:
             raise document.error(f"{key}: an evaluator is a name, or one name with its arguments", *place)
 

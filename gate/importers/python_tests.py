@@ -66,8 +66,11 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         losses += _metrics(constants)
     except (ComputedError, RecursionError) as error:
         raise document.error(f"it cannot be read without running it: {shorten(str(error), 100)}") from None
-    found = [_read_rows(document, rows, losses)] if rows else []
-    found += [_read_dataset(document, one, losses) for one in datasets]
+    found = []
+    if rows:
+        found.append(_read_rows(document, rows, losses))
+    for dataset in datasets:
+        found.append(_read_dataset(document, dataset, losses))
     criteria: dict[str, Any] = {}
     cases: list[Case] = []
     recorded: list[RecordedTrial] = []
@@ -80,12 +83,18 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 def references(path: Path, root: Path) -> list[Path]:
     """Return the files of cases that a Python test names, within ``root``."""
-    text = _text(path)
-    constants = _constants(text, path.parent) if recognises(text) else None
+    text, found = _text(path), list[Path]()
+    if not recognises(text):
+        return []
+    constants = _constants(text, path.parent)
     if constants is None:
         return []
     try:
-        return list(filter(None, (_found(told, path.parent, root) for _, told in _named_files(constants))))
+        for _, told in _named_files(constants):
+            named = _found(told, path.parent, root)
+            if named is not None:
+                found.append(named)
+        return found
     except (ComputedError, RecursionError):
         return []
 
@@ -100,7 +109,9 @@ def _text(path: Path) -> str:
 
 def _constants(text: str, folder: Path) -> Constants | None:
     module = parsed(text)
-    return None if module is None else Constants(module, str(folder / "test.py"))
+    if module is None:
+        return None
+    return Constants(module, str(folder / "test.py"))
 
 
 # --- DeepEval -------------------------------------------------------------------------------------
@@ -110,15 +121,20 @@ def _goldens(constants: Constants, losses: list[Loss]) -> list[tuple[int, dict[s
     """Return the line and the row of each case, in the form of DeepEval's files."""
     rows, seen = list[tuple[int, dict[str, Any]]](), dict[str, int]()
     for made in constants.calls(tuple(DEEPEVAL)):
-        if (about := DEEPEVAL[made.name]) not in made.fields:
-            told = f"whose {about} is computed" if about in made.computed else f"without {about}"
+        about = DEEPEVAL[made.name]
+        if about not in made.fields:
+            told = f"without {about}"
+            if about in made.computed:
+                told = f"whose {about} is computed"
             losses.append(Loss("", f"line {made.line}: a case {told}"))
             continue
         row = {name: _plain(value) for name, value in made.fields.items() if not name.isdecimal()}
         row.setdefault("additional_metadata", {})  # a row with this key is recognized as DeepEval's
         name = str(row.get("name") or made.within or "case")
         seen[name] = seen.get(name, 0) + 1
-        row["name"] = name if seen[name] == 1 else f"{name}-{seen[name]}"
+        row["name"] = name
+        if seen[name] > 1:
+            row["name"] = f"{name}-{seen[name]}"
         for key in made.computed:
             if key not in ANSWERED:
                 losses.append(Loss(row["name"], f"{key}, which is computed", check="expected" in key))
@@ -129,12 +145,14 @@ def _goldens(constants: Constants, losses: list[Loss]) -> list[tuple[int, dict[s
 def _plain(value: Any) -> Any:
     """Return an object as the mapping of its arguments: ``ToolCall(name="x")`` → ``{"name": "x"}``."""
     if isinstance(value, MadeCall):
-        return {name: _plain(one) for name, one in value.fields.items()}
+        value = value.fields
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return list(map(_plain, value))
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
-    return str(value) if isinstance(value, PurePath) else value
+    if isinstance(value, PurePath):
+        return str(value)
+    return value
 
 
 def _metrics(constants: Constants) -> list[Loss]:
@@ -158,9 +176,8 @@ def _metric(one: Any) -> str:
 
 
 def _read_rows(document: Document, rows: Sequence[tuple[int, dict[str, Any]]], losses: list[Loss]) -> Contents:
-    lines = tuple(line for line, _ in rows)
-    data = [row for _, row in rows]
-    found, lost = exports.carry(Document(data, document.where, document.name, row_lines=lines))
+    lines, data = zip(*rows, strict=True)
+    found, lost = exports.carry(Document(list(data), document.where, document.name, row_lines=lines))
     losses += lost
     return found
 
@@ -174,21 +191,21 @@ _Dataset = tuple[dict[str, Any], list[int]]
 
 def _datasets(constants: Constants, losses: list[Loss]) -> list[_Dataset]:
     """Return the datasets defined in the file, and one for its separate cases."""
-    found, taken = list[_Dataset](), set[int]()
+    found, taken, shared = list[_Dataset](), set[int](), list[MadeCall]()
     for made in constants.calls(_qualified(EVALS, DATASET)):
         listed = made.fields.get("cases")
         if not isinstance(listed, list):
-            continue  # computed: its cases are found where they are created
+            shared.append(made)  # computed: its cases are found where they are created
+            continue
         cases = [one for one in listed if isinstance(one, MadeCall)]
         taken |= {one.line for one in cases}
         found.append(_dataset(made, cases, losses))
     alone = [one for one in constants.calls(_qualified(EVALS, CASE)) if one.line not in taken]
-    if alone:
-        shared = [
-            one for one in constants.calls(_qualified(EVALS, DATASET)) if not isinstance(one.fields.get("cases"), list)
-        ]
-        found.append(_dataset(shared[0] if len(shared) == 1 else None, alone, losses))
-        if len(shared) > 1:
+    if alone and len(shared) == 1:
+        found.append(_dataset(shared[0], alone, losses))
+    elif alone:
+        found.append(_dataset(None, alone, losses))
+        if shared:
             losses.append(Loss("", "evaluators of several datasets whose cases the program puts together"))
     return [(data, lines) for data, lines in found if lines]
 
@@ -226,15 +243,16 @@ def _evaluators(made: MadeCall, key: str, losses: list[Loss]) -> list[Any]:
         if not isinstance(one, MadeCall):
             losses.append(Loss("", f"line {made.line}: evaluator {shorten(repr(one), 100)}"))
             continue
-        given = {name: _plain(value) for name, value in one.fields.items()}
-        given |= dict.fromkeys(one.computed, "computed")
+        given = _plain(one) | dict.fromkeys(one.computed, "computed")
         name = one.name.rpartition(".")[2]
         if one.computed:
             given["computed"] = True
         if not given:
             found.append(name)
+        elif given.keys() == {"0"}:
+            found.append({name: given["0"]})
         else:
-            found.append({name: given["0"] if given.keys() == {"0"} else given})
+            found.append({name: given})
     return found
 
 
@@ -254,16 +272,23 @@ def _read_dataset(document: Document, dataset: _Dataset, losses: list[Loss]) -> 
 def _named_files(constants: Constants) -> Iterator[tuple[MadeCall, Any]]:
     """Yield each call that loads cases from a file, and the file; None if its name is computed."""
     for made in constants.calls((*_qualified(ADK, EVALUATE), *_qualified(EVALS, FROM_FILE), *GOLDENS)):
-        keys = ("eval_dataset_file_path_or_dir", "1") if made.name.endswith(EVALUATE) else ("path", "file_path", "0")
+        keys: tuple[str, ...] = ("path", "file_path", "0")
+        if made.name.endswith(EVALUATE):
+            keys = ("eval_dataset_file_path_or_dir", "1")
         told = next((made.fields[key] for key in keys if key in made.fields), None)
-        yield made, str(told) if isinstance(told, str | PurePath) else None
+        if isinstance(told, str | PurePath):
+            yield made, str(told)
+        else:
+            yield made, None
 
 
 def _found(told: str | None, folder: Path, root: Path) -> Path | None:
     """Return the file or folder that a test names, relative to the project or the test; None if outside the project."""
+    if not told:
+        return None
     for base in (root, folder):
-        path = base / told if told else None
-        if path is not None and path.exists() and path.resolve().is_relative_to(root.resolve()):
+        path = base / told
+        if path.exists() and path.resolve().is_relative_to(root.resolve()):
             return path
     return None
 
@@ -273,14 +298,16 @@ def _losses_of_references(constants: Constants, document: Document) -> list[Loss
     for made, told in _named_files(constants):
         where = _found(told, document.folder or Path(), document.root or Path())
         if where is None:
-            text = "computed" if told is None else f"not there: {told}"
+            text = "computed"
+            if told is not None:
+                text = f"not there: {told}"
             losses.append(Loss("", f"line {made.line}: the file of cases, which is {text}"))
         for key, check in (("initial_session_file", True), ("eval_metrics", True), ("num_runs", False)):
             if key in made.fields or key in made.computed:
                 losses.append(Loss("", f"line {made.line}: {key} of {made.name.rpartition('.')[2]}", check))
-    is_deepeval = any(name.startswith("deepeval") for name in constants.names.values())
-    for made in constants.calls(OTHER_GOLDENS) if is_deepeval else ():
-        losses.append(Loss("", f"line {made.line}: the cases of {made.name.rpartition('.')[2]}"))
+    if any(name.startswith("deepeval") for name in constants.names.values()):
+        for made in constants.calls(OTHER_GOLDENS):
+            losses.append(Loss("", f"line {made.line}: the cases of {made.name.rpartition('.')[2]}"))
     return losses
 
 

@@ -51,8 +51,11 @@ class _Running(Struct):
 
     def chunk(self, epoch: int) -> Iterator[list[Job]]:
         """Yield the jobs of an epoch in chunks that run concurrently."""
-        jobs, size = self.jobs[epoch] if epoch < len(self.jobs) else [], self.session.config.agent.concurrency
-        return (jobs[start : start + size] for start in range(0, len(jobs), size))
+        if epoch >= len(self.jobs):
+            return
+        jobs, size = self.jobs[epoch], self.session.config.agent.concurrency
+        for start in range(0, len(jobs), size):
+            yield jobs[start : start + size]
 
 
 async def run_contest(
@@ -109,7 +112,9 @@ async def _open(
     stack: ExitStack,
     command: str,
 ) -> tuple[Session, RecordWriter]:
-    stem = name if _PLAIN_NAME.fullmatch(name) else suite_key(name)
+    stem = name
+    if not _PLAIN_NAME.fullmatch(name):
+        stem = suite_key(name)
     path = folder / f"{stem}.jsonl"
     if path.exists():
         raise ConfigError("the record exists", where=str(path), hint="name another folder: --records")
@@ -138,7 +143,7 @@ async def _run_in_turn(running: Sequence[_Running], progress: Progress) -> None:
     for epoch in range(max(len(one.jobs) for one in running)):
         first = epoch % len(running)
         order = [*running[first:], *running[:first]]
-        for turn in zip_longest(*(one.chunk(epoch) for one in order)):
+        for turn in zip_longest(*[one.chunk(epoch) for one in order]):
             for one, jobs in zip(order, turn, strict=True):
                 async for trial in _trials(one, jobs or ()):
                     progress.trial(trial)
@@ -152,7 +157,7 @@ async def _trials(one: _Running, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
         async for trial in one.runner.record(jobs, one.journal):
             yield trial
     except GateError as error:
-        error.where = f"{one.name}: {error.where}" if error.where else one.name
+        error.where = ": ".join(filter(None, (one.name, error.where)))
         raise
 
 
@@ -162,7 +167,6 @@ def _finish(one: _Running, duration: float) -> None:
     one.journal.finish(
         duration=duration,
         judge_cost_usd=one.runner.judge_cost_usd,
-        judges=one.runner.judges,
         stopped=session.run_budget.stopped,
         terms=one.runner.redactor.redact_json(terms.plain()),
     )

@@ -35,23 +35,22 @@ def compare_requests(before: Path, now: Path, config_path: Path | None, environm
     options = options or WorldOptions()
     folder = store_folder(options, root, environment)
     library, volatile = Library(folder), Volatile(options.normalise)
-    ours, theirs = (_by_case(record) for record in records)
+    ours, theirs = map(_by_case, records)
     differing: dict[str, str] = {}
     known = partly = 0
     shared = [case_id for case_id in theirs if case_id in ours]
     for case_id in shared:
-        told = []
+        what, is_known, is_whole = "", False, True
         for one, other in zip(ours[case_id], theirs[case_id], strict=False):
             found = _difference(one, other, library, records[1].header.created, volatile)
             if found is not None:
-                told.append(found)
-        if not told:
-            continue
-        known += 1
-        what = next((what for what, _ in told if what), "")
+                is_known = True
+                what = what or found[0]
+                is_whole = is_whole and found[1]
+        known += is_known
         if what:
             differing[case_id] = what
-        elif not all(is_whole for _, is_whole in told):
+        elif not is_whole:
             partly += 1
     if not known:
         raise MeasureError("no case has recorded requests in both records", where=str(folder), hint=HINT)
@@ -79,10 +78,16 @@ def _difference(before: Trial, now: Trial, library: Library, at: float, volatile
 
 
 def _coupling(trial: Trial, library: Library) -> Coupling | None:
-    name = trial.replay.recording if trial.replay is not None else ""
+    if trial.replay is None:
+        return None
+    name = trial.replay.recording
     run, _, rest = name.partition(":")
-    cassette = library.cassette(run) if run else None
+    if not run:
+        return None
+    cassette = library.cassette(run)
     if cassette is None:
         return None
     tape = cassette.tape(rest.rpartition(":")[2])
-    return None if tape is None else Coupling(name, tape, cassette)
+    if tape is None:
+        return None
+    return Coupling(name, tape, cassette)

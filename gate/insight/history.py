@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,13 +50,18 @@ def history_of(
     if sources:
         for stored in _newest_first(_named(sources, reading)):
             reading.take(stored)
-        return reading.result(", ".join(map(str, sources[:3])) + (" …" if len(sources) > 3 else ""))
+        named = ", ".join(map(str, sources[:3]))
+        if len(sources) > 3:
+            named += " …"
+        return reading.result(named)
     if config is None:
         raise ConfigError("no record, folder or archive given", hint="name one, or give --config")
     from gate.pipeline.store import store_of  # weight: only where no source is named
 
     folder = config.output / "records"
-    own = _newest_first(_named([folder], reading) if folder.is_dir() else ())
+    own: list[Stored] = []
+    if folder.is_dir():
+        own = _newest_first(_named([folder], reading))
     store = store_of(config, environment)
     if store is None:
         for stored in own:
@@ -65,10 +70,14 @@ def history_of(
     with store:
         kept = list(store.contents())
         own_first = bool(own and kept) and _created(own[0]) > _created(kept[0])
-        found = [(stored, None) for stored in own], [(stored, store) for stored in kept]
-        for stored, of in chain(*(found if own_first else found[::-1])):
-            reading.take(stored, of)
-    return reading.result("the stored baselines" + (f" and {folder}" if own else ""))
+        if own_first:
+            reading.take_all(own, None)
+        reading.take_all(kept, store)
+        if not own_first:
+            reading.take_all(own, None)
+    if not own:
+        return reading.result("the stored baselines")
+    return reading.result(f"the stored baselines and {folder}")
 
 
 def history_of_configured(
@@ -96,6 +105,11 @@ class _Reading:
     def leave_out(self, where: str, why: str) -> None:
         self.unread.append(Unread(where, why))
 
+    def take_all(self, found: Iterable[Stored], store: Store | None) -> None:
+        """Read records, of which the first gives the criteria unless some were read before."""
+        for stored in found:
+            self.take(stored, store)
+
     def take(self, stored: Stored, store: Store | None = None) -> None:
         """Read one record, or note the reason it cannot be read."""
         try:
@@ -112,7 +126,10 @@ class _Reading:
                 judge = self._judges.get(header.suite_id) or _Judge(header)
                 runs = _runs(reader, judge, self._ledger(store, header), stored.where)
         except GateError as problem:
-            self.leave_out(stored.where, f"{problem.what} ({problem.hint})" if problem.hint else problem.what)
+            what = problem.what
+            if problem.hint:
+                what += f" ({problem.hint})"
+            self.leave_out(stored.where, what)
         except OSError as problem:
             self.leave_out(stored.where, f"it cannot be read: {problem.strerror or type(problem).__name__}")
         else:
@@ -134,11 +151,15 @@ class _Reading:
             hint = f"there are: {', '.join(sorted(self._others)[:5])}"
             raise MeasureError(f"no record of suite {self._wanted!r}", where=source, hint=hint)
         if not self._runs:
-            why = f"; {self.unread[0].where}: {self.unread[0].why}" if self.unread else ""
-            what = f"no finished record{f' ({len(self.unread)} cannot be read{why})' if self.unread else ''}"
+            what = "no finished record"
+            if self.unread:
+                first = self.unread[0]
+                what += f" ({len(self.unread)} cannot be read; {first.where}: {first.why})"
             raise MeasureError(what, where=source, hint="`gate run` makes one, `gate baseline save` stores it")
-        suites = tuple(suite_history(name, runs) for name, runs in sorted(self._runs.items()))
-        return Histories(suites, tuple(self.unread), source)
+        suites = []
+        for suite_id, runs in sorted(self._runs.items()):
+            suites.append(suite_history(suite_id, runs))
+        return Histories(tuple(suites), tuple(self.unread), source)
 
 
 # --- sources ----------------------------------------------------------------------------------------
@@ -229,7 +250,9 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: s
     tags = {case.id: case.tags for case in header.plan}
     trials, found = iter(reader), []
     for run in header.runs or (StoredRun(header.run_id or f"unnamed {header.created}", header.created, -1),):
-        own: Iterator[MeasuredTrial] = trials if run.trials < 0 else islice(trials, run.trials)
+        own: Iterator[MeasuredTrial] = trials
+        if run.trials >= 0:
+            own = islice(trials, run.trials)
         found.append(
             PastRun(
                 run.id,

@@ -53,7 +53,9 @@ def history_text(
             lines.append(f"  and {len(found.unread) - MOST_UNREAD:,} more")
         parts.append("\n".join(lines))
     text = "\n\n".join(parts)
-    return encodable(text, "ascii") if ascii_only else text
+    if ascii_only:
+        return encodable(text, "ascii")
+    return text
 
 
 def _suite(suite: SuiteHistory, *, cases: bool, tags: bool, width: int | None) -> str:
@@ -68,19 +70,25 @@ def _suite(suite: SuiteHistory, *, cases: bool, tags: bool, width: int | None) -
 
 def _runs(suite: SuiteHistory, width: int | None) -> str:
     """Return the newest runs, the newest first."""
-    rate = pass_rate_of(suite)
-    points = rate.points if rate is not None else ()
-    by_run = {point.run: point.estimate.value for point in points}
+    rate, rates = pass_rate_of(suite), {}
+    if rate is not None:
+        for point in rate.points:
+            rates[point.run] = figure(point.estimate.value, Scale.BINARY)
     times = times_of(suite.runs)
     rows: list[tuple[str, ...]] = [("time (UTC)", "commit", "pass rate", "verdict", "version")]
     newest = range(len(suite.runs))[::-1][:MOST_RUNS]
     for number in newest:
         run = suite.runs[number]
-        value = figure(by_run[number], Scale.BINARY) if number in by_run else "–"
-        rows.append((times[number], label_of(run), value, run.verdict.replace("_", " ") or "–", version_of(run) or "–"))
-    text = table(rows, width)
-    left = len(suite.runs) - MOST_RUNS
-    return f"{text}\n{left:,} older runs: --json has all" if left > 0 else text
+        verdict = run.verdict.replace("_", " ") or "–"
+        rows.append((times[number], label_of(run), rates.get(number, "–"), verdict, version_of(run) or "–"))
+    return table(rows, width) + _left(len(suite.runs) - MOST_RUNS, "older runs")
+
+
+def _left(number: int, what: str) -> str:
+    """Return a line on what is not listed; empty if everything is."""
+    if number <= 0:
+        return ""
+    return f"\n{number:,} {what}: --json has all"
 
 
 def _criteria(suite: SuiteHistory, *, tags: bool, width: int | None) -> str:
@@ -99,6 +107,9 @@ def _row(name: str, series: Series, runs: int) -> tuple[str, ...]:
     by_run: list[float | None] = [None] * runs
     for point in series.points:
         by_run[point.run] = point.estimate.value
+    picture = ""
+    if len(series.points) > 1:
+        picture = sparkline(by_run)
     return (
         name,
         newest_figure(series),
@@ -107,24 +118,21 @@ def _row(name: str, series: Series, runs: int) -> tuple[str, ...]:
         figure(summary.lowest, scale),
         figure(summary.highest, scale),
         spread_figure(series),
-        sparkline(by_run) if len(series.points) > 1 else "",
+        picture,
     )
 
 
 def _versions(suite: SuiteHistory, width: int | None) -> str:
     shown = suite.whole[:2]
-    rows: list[tuple[str, ...]] = [
-        ("version", "from", "runs", *(f"{series.name}: average, lowest, highest, sd, n" for series in shown))
-    ]
+    heads = [f"{series.name}: average, lowest, highest, sd, n" for series in shown]
+    rows: list[tuple[str, ...]] = [("version", "from", "runs", *heads)]
     for version in reversed(suite.versions[-MOST_VERSIONS:]):
         first = suite.runs[version.runs[0]]
         values = {value.name: value for value in version.values}
         cells = [_version_cell(values.get(series.name), series) for series in shown]
         name = version_of(first) or commit_of(first)
         rows.append((name, f"{commit_of(first)} {day(first.created)}", str(len(version.runs)), *cells))
-    text = table(rows, width)
-    left = len(suite.versions) - MOST_VERSIONS
-    return f"{text}\n{left:,} older versions: --json has all" if left > 0 else text
+    return table(rows, width) + _left(len(suite.versions) - MOST_VERSIONS, "older versions")
 
 
 def _version_cell(value: VersionValue | None, series: Series) -> str:
@@ -132,7 +140,9 @@ def _version_cell(value: VersionValue | None, series: Series) -> str:
         return "–"
     scale, estimate = series.criterion.scale, value.estimate
     ends = f"{figure(estimate.value, scale)}, {figure(value.least, scale)}, {figure(value.most, scale)}"
-    spread = "–" if estimate.sd is None else deviation_figure(estimate.sd, scale)
+    spread = "–"
+    if estimate.sd is not None:
+        spread = deviation_figure(estimate.sd, scale)
     return f"{ends}, {spread}, {estimate.trials}"
 
 
@@ -144,8 +154,10 @@ def _cases(cases: Sequence[CaseHistory], *, everyone: bool, width: int | None) -
     if everyone:
         return _case_table(shown, width)
     text = _case_table(sorted(shown, key=lambda case: case.rate)[:MOST_FLAKY], width)
-    left = f"; the lowest {MOST_FLAKY} are shown, --cases shows all" if len(shown) > MOST_FLAKY else ""
-    return f"{text}\n{len(shown):,} of {count(len(cases), 'case')} are flaky{left}"
+    text += f"\n{len(shown):,} of {count(len(cases), 'case')} are flaky"
+    if len(shown) > MOST_FLAKY:
+        text += f"; the lowest {MOST_FLAKY} are shown, --cases shows all"
+    return text
 
 
 def _case_table(cases: Sequence[CaseHistory], width: int | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from math import fsum
 from pathlib import Path
 
@@ -94,26 +94,38 @@ def line_up(
     if quality not in names:
         raise ConfigError(f"nothing is measured of {quality!r}", where="--quality", hint=nearest(quality, names))
     axes = [one for one in measures if one.name in (quality, COST, LATENCY)]
+    entries = list(map(_entry, contenders, common.trials))
     return Lineup(
-        entries=tuple(_entry(one, trials) for one, trials in zip(contenders, common.trials, strict=True)),
+        entries=tuple(entries),
         measures=measures,
         cases=len(common.cases),
         comparisons=comparisons,
         quality=quality,
-        cost=COST if COST in names else "",
-        latency=LATENCY if LATENCY in names else "",
+        cost=_named(COST, names),
+        latency=_named(LATENCY, names),
         dominated=dominated(axes, len(contenders)),
         preferences=preferences_of(votes, pairs, comparisons),
         votes=tuple(votes),
         judge_cost_usd=judge_cost_usd,
-        notes=tuple(_notes(contenders, common, measured)),
+        notes=(*_notes(contenders, common, measured), *_drift(entries)),
     )
+
+
+def _named(measure: str, names: Sequence[str]) -> str:
+    """Return the measure if anything was measured of it; else empty."""
+    if measure in names:
+        return measure
+    return ""
 
 
 def _voted(votes: Sequence[OrderedVote], entries: int) -> list[tuple[int, int]]:
     """Return the judged pairs, the later entry first."""
-    seen = {frozenset((vote.first, vote.second)) for vote in votes}
-    return [(one, other) for other, one in combinations(range(entries), 2) if frozenset((one, other)) in seen]
+    seen = {(vote.first, vote.second) for vote in votes}
+    pairs = []
+    for other, one in combinations(range(entries), 2):
+        if (one, other) in seen or (other, one) in seen:
+            pairs.append((one, other))
+    return pairs
 
 
 # --- common cases and trials ----------------------------------------------------------------------
@@ -122,14 +134,13 @@ def _voted(votes: Sequence[OrderedVote], entries: int) -> list[tuple[int, int]]:
 def common_cases(contenders: Sequence[Contender], terms: Terms) -> SharedCases:
     """Return the cases that all have with the same content, and each contender's trials of them."""
     first = contenders[0].record.header
-    renamed = []
     shared = {case.id for case in first.plan}
+    matches = []
     for one in contenders:
         match = match_cases(first.plan, one.record.header.plan)
-        ids = {old: match.ids[old] for old in match.same}
-        renamed.append(ids)
-        shared &= set(ids.values())
-    cases = tuple(case for case in cases_of(first, terms.thresholds) if case.id in shared)
+        matches.append(match)
+        shared &= {match.ids[old] for old in match.same}
+    cases = [case for case in cases_of(first, terms.thresholds) if case.id in shared]
     if not cases:
         raise MeasureError(
             "they have no case in common",
@@ -137,9 +148,10 @@ def common_cases(contenders: Sequence[Contender], terms: Terms) -> SharedCases:
             hint="they are records of different suites, or every case was edited",
         )
     trials = []
-    for one, ids in zip(contenders, renamed, strict=True):
-        trials.append(_epochs(one.record, {old: new for old, new in ids.items() if new in shared}))
-    return SharedCases(cases, tuple(trials))
+    for one, match in zip(contenders, matches, strict=True):
+        ids = {old: match.ids[old] for old in match.same if match.ids[old] in shared}
+        trials.append(_epochs(one.record, ids))
+    return SharedCases(tuple(cases), tuple(trials))
 
 
 def _epochs(record: Record, ids: Mapping[str, str]) -> dict[str, tuple[Trial, ...]]:
@@ -152,16 +164,22 @@ def _epochs(record: Record, ids: Mapping[str, str]) -> dict[str, tuple[Trial, ..
 
 
 def _entry(one: Contender, trials: Mapping[str, Sequence[Trial]]) -> LineupEntry:
-    every = [trial for group in trials.values() for trial in group]
-    times = [trial.started for trial in every if trial.started is not None]
+    measured = failed = lost = 0
+    times = []
+    for trial in chain.from_iterable(trials.values()):
+        measured += trial.measured
+        failed += trial.failed
+        lost += not trial.measured
+        if trial.started is not None:
+            times.append(trial.started)
     return LineupEntry(
         one.name,
         one.source,
         one.record.header.suite_id,
         one.record.header.commit,
-        trials=sum(trial.measured for trial in every),
-        failed=sum(trial.failed for trial in every),
-        lost=sum(not trial.measured for trial in every),
+        trials=measured,
+        failed=failed,
+        lost=lost,
         started=min(times, default=0.0),
         ended=max(times, default=0.0),
     )
@@ -174,15 +192,19 @@ def _values(
     common: SharedCases, value: Callable[[Case, Trial], float | None], use: Sequence[bool]
 ) -> tuple[dict[str, list[float]], ...]:
     """Return the values of the measured trials by case, for each contender; empty for those not used."""
-    found = []
+    found: list[dict[str, list[float]]] = []
     for trials, used in zip(common.trials, use, strict=True):
         groups: dict[str, list[float]] = {}
-        for case in common.cases if used else ():
+        found.append(groups)
+        if not used:
+            continue
+        for case in common.cases:
             for trial in trials.get(case.id, ()):
-                known = value(case, trial) if trial.measured else None
+                if not trial.measured:
+                    continue
+                known = value(case, trial)
                 if known is not None:
                     groups.setdefault(case.id, []).append(known)
-        found.append(groups)
     return tuple(found)
 
 
@@ -192,7 +214,9 @@ def _pass_rate(contenders: Sequence[Contender], common: SharedCases, terms: Term
 
     def outcome(case: Case, trial: Trial) -> float | None:
         found = passed(trial, case, criteria)
-        return None if found is None else float(found)
+        if found is None:
+            return None
+        return float(found)
 
     everybody = [True] * len(contenders)
     return Measured(PASS_RATE, Scale.BINARY, Direction.HIGHER, _values(common, outcome, everybody))
@@ -225,15 +249,17 @@ def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms
 
         def score(_: Case, trial: Trial, name: str = name) -> float | None:
             found = trial.scores.get(name)
-            return None if found is None else found.value
+            if found is None:
+                return None
+            return found.value
 
         values = _values(common, score, [not why for why in apart])
         yield Measured(name, criterion.scale, criterion.direction, values, apart)
 
 
 def _known(contenders: Sequence[Contender], terms: Terms) -> dict[str, Criterion]:
-    """Return the criteria of all contenders by name, those of the terms first."""
-    known: dict[str, Criterion] = {criterion.name: criterion for criterion in terms.criteria}
+    """Return the criteria of all contenders by name; those of the terms take precedence."""
+    known = {criterion.name: criterion for criterion in terms.criteria}
     for one in contenders:
         known = {**{criterion.name: criterion for criterion in one.record.header.criteria}, **known}
     return known
@@ -241,15 +267,16 @@ def _known(contenders: Sequence[Contender], terms: Terms) -> dict[str, Criterion
 
 def _apart(fingerprints: Sequence[str | None]) -> tuple[str, ...]:
     """Return for each contender the reason its scores are not compared; empty if measured like the first that did."""
-    wanted = next((one for one in fingerprints if one is not None), None)
-    apart = []
+    wanted, apart = None, []
     for one in fingerprints:
-        why = ""
+        if wanted is None:
+            wanted = one
         if one is None:
-            why = NOT_MEASURED
+            apart.append(NOT_MEASURED)
         elif one != wanted:
-            why = OTHER_WAY
-        apart.append(why)
+            apart.append(OTHER_WAY)
+        else:
+            apart.append("")
     return tuple(apart)
 
 
@@ -278,12 +305,15 @@ def _cost(_: Case, trial: Trial) -> float | None:
 
 
 def _latency(_: Case, trial: Trial) -> float | None:
-    return trial.duration if trial.answered else None
+    if not trial.answered:
+        return None
+    return trial.duration
 
 
 def _tokens(_: Case, trial: Trial) -> float | None:
-    usage = trial.usage
-    return float(usage.tokens) if trial.answered and usage is not None and usage.tokens is not None else None
+    if not trial.answered or trial.usage is None or trial.usage.tokens is None:
+        return None
+    return float(trial.usage.tokens)
 
 
 # --- notes for readers ----------------------------------------------------------------------------
@@ -305,14 +335,14 @@ def _notes(contenders: Sequence[Contender], common: SharedCases, measured: Seque
     for one in contenders:
         if one.record.footer is not None and one.record.footer.stopped:
             notes.append(f"{one.name}: ended early ({one.record.footer.stopped})")
-    return notes + _drift(contenders, common)
+    return notes
 
 
-def _drift(contenders: Sequence[Contender], common: SharedCases) -> list[str]:
+def _drift(entries: Sequence[LineupEntry]) -> list[str]:
     """Return a note if records were made at different times: the differences then include moves of the provider."""
-    entries = [_entry(one, trials) for one, trials in zip(contenders, common.trials, strict=True)]
-    timed = [one for one in entries if one.started]
-    if len(timed) < 2 or max(one.started for one in timed) <= min(one.ended for one in timed):
+    started = [one.started for one in entries if one.started]
+    ended = [one.ended for one in entries if one.started]
+    if len(started) < 2 or max(started) <= min(ended):
         return []
     return ["not run side by side: what moved the provider between these runs is in the differences, too"]
 
@@ -329,9 +359,9 @@ def worse_than_first(lineup: Lineup) -> list[str]:
 
 def incomparable(lineup: Lineup) -> list[str]:
     """Return the entries whose quality cannot be compared with the first's, so that they may be worse."""
-    row = lineup.measure(lineup.quality)
-    compared = {0}
-    for one in row.differences if row is not None else ():
-        if 0 in (one.one, one.other):
-            compared |= {one.one, one.other}
+    row, compared = lineup.measure(lineup.quality), {0}
+    if row is not None:
+        for one in row.differences:
+            if 0 in (one.one, one.other):
+                compared |= {one.one, one.other}
     return [entry.name for place, entry in enumerate(lineup.entries) if place not in compared]

@@ -52,30 +52,32 @@ def count_comparisons(measured: Iterable[Measured], preferences: int = 0) -> int
 
 def measures_of(measured: Iterable[Measured], comparisons: int) -> tuple[Measure, ...]:
     """Return the rows of the table, without measures that no entry has."""
-    return tuple(_measure(one, comparisons) for one in measured if any(one.values))
+    return tuple([_measure(one, comparisons) for one in measured if any(one.values)])
 
 
 def _measure(found: Measured, comparisons: int) -> Measure:
-    estimates = tuple(_estimate(values, found.scale) for values in found.values)
-    differences = tuple(_difference(found, one, other, comparisons) for one, other in found.pairs())
-    return Measure(found.name, found.scale, found.direction, estimates, differences, found.apart)
-
-
-def _estimate(values: Values, scale: Scale) -> Estimate | None:
-    """Return an entry's own mean over its cases."""
-    return estimate_of(list(values.values()), scale)
+    estimates, differences = [], []
+    for values in found.values:
+        estimates.append(estimate_of(list(values.values()), found.scale))
+    for one, other in found.pairs():
+        differences.append(_difference(found, one, other, comparisons))
+    return Measure(found.name, found.scale, found.direction, tuple(estimates), tuple(differences), found.apart)
 
 
 def _difference(found: Measured, one: int, other: int, comparisons: int) -> Difference:
-    cases = found.common(one, other)
-    groups = [(found.values[one][case_id], found.values[other][case_id]) for case_id in cases]
-    differences = [mean(mine) - mean(theirs) for mine, theirs in groups]
-    trials = sum(len(mine) for mine, _ in groups)
-    step = _step(list(chain.from_iterable(groups))) if found.scale.is_zero_to_one else 0.0
+    differences, groups, trials = [], [], 0
+    for case_id in found.common(one, other):
+        mine, theirs = found.values[one][case_id], found.values[other][case_id]
+        groups += [mine, theirs]
+        differences.append(mean(mine) - mean(theirs))
+        trials += len(mine)
+    step = 0.0
+    if found.scale.is_zero_to_one:
+        step = _step(groups)
     value, low, high = paired_difference(differences, comparisons=comparisons, step=step, level=LEVEL)
     least, most = found.scale.range  # no difference is larger than the scale
     low, high = max(low, least - most), min(high, most - least)
-    return Difference(one, other, Estimate(value, low, high, len(cases), trials, LEVEL))
+    return Difference(one, other, Estimate(value, low, high, len(differences), trials, LEVEL))
 
 
 def _step(groups: Sequence[Sequence[float]]) -> float:
@@ -96,23 +98,27 @@ def dominated(measures: Sequence[Measure], entries: int) -> tuple[Dominated, ...
     """
     found = []
     for entry in range(entries):
-        beaten = list(filter(None, [_beats(measures, by, entry) for by in range(entries)]))
-        beaten.sort(key=lambda one: not one.proven)
-        found += beaten[:1]
+        beaten = filter(None, [_beats(measures, by, entry) for by in range(entries)])
+        found += sorted(beaten, key=lambda one: not one.proven)[:1]
     return tuple(found)
 
 
 def _beats(measures: Sequence[Measure], by: int, entry: int) -> Dominated | None:
     if by == entry:
         return None
-    known = [one for one in measures if one.estimates[entry] is not None]
-    gains = [one.gain(by, entry) for one in known]
-    if not gains or any(gain is None for gain in gains):
+    is_ahead, proven = False, True
+    for one in measures:
+        if one.estimates[entry] is None:
+            continue
+        gain = one.gain(by, entry)
+        if gain is None or gain.value < 0:
+            return None
+        if gain.value > 0:
+            is_ahead = True
+            proven = proven and gain.low > 0
+        proven = proven and gain.low >= 0
+    if not is_ahead:
         return None
-    sure = [gain for gain in gains if gain is not None]
-    if any(gain.value < 0 for gain in sure) or not any(gain.value > 0 for gain in sure):
-        return None
-    proven = all(gain.low > 0 for gain in sure if gain.value > 0) and all(gain.low >= 0 for gain in sure)
     return Dominated(entry, by, proven)
 
 
@@ -123,7 +129,7 @@ def preferences_of(
     votes: Sequence[OrderedVote], pairs: Sequence[tuple[int, int]], comparisons: int
 ) -> tuple[Preference, ...]:
     """Return wins, losses and ties of each pair, with each case judged in both orders."""
-    return tuple(_preference(votes, one, other, comparisons) for one, other in pairs)
+    return tuple([_preference(votes, one, other, comparisons) for one, other in pairs])
 
 
 def _preference(votes: Sequence[OrderedVote], one: int, other: int, comparisons: int) -> Preference:
@@ -131,10 +137,11 @@ def _preference(votes: Sequence[OrderedVote], one: int, other: int, comparisons:
     for vote in votes:
         if {vote.first, vote.second} == {one, other}:
             by_case.setdefault(vote.case_id, {})[vote.first] = vote
-    whole = [(found[one], found[other]) for found in by_case.values() if len(found) == 2]
-    read = [(ahead, behind) for ahead, behind in whole if not (ahead.error or behind.error)]
-    scores = [_score(ahead.preferred, behind.preferred, one) for ahead, behind in read]
-    twice = [(a.preferred, b.preferred) for a, b in read if a.preferred is not None and b.preferred is not None]
+    read = []
+    for found in by_case.values():
+        if len(found) == 2 and not found[one].error and not found[other].error:
+            read.append((found[one].preferred, found[other].preferred))
+    scores = [_score(ahead, behind, one) for ahead, behind in read]
     wins, losses = scores.count(1.0), scores.count(-1.0)
     return Preference(
         one,
@@ -142,8 +149,8 @@ def _preference(votes: Sequence[OrderedVote], one: int, other: int, comparisons:
         wins,
         losses,
         len(scores) - wins - losses,
-        first_twice=twice.count((one, other)),
-        second_twice=twice.count((other, one)),
+        first_twice=read.count((one, other)),
+        second_twice=read.count((other, one)),
         unread=len(by_case) - len(read),
         rate=_rate(scores, comparisons),
     )
@@ -153,7 +160,9 @@ def _score(ahead: int | None, behind: int | None, one: int) -> float:
     """Return 1 if both orders prefer ``one``, -1 if both prefer the other, else 0."""
     if ahead != behind or ahead is None:
         return 0.0
-    return 1.0 if ahead == one else -1.0
+    if ahead == one:
+        return 1.0
+    return -1.0
 
 
 def _rate(scores: Sequence[float], comparisons: int) -> Estimate | None:

@@ -88,11 +88,12 @@ def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked
     for plan in plans:
         stored = known.get(plan.suite.id)
         record = Record(Header(plan.suite.id, plan.planned, plan.criteria), (), None)
-        rerun = settings.rerun
+        own = settings
         if stored is not None:
             record = stored.records[0]
-            rerun = "match" if _base_can_run(config, record) else rerun
-        answers.append(_answer(record, replace(settings, rerun=rerun), asked))
+            if _base_can_run(config, record):
+                own = replace(settings, rerun="match")
+        answers.append(_answer(record, own, asked))
     return _shown(answers, asked)
 
 
@@ -129,24 +130,36 @@ def _shown(answers: Sequence[SuitePower], asked: Asked) -> str:
 
 def _text(answer: SuitePower, asked: Asked) -> str:
     power = answer.power
-    design = power.design
-    runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
-    own = "" if power.known else "; no trials are known, so the cases are a typical suite's"
-    units = f" in {count(power.units, 'unit')} (cluster:)" if 0 < power.units < design.cases else ""
-    size = f"{count(design.cases, 'case')}{units}, {count(design.stored, 'stored trial')} per case"
-    beside = f", {count(power.criteria, 'criterion', 'criteria')} beside success" if power.criteria else ""
-    alone = ", against these alone" if asked.of_record else ""
-    base = ", the base can be run" if design.config.rerun == "match" else alone
-    lines = [f"{console(answer.suite)}: {size}{base}{beside}; {runs}{own}"]
     rows: list[Sequence[str]] = [("change", "found", "95 % interval", "")]
-    rows += [(f"−{100 * one.drop:g} points", *_share(one.found)) for one in power.drops]
+    for one in power.drops:
+        rows.append((f"−{100 * one.drop:g} points", *_share(one.found)))
     if power.broken is not None:
         rows.append(("one case breaks", *_share(power.broken)))
     rows.append(("none: blocked", *_share(power.blocked)))
     rows.append(("none: inconclusive", *_share(power.inconclusive)))
-    lines.insert(0, f"{_sentence(power)}.")
+    lines = [f"{_sentence(power)}.", _basis(answer, asked), table(rows, asked.width)]
     more = [_smallest(power), _cost(power), *_missed(answer), *map(_wanted, answer.wanted)]
-    return "\n".join([*lines, table(rows, asked.width), *more])
+    return "\n".join([*lines, *more])
+
+
+def _basis(answer: SuitePower, asked: Asked) -> str:
+    """Return what was simulated: the suite's size, its baseline, and the number of changes."""
+    power = answer.power
+    design = power.design
+    said = f"{console(answer.suite)}: {count(design.cases, 'case')}"
+    if 0 < power.units < design.cases:
+        said += f" in {count(power.units, 'unit')} (cluster:)"
+    said += f", {count(design.stored, 'stored trial')} per case"
+    if design.config.rerun == "match":
+        said += ", the base can be run"
+    elif asked.of_record:
+        said += ", against these alone"
+    if power.criteria:
+        said += f", {count(power.criteria, 'criterion', 'criteria')} beside success"
+    said += f"; {count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
+    if not power.known:
+        said += "; no trials are known, so the cases are a typical suite's"
+    return said
 
 
 def _sentence(power: Power) -> str:
@@ -190,7 +203,9 @@ def interval_of(found: Share) -> str:
 
 def _end(share: float) -> str:
     """Return an end of an interval in whole percents, with one more digit near 0 and 100."""
-    return f"{100 * share:.0f}" if 0.01 <= share <= 0.99 else f"{100 * share:.1f}".removesuffix(".0")
+    if 0.01 <= share <= 0.99:
+        return f"{100 * share:.0f}"
+    return f"{100 * share:.1f}".removesuffix(".0")
 
 
 def _estimated(share: float) -> str:
@@ -212,9 +227,10 @@ def _smallest(power: Power) -> str:
 
 
 def _cost(power: Power) -> str:
-    runs = power.runs_per_case * power.design.cases
-    price = "" if power.cost_per_run is None else f", about {dollars(runs * power.cost_per_run)}"
-    return f"an unchanged agent takes {power.runs_per_case:.2f} runs per case{price}"
+    said = f"an unchanged agent takes {power.runs_per_case:.2f} runs per case"
+    if power.cost_per_run is not None:
+        said += f", about {dollars(power.runs_per_case * power.design.cases * power.cost_per_run)}"
+    return said
 
 
 def _wanted(found: Wanted) -> str:

@@ -67,7 +67,7 @@ async def ask_preferences(
         for start in range(0, len(matches), AT_ONCE):
             asked = [_vote(judge, *match, redactor) for match in matches[start : start + AT_ONCE]]
             votes += await asyncio.gather(*asked)
-        return votes, judge.spending.cost_usd
+        return votes, judge.cost_usd
 
 
 def _check_answers(contenders: Sequence[Contender]) -> None:
@@ -93,14 +93,19 @@ def _matches(common: SharedCases) -> list[_Match]:
 
 def _answer(trials: Sequence[Trial]) -> str | None:
     """Return the conversation of the first answered trial."""
-    answered = next((trial for trial in trials if trial.answered and trial.invocations), None)
-    return None if answered is None else conversation(answered.invocations)
+    for trial in trials:
+        if trial.answered and trial.invocations:
+            return conversation(trial.invocations)
+    return None
 
 
 def _is_settled(answers: Sequence[Preferred], to_come: int) -> bool:
     """Return True if one answer leads by more votes than are still to come."""
-    counts = sorted(Counter(one.preferred for one in answers).values(), reverse=True)
-    return bool(counts) and counts[0] > to_come + (counts[1] if counts[1:] else 0)
+    counts = Counter(one.preferred for one in answers).most_common(2)
+    if not counts:
+        return False
+    (_, most), *others = counts
+    return most > to_come + sum(votes for _, votes in others)
 
 
 async def _vote(judge: Judge, vote: OrderedVote, first: str, second: str, redactor: Redactor) -> OrderedVote:
@@ -117,8 +122,8 @@ async def _vote(judge: Judge, vote: OrderedVote, first: str, second: str, redact
         error = redactor.redact(shorten(answers.failure, MAX_ERROR_CHARS))
         return replace(vote, error=error)
     (most, votes), *rest = Counter(one.preferred for one in answers.readable).most_common()
-    split = bool(rest) and rest[0][1] == votes
-    chosen = "neither" if split else most
+    preferred = {"first": vote.first, "second": vote.second}.get(most)
+    if rest and rest[0][1] == votes:
+        preferred = None
     reason = next((one.reasoning for one in answers.readable if one.preferred == most), "")
-    preferred = {"first": vote.first, "second": vote.second}.get(chosen)
     return replace(vote, preferred=preferred, reason=redactor.redact(rationale(reason)))

@@ -77,21 +77,21 @@ class Source(Struct, frozen=True):
 
     def draw(self, rng: Random, index: int, rate: float) -> Trial:
         """Return a trial of this case: one of its own with the drawn outcome, else of any case, else an adapted one."""
-        passes = rng.random() < rate
-        outcomes = self.passing if passes else self.failing
+        outcomes, others, wanted = self.failing, self.passing, 0.0
+        if rng.random() < rate:
+            outcomes, others, wanted = self.passing, self.failing, 1.0
         known = outcomes[index] or list(chain.from_iterable(outcomes))
         if known:
             return rng.choice(known)
-        others = self.failing if passes else self.passing
-        return self._turned(rng.choice(others[index]), passes=passes)
+        return self._turned(rng.choice(others[index]), wanted)
 
-    def _turned(self, trial: Trial, *, passes: bool) -> Trial:
+    def _turned(self, trial: Trial, wanted: float) -> Trial:
         """Return the trial adapted to an outcome that no case has: blocking scores are set to their best or worst."""
         scores = dict(trial.scores)
         for criterion in self.criteria:
             is_higher_better = criterion.direction is Direction.HIGHER
             if criterion.blocking and criterion.name in scores and is_higher_better:
-                scores[criterion.name] = Score(1.0 if passes else 0.0)
+                scores[criterion.name] = Score(wanted)
         return replace(trial, scores=scores, error=None)
 
 
@@ -100,18 +100,22 @@ def source_of(cases: Sequence[Case], criteria: Sequence[Criterion], trials: Sequ
     by_case: dict[str, dict[bool, list[Trial]]] = {}
     known = {case.id: case for case in cases}
     for trial in trials:
-        case = known.get(trial.case_id)
-        outcome = None if case is None or trial.side is not Side.CANDIDATE else passed(trial, case, criteria)
+        if trial.side is not Side.CANDIDATE or trial.case_id not in known:
+            continue
+        outcome = passed(trial, known[trial.case_id], criteria)
         if outcome is not None:
             # Without its answer: drawing a trial twice must not look like a cache.
             bare = replace(trial, invocations=(), answer="", process="", log="", run="", replay=None)
             by_case.setdefault(trial.case_id, {True: [], False: []})[outcome].append(bare)
-    kept = [case for case in cases if case.id in by_case]
-    passing = [by_case[case.id][True] for case in kept]
-    failing = [by_case[case.id][False] for case in kept]
-    sizes = [len(good) + len(bad) for good, bad in zip(passing, failing, strict=True)]
-    counts = [(len(good), size) for good, size in zip(passing, sizes, strict=True)]
-    return Source(kept, tuple(criteria), Rates(tuple(counts)), passing, failing, tuple(sizes))
+    kept, passing, failing, counts = [], [], [], []
+    for case in cases:
+        if case.id in by_case:
+            good, bad = by_case[case.id][True], by_case[case.id][False]
+            kept.append(case)
+            passing.append(good)
+            failing.append(bad)
+            counts.append((len(good), len(good) + len(bad)))
+    return Source(kept, tuple(criteria), Rates(tuple(counts)), passing, failing, tuple([size for _, size in counts]))
 
 
 def prove(
@@ -203,7 +207,9 @@ def pass_rate(source: Source, trials: Sequence[Trial]) -> float:
         outcome = passed(trial, known[trial.case_id], source.criteria)
         if outcome is not None:
             outcomes.setdefault(trial.case_id, []).append(outcome)
-    return fmean(map(fmean, outcomes.values())) if outcomes else 0.0
+    if not outcomes:
+        return 0.0
+    return fmean(map(fmean, outcomes.values()))
 
 
 def threshold_of(rate: float) -> float:
@@ -235,11 +241,15 @@ def _stored_rate(source: Source) -> float:
 
 def in_words(proof: Proof) -> str:
     """Return a one-sentence summary."""
-    ours, single = (round(share.share * share.runs) for share in (proof.blocked, proof.single))
     return (
-        f"Of {proof.changes:,} unchanged changes your gate would have blocked {ours:,}; "
-        f"a single-sample threshold would have blocked {single:,}."
+        f"Of {proof.changes:,} unchanged changes your gate would have blocked {_number(proof.blocked)}; "
+        f"a single-sample threshold would have blocked {_number(proof.single)}."
     )
+
+
+def _number(share: Share) -> str:
+    """Return the number of changes behind a share."""
+    return f"{round(share.share * share.runs):,}"
 
 
 WIDTH, LEFT, RIGHT, ROW = 720, 230, 90, 34
@@ -293,5 +303,5 @@ def _bar(number: int, row: tuple[str, Share, str], most: float) -> Markup:
         high=LEFT + share.high * scale,
         middle=top + 10,
         after=LEFT + share.high * scale + 8,
-        found=f"{round(share.share * share.runs):,}",
+        found=_number(share),
     )

@@ -80,7 +80,8 @@ def ratchet(config: Config, record: Path | None, environment: Mapping[str, str],
     proposals = [propose(known, plan, config, margin) for plan, known in found]
     told = [_told(one) for one in proposals]
     changed = _by_file(config, [plan for plan, _ in found], proposals, len(plans))
-    told += [_edit(path, keys, raised, write=write) for path, keys, raised in changed]
+    for path, keys, raised in changed:
+        told.append(_edit(path, keys, raised, write=write))
     if not changed and any(one.raised for one in proposals):
         why = "no file states the criteria (ADK's defaults)"
         if len(found) < len(plans):
@@ -133,7 +134,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     if suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         why = f"all: the record itself does not pass: {headline(suite)}"
         return Proposal(plan.suite.id, (), (why,), (before, before))
-    rate = next((criterion for criterion in criteria if criterion.metric == RATE_METRIC), None)
+    rate = _rate_criterion(criteria)
     least = before - margin
     if rate is not None and rate.blocking and rate.threshold is not None and rate.threshold <= before:
         least = max(least, rate.threshold)
@@ -164,7 +165,8 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     if rate is not None:
         judged = judge_record(record, [NO_REFERENCE], replace(terms, criteria=tuple(criteria))).criteria
         room = quiet_threshold(_outcomes(record, plan, criteria), rate)
-        found = _rate(rate, next(row for row in judged if row.criterion.name in (PASS_RATE, rate.name)), room)
+        row = next(row for row in judged if row.criterion.name in (PASS_RATE, rate.name))
+        found = _rate(rate, row, room)
         if isinstance(found, Raised):
             raised.append(found)
         elif found:
@@ -172,12 +174,22 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     return Proposal(plan.suite.id, tuple(raised), tuple(kept), (before, share(criteria)))
 
 
+def _rate_criterion(criteria: Sequence[Criterion]) -> Criterion | None:
+    """Return the criterion on the pass rate; None if none is configured."""
+    for criterion in criteria:
+        if criterion.metric == RATE_METRIC:
+            return criterion
+    return None
+
+
 def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], float]:
     """Return a function of criteria that gives the mean over the record's cases of their share of passing trials."""
     cases = {}
     for case in cases_of(record.header):
         planned = plan.cases.get(case.id)
-        cases[case.id] = case if planned is None else replace(case, thresholds=planned.thresholds)
+        cases[case.id] = case
+        if planned is not None:
+            cases[case.id] = replace(case, thresholds=planned.thresholds)
     groups = _trials(record, cases)
 
     def share(criteria: Sequence[Criterion]) -> float:
@@ -186,7 +198,9 @@ def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], flo
             known = outcomes_of(trials, cases[case_id], criteria)
             if known:
                 means.append(sum(known) / len(known))
-        return sum(means) / len(means) if means else 0.0
+        if not means:
+            return 0.0
+        return sum(means) / len(means)
 
     return share
 
@@ -265,7 +279,9 @@ def _rate(rate: Criterion, result: CriterionResult, room: float | None) -> Raise
 
 def _grid(room: float | None, step: float | None) -> float | None:
     """Return a threshold rounded down to a step, or None if there is none."""
-    return None if room is None or step is None else round(math.floor(room / step + 1e-9) * step, 10)
+    if room is None or step is None:
+        return None
+    return round(math.floor(room / step + 1e-9) * step, 10)
 
 
 def _stays(criterion: Criterion, room: float | None) -> str:
@@ -293,17 +309,19 @@ def _quantiles(result: CriterionResult) -> list[Raised]:
 
 
 def _told(proposal: Proposal) -> str:
-    lines = [f"{console(proposal.suite_id)}:" + ("" if proposal.raised else " no limit can be stricter")]
-    rows = [HEADERS]
-    for one in proposal.raised:
-        limits = (figure(one.before, one.scale), figure(one.after, one.scale))
-        rows.append((one.name, one.key, *limits, f"{interval(one.estimate, one.scale)} {sample(one.estimate)}"))
+    title, lines = f"{console(proposal.suite_id)}: no limit can be stricter", []
     if proposal.raised:
-        lines += [f"  {line}" for line in table(rows).splitlines()]
-        before, after = (figure(share, Scale.BINARY) for share in proposal.pass_rate)
-        lines.append(f"  pass rate of this record: {before} under the present thresholds, {after} under the proposed")
-    lines += [f"  stays: {console(why)}" for why in proposal.kept]
-    return "\n".join(lines)
+        title = f"{console(proposal.suite_id)}:"
+        rows = [HEADERS]
+        for one in proposal.raised:
+            limits = (figure(one.before, one.scale), figure(one.after, one.scale))
+            rows.append((one.name, one.key, *limits, f"{interval(one.estimate, one.scale)} {sample(one.estimate)}"))
+        lines = table(rows).splitlines()
+        before, after = proposal.pass_rate
+        present = f"{figure(before, Scale.BINARY)} under the present thresholds"
+        lines.append(f"pass rate of this record: {present}, {figure(after, Scale.BINARY)} under the proposed")
+    lines += [f"stays: {console(why)}" for why in proposal.kept]
+    return "\n  ".join([title, *lines])
 
 
 def _by_file(
@@ -314,11 +332,16 @@ def _by_file(
     for plan, proposal in zip(plans, proposals, strict=True):
         stated = stated_criteria(config, plan.suite)
         if not stated.note:
-            keys = stated.place.keys if config.file.criteria is not None else ("criteria",)
+            keys: tuple[str, ...] = ("criteria",)
+            if config.file.criteria is not None:
+                keys = stated.place.keys
             by_file.setdefault(stated.place.file, (keys, []))[1].append(proposal)
     if config.file.criteria is not None and len(plans) < suites:
         return []  # they are shared with suites that are unknown here
-    return [(Path(where), keys, _shared(found)) for where, (keys, found) in by_file.items()]
+    edits = []
+    for where, (keys, found) in by_file.items():
+        edits.append((Path(where), keys, _shared(found)))
+    return edits
 
 
 def _shared(proposals: Sequence[Proposal]) -> list[Raised]:
@@ -352,7 +375,7 @@ def _edit(path: Path, keys: tuple[str, ...], raised: Sequence[Raised], *, write:
             raise ConfigError(what, where=str(path), hint="they use anchors or another form: edit them by hand")
         return f"{console(str(path))}: edit by hand; it cannot be edited in place"
     diff = unified_diff(text.splitlines(), new.splitlines(), str(path), str(path), lineterm="", n=1)
-    lines = [_shown(line) for line in diff]
+    lines = list(map(_shown, diff))
     if not write:
         return "\n".join([*lines, "nothing is written; --write edits the file"])
     _replace(path, new)
@@ -369,7 +392,9 @@ def _spelt(text: str, keys: tuple[str, ...], name: str, path: Path) -> str:
     """Return a criterion's name as spelt in the file: ADK-TS uses upper case."""
     stated: Any = parse_document(text, str(path))
     for key in keys:
-        stated = stated.get(key, {}) if isinstance(stated, dict) else {}
+        if not isinstance(stated, dict):
+            return name
+        stated = stated.get(key, {})
     for key in stated:
         if name in (str(key), str(key).lower()):
             return str(key)

@@ -1,8 +1,8 @@
-"""The criterion for which a judge is asked at the moment, so that its answers can be attributed."""
+"""The score for which a judge is asked at the moment, so that its answers can be attributed."""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 
-scored_criterion: ContextVar[str] = ContextVar("scored_criterion", default="")
-"""Its name; empty if no criterion is being scored."""
+answered_for_score: ContextVar[set[tuple[str, str]] | None] = ContextVar("answered_for_score", default=None)
+"""The models asked for it so far, each with a name by which it answered; None if nothing is being scored."""

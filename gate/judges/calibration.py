@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gate.errors import ConfigError, MeasureError, first_problem
@@ -59,25 +59,23 @@ class Interval(Struct, frozen=True):
     high: float
 
 
-class Agreement(Struct, frozen=True):
-    """The agreement of judge and people on answers that both decided."""
+class Calibration(Struct, frozen=True):
+    """The agreement of judge and people on answers that both decided, and the number of unmeasured answers."""
 
-    both_pass: int
-    both_fail: int
-    only_judge: int
-    """Answers that the judge passes and people fail: the costly kind."""
-    only_people: int
+    known: JudgeCalibration
+    """The numbers that a correction needs."""
     accuracy: Interval
     kappa: Interval | None
     """Cohen's κ; None if judge and people each gave the same verdict throughout, so that there is nothing to agree
     on."""
+    not_measured: int = 0
+    threshold: float | None = None
+    """The score from which an answer passed in the table; None: not stored, by an earlier version."""
 
-    @property
-    def n(self) -> int:
-        return self.both_pass + self.both_fail + self.only_judge + self.only_people
 
-
-def agreement(pairs: Sequence[tuple[bool, bool]], *, seed: int = 0) -> Agreement:
+def compared(
+    pairs: Sequence[tuple[bool, bool]], graded: GradedLabels | None = None, *, not_measured: int = 0
+) -> Calibration:
     """Return the agreement over (people, judge) pairs.
 
     Raises:
@@ -86,21 +84,24 @@ def agreement(pairs: Sequence[tuple[bool, bool]], *, seed: int = 0) -> Agreement
     cells = Counter(pairs)
     order = ((True, True), (False, False), (False, True), (True, False))
     both_pass, both_fail, only_judge, only_people = (cells[cell] for cell in order)
-    return agreement_of((both_pass, both_fail, only_judge, only_people), seed=seed)
+    known = JudgeCalibration(both_pass, both_fail, only_judge, only_people, graded)
+    return calibration_of(known, not_measured=not_measured)
 
 
-def agreement_of(table: tuple[int, int, int, int], *, seed: int = 0) -> Agreement:
-    """Return the same as `agreement`, from counts: both pass, both fail, only the judge passes, only people pass."""
-    n = sum(table)
-    if not n:
+def calibration_of(known: JudgeCalibration, *, not_measured: int = 0, threshold: float | None = None) -> Calibration:
+    """Return the same as `compared`, from counts. Raises MeasureError if they are all 0."""
+    if not known.labels:
         raise MeasureError("no answer has both a label and a judgement: nothing to compare")
-    draws = table_draws(table, seed)
-    value, accuracy = kappa(table), (table[0] + table[1]) / n
+    table = (known.both_pass, known.both_fail, known.only_judge, known.only_people)
+    draws = table_draws(table, seed=0)
+    value, accuracy = kappa(table), known.agreed / known.labels
     kappas = [one for draw in draws if (one := kappa(draw)) is not None]
-    return Agreement(
-        *table,
+    return Calibration(
+        known,
         accuracy=Interval(accuracy, *middle(accuracy, [draw[0] + draw[1] for draw in draws])),
         kappa=None if value is None else Interval(value, *middle(value, kappas)),
+        not_measured=not_measured,
+        threshold=threshold,
     )
 
 
@@ -159,23 +160,6 @@ def _label(data: Any, where: str, number: int) -> Label:
     return Label(case, invocation, float(said), isinstance(said, bool))
 
 
-class Calibration(Struct, frozen=True):
-    """The agreement of one measure, and the number of its unmeasured answers."""
-
-    agreement: Agreement
-    not_measured: int = 0
-    graded: GradedLabels | None = None
-    """The differences of people's scores from the judge's, if every label is a score."""
-    threshold: float | None = None
-    """The score from which an answer passed in the table; None: not stored, by an earlier version."""
-
-    @property
-    def known(self) -> JudgeCalibration:
-        """Return the numbers that a correction needs."""
-        found = self.agreement
-        return JudgeCalibration(found.both_pass, found.both_fail, found.only_judge, found.only_people, self.graded)
-
-
 async def calibrate(
     labels: Sequence[Label], score: Callable[[Case, Invocation], Awaitable[Score]], passes: Callable[[float], bool]
 ) -> Calibration:
@@ -185,15 +169,19 @@ async def calibrate(
         MeasureError: the judge measured none of the answers.
     """
     scores = await asyncio.gather(*(score(one.case, one.invocation) for one in labels))
-    both = [(one, found.value) for one, found in zip(labels, scores, strict=True) if found.value is not None]
+    both = [(one, given.value) for one, given in zip(labels, scores, strict=True) if given.value is not None]
     if not both:
-        why = next((found.error for found in scores if found.error), "the metric applies to none of the labels")
+        why = next((given.error for given in scores if given.error), "the metric applies to none of the labels")
         raise MeasureError(f"none of {len(labels)} labelled answers could be judged: {why}")
     pairs = [(one.label == 1.0 if one.binary else passes(one.label), passes(value)) for one, value in both]
     graded = None
     if len(both) > 1 and not any(one.binary for one, _ in both):
         graded = _graded([one.label for one, _ in both], [value for _, value in both])
-    return Calibration(agreement(pairs), len(labels) - len(pairs), graded)
+    judges: set[tuple[str, str]] = set()
+    for given in scores:
+        judges.update(given.judges)
+    found = compared(pairs, graded, not_measured=len(labels) - len(pairs))
+    return replace(found, known=replace(found.known, judges=tuple(sorted(judges))))
 
 
 def _graded(people: Sequence[float], judge: Sequence[float]) -> GradedLabels:
@@ -206,17 +194,12 @@ def _graded(people: Sequence[float], judge: Sequence[float]) -> GradedLabels:
 # --- the file -------------------------------------------------------------------------------------
 
 
-class _Table(Struct, frozen=True):
+class _Counts(JudgeCalibration, frozen=True, forbid_unknown_fields=False):
     """The counts of a calibration; other stored figures are for readers, and are computed again."""
-
-    both_pass: LabelCount
-    both_fail: LabelCount
-    only_judge: LabelCount
-    only_people: LabelCount
 
 
 class _Entry(Struct, frozen=True):
-    agreement: _Table
+    agreement: _Counts
     not_measured: LabelCount = 0
     graded: GradedLabels | None = None
     threshold: float | None = None
@@ -236,7 +219,7 @@ def save(path: Path, fingerprint: str, calibration: Calibration, criterion: str 
     """
     entries = _entries(path) if path.is_file() else {}
     entries = {key: held for key, held in entries.items() if not criterion or _name_of(held) != criterion}
-    entries[fingerprint] = {**msgspec.to_builtins(calibration), "criterion": criterion}
+    entries[fingerprint] = _stored(calibration, criterion)
     try:
         _read(entries[fingerprint])
     except msgspec.ValidationError as error:
@@ -259,12 +242,27 @@ def load(path: Path, fingerprint: str) -> Calibration | None:
         raise ConfigError(f"not a calibration: {error}", where=str(path), hint="run `gate calibrate` again") from None
 
 
+def _stored(calibration: Calibration, criterion: str) -> dict[str, Any]:
+    figures: dict[str, Any] = msgspec.to_builtins(calibration)
+    counts = figures["known"]
+    graded = counts.pop("graded")
+    return {
+        "agreement": {**counts, "accuracy": figures["accuracy"], "kappa": figures["kappa"]},
+        "not_measured": calibration.not_measured,
+        "graded": graded,
+        "threshold": calibration.threshold,
+        "criterion": criterion,
+    }
+
+
 def _read(entry: Any) -> Calibration:
     read = msgspec.convert(entry, _Entry)
-    table = astuple(read.agreement)
-    if read.graded is not None and read.graded.labels != sum(table):
-        raise MeasureError(f"{read.graded.labels:,} graded labels beside a table of {sum(table):,}")
-    return Calibration(agreement_of(table), read.not_measured, read.graded, read.threshold)
+    counts = read.agreement
+    table = (counts.both_pass, counts.both_fail, counts.only_judge, counts.only_people)
+    known = JudgeCalibration(*table, read.graded, counts.judges)
+    if read.graded is not None and read.graded.labels != known.labels:
+        raise MeasureError(f"{read.graded.labels:,} graded labels beside a table of {known.labels:,}")
+    return calibration_of(known, not_measured=read.not_measured, threshold=read.threshold)
 
 
 def check_file(path: Path) -> None:
@@ -315,32 +313,32 @@ def _reason_to_report_only(calibration: Calibration | None, min_kappa: float, ma
         return why
     if marks and calibration.threshold is None:
         return "its calibration does not say of which threshold it is: run `gate calibrate` again"
-    kappa = calibration.agreement.kappa
+    kappa = calibration.kappa
     if kappa is None:
         return "all labels or all judgements are alike, so agreement says nothing"
     if kappa.low < min_kappa:
-        found = f"κ {kappa.value:.2f} (95 %: {kappa.low:.2f} to {kappa.high:.2f}, {calibration.agreement.n} labels)"
+        found = f"κ {kappa.value:.2f} (95 %: {kappa.low:.2f} to {kappa.high:.2f}, {calibration.known.labels} labels)"
         return f"{found} does not reach {min_kappa:g}"
     return ""
 
 
 def describe(calibration: Calibration) -> str:
     """Return the agreement as a few lines of text."""
-    found, known = calibration.agreement, calibration.known
-    kappa = found.kappa
+    known, kappa = calibration.known, calibration.kappa
     lines = [
-        f"accuracy     {_shown(found.accuracy)}",
+        f"accuracy     {_shown(calibration.accuracy)}",
         f"kappa        {_shown(kappa)}" if kappa else "kappa        undefined: all labels or all judgements are alike",
         f"sensitivity  {_rate(known.both_pass, known.passed)} that people pass",
         f"specificity  {_rate(known.both_fail, known.failed)} that people fail",
         "",
         "               judge: pass  judge: fail",
-        f"people: pass   {found.both_pass:>11,}  {found.only_people:>11,}",
-        f"people: fail   {found.only_judge:>11,}  {found.both_fail:>11,}",
+        f"people: pass   {known.both_pass:>11,}  {known.only_people:>11,}",
+        f"people: fail   {known.only_judge:>11,}  {known.both_fail:>11,}",
         "",
-        f"{found.n:,} labels" + (f", {calibration.not_measured:,} not measured" if calibration.not_measured else ""),
+        f"{known.labels:,} labels"
+        + (f", {calibration.not_measured:,} not measured" if calibration.not_measured else ""),
     ]
-    if (graded := calibration.graded) is not None:
+    if (graded := known.graded) is not None:
         lines.append(
             f"people score {graded.bias:+.3f} on average against the judge (standard deviation {graded.sd:.3f})"
         )
@@ -361,7 +359,7 @@ def not_applied(calibration: Calibration, marks: Collection[float | None] = ()) 
     If most answers were not measured, the others are those that the judge finds easy, which says little about the
     answers to be judged.
     """
-    measured, lost = calibration.agreement.n, calibration.not_measured
+    measured, lost = calibration.known.labels, calibration.not_measured
     if marks and calibration.threshold is not None and calibration.threshold not in marks:
         return f"its calibration is of the threshold {calibration.threshold:g}: run `gate calibrate` again"
     if lost <= measured:

@@ -15,14 +15,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from msgspec import Struct
 from pydantic import BaseModel, Field, ValidationError
 
-from gate.judges.asking import scored_criterion
+from gate.judges.asking import answered_for_score
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
 from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, cost_of, fingerprint, members
-from gate.judges.prompt import A, Answers, Question, Vote, read_answer, render, schema_of
+from gate.judges.prompt import A, Answers, Question, read_answer, render, schema_of
 from gate.security.escape import one_line
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.security.redact import redact
@@ -71,38 +70,26 @@ class _Completion(BaseModel):
     """The name by which the model answered: a requested name may lead to another model later."""
 
 
-class _Category(BaseModel):
+class Moderation(BaseModel):
+    """The moderation endpoint's answer about a text."""
+
     flagged: bool
     categories: dict[str, bool | None] = {}
 
+    @property
+    def named(self) -> list[str]:
+        """Return the categories for which the text was flagged."""
+        return sorted([name for name, hit in self.categories.items() if hit])
+
 
 class _Moderations(BaseModel):
-    results: list[_Category] = Field(min_length=1)
-
-
-class Moderation(Struct, frozen=True):
-    """The moderation endpoint's answer about a text; ``error`` is set if the call failed."""
-
-    flagged: bool = False
-    categories: tuple[str, ...] = ()
-    error: str | None = None
-
-
-class Spending(Struct, frozen=True):
-    """The cost and time of judging so far."""
-
-    calls: int
-    """Attempts made, retries included."""
-    cached: int
-    """Votes that came from the cache."""
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    """None if a model without a known price answered."""
+    results: list[Moderation] = Field(min_length=1)
+    model: str | None = None
+    """As in `_Completion`."""
 
 
 class CallError(Exception):
-    """A call that failed for good. Never leaves this module: it becomes the `error` of an answer."""
+    """A call that failed for good; it becomes the error of an answer or of a trial."""
 
     def __init__(self, message: str, *, billed: bool = False) -> None:
         super().__init__(message)
@@ -136,10 +123,7 @@ class Judge:
         self._limiter = Limiter(options.concurrency, options.requests_per_minute)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self.answered: dict[str, dict[str, set[str]]] = {}
-        """By criterion and model asked, the names by which the model has answered."""
         self._plain: set[tuple[str, str]] = set()
-        self._cached = self._input = self._output = 0
         self._unpriced = False
         self._failures = 0
 
@@ -152,9 +136,9 @@ class Judge:
             await client.close()
 
     @property
-    def spending(self) -> Spending:
-        cost = None if self._unpriced else self._budget.spent_usd
-        return Spending(self._budget.calls, self._cached, self._input, self._output, cost)
+    def cost_usd(self) -> float | None:
+        """Return the cost of judging so far; None if a model without a known price answered."""
+        return None if self._unpriced else self._budget.spent_usd
 
     async def ask(self, question: Question[A]) -> Answers[A]:
         """Return the votes on a question, as many as settle it. Never raises for a failure of a judge or its server:
@@ -166,7 +150,7 @@ class Judge:
         votes = question.overrides.num_samples or self.options.num_samples or question.samples
         at_once = asyncio.Semaphore(question.overrides.parallelism_limit or self.options.concurrency)
 
-        async def vote(member: Member, number: int) -> Vote[A] | CallError:
+        async def vote(member: Member, number: int) -> A | str | CallError:
             async with at_once:
                 try:
                     return await self._vote(question, member, number, messages)
@@ -175,21 +159,28 @@ class Judge:
 
         jury = self._jury_for(question)
         to_come = [(member, number) for number in range(votes) for member in jury]
-        samples: tuple[Vote[A], ...] = ()
+        readable: list[A] = []
+        unreadable: list[str] = []
         while to_come:
             wave = _next_wave(len(to_come), of=votes * len(jury), may_stop=question.settled is not None)
             found = await asyncio.gather(*(vote(member, number) for member, number in to_come[:wave]))
             to_come = to_come[wave:]
-            failed = [item for item in found if isinstance(item, CallError)]
-            samples += tuple(item for item in found if not isinstance(item, CallError))
-            if failed:
-                return Answers(samples, f"judge not reached: {failed[0]}")
-            if question.settled is not None and question.settled(Answers(samples).readable, len(to_come)):
+            error = None
+            for item in found:
+                if isinstance(item, CallError):
+                    error = error or f"judge not reached: {item}"
+                elif isinstance(item, str):
+                    unreadable.append(item)
+                else:
+                    readable.append(item)
+            if error is not None:
+                return Answers(tuple(readable), tuple(unreadable), error)
+            if question.settled is not None and question.settled(readable, len(to_come)):
                 break
-        return Answers(samples)
+        return Answers(tuple(readable), tuple(unreadable))
 
     async def moderate(self, text: str) -> Moderation:
-        """Return the first endpoint's moderation of a text."""
+        """Return the first endpoint's moderation of a text. Raises `CallError`."""
         member, model = self._jury[0], MODERATION_MODEL
         text = text.encode("utf-8", "replace").decode()
 
@@ -198,18 +189,13 @@ class Judge:
             return (await client.moderations.with_raw_response.create(model=model, input=text)).content
 
         key = key_of(["moderation", member.base_url, model, text])
-        try:
-            async with self._lock(key):
-                found = self._remembered(key, _Moderations)
-                if found is None:
-                    found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
-                    self._cache.put(key, found.model_dump())
-                else:
-                    self._cached += 1
-        except CallError as failure:
-            return Moderation(error=f"moderation not reached: {failure}")
-        result = found.results[0]
-        return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
+        async with self._lock(key):
+            found = self._remembered(key, _Moderations)
+            if found is None:
+                found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
+                self._cache.put(key, found.model_dump())
+        _note_answer(model, found)
+        return found.results[0]
 
     async def complete(self, messages: list[dict[str, str]]) -> str:
         """Return the first model's next message as plain text; never cached, because every conversation is different.
@@ -232,6 +218,8 @@ class Judge:
         choice = found.choices[0]
         if choice.message.refusal or choice.finish_reason == "content_filter":
             raise CallError("the model refused")
+        if choice.finish_reason == "length":
+            raise CallError("the model's message was cut off")
         if not (text := (choice.message.content or "").strip()):
             raise CallError("the model returned nothing")
         return text
@@ -250,31 +238,26 @@ class Judge:
 
     async def _vote(
         self, question: Question[A], member: Member, number: int, messages: list[dict[str, str]]
-    ) -> Vote[A]:
+    ) -> A | str:
+        """Return one vote, or the reason why it could not be read. Raises `CallError`."""
         sampling = self._sampling(question, number)
         schema = {"name": question.name, "schema": schema_of(question.answer), "strict": True}
         key = key_of(["chat", member.base_url, member.model, messages, schema, sampling, number])
         async with self._lock(key):
             remembered = self._remembered(key, _Completion)
             if remembered is not None:
-                self._note(member.model, remembered)
-                answer, problem = _read(remembered.choices[0], question.answer)
-                if answer is not None and question.decides(answer):
-                    self._cached += 1
-                    return Vote(answer, member.model, problem, cached=True)
+                _note_answer(member.model, remembered)
+                kept = _read(remembered.choices[0], question.answer)
+                if not isinstance(kept, str) and question.decides(kept):
+                    return kept
             estimate = self._estimate(member, messages, sampling)
             send = self._chat(member, messages, schema, sampling)
             found = await self._attempts(send, _Completion, member, key, estimate)
-            self._note(member.model, found)
-            answer, problem = _read(found.choices[0], question.answer)
-            if answer is not None and question.decides(answer):
+            _note_answer(member.model, found)
+            vote = _read(found.choices[0], question.answer)
+            if not isinstance(vote, str) and question.decides(vote):
                 self._cache.put(key, found.model_dump())
-        return Vote(answer, member.model, problem)
-
-    def _note(self, model: str, found: _Completion) -> None:
-        if found.model:
-            names = self.answered.setdefault(scored_criterion.get(), {}).setdefault(model, set())
-            names.add(one_line(redact(found.model), MOST_OF_NAME))
+        return vote
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
         """Return the parameters to send: the criterion's, else the run's; unset ones are left to the server."""
@@ -384,13 +367,11 @@ class Judge:
         return content
 
     def _count(self, member: Member, found: BaseModel) -> float | None:
-        """Add up an answer's tokens and cost; return its cost in US dollars, None if unknown. Moderation is free."""
+        """Return an answer's cost in US dollars, and note if it is unknown: None. Moderation is free."""
         if not isinstance(found, _Completion):
             return 0.0
         tokens = found.usage
         cost = cost_of(member, tokens.prompt_tokens, tokens.completion_tokens) if tokens is not None else None
-        self._input += tokens.prompt_tokens if tokens is not None else 0
-        self._output += tokens.completion_tokens if tokens is not None else 0
         self._unpriced = self._unpriced or cost is None
         return cost
 
@@ -441,6 +422,13 @@ def open_judge(
     return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
 
 
+def _note_answer(asked: str, found: _Completion | _Moderations) -> None:
+    """Note the name by which a model answered with the score that it was asked for."""
+    noted = answered_for_score.get()
+    if noted is not None and found.model:
+        noted.add((asked, one_line(redact(found.model), MOST_OF_NAME)))
+
+
 def _next_wave(left: int, *, of: int, may_stop: bool) -> int:
     """Return the number of votes to request at once: first as many as may settle it, then half of the remaining
     ones."""
@@ -457,15 +445,15 @@ def _parse(shape: type[B], body: bytes) -> B:
         raise TransientError(f"not a valid answer: {said!r}", billed=True) from None
 
 
-def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:
+def _read(choice: _Choice, shape: type[A]) -> A | str:
     """Return the vote in a completion, or the reason why there is none."""
     message = choice.message
     if message.refusal or choice.finish_reason == "content_filter":
-        return None, "the judge refused"
+        return "the judge refused"
     if choice.finish_reason == "length":
-        return None, "the judge's answer was cut off"
+        return "the judge's answer was cut off"
     answer = read_answer(message.content or "", shape)
-    return answer, "" if answer is not None else "the judge's answer is not of the shape asked for"
+    return answer if answer is not None else "the judge's answer is not of the shape asked for"
 
 
 def _said(body: object, message: str) -> str:

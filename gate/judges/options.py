@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from gate.errors import ConfigError
 from gate.formats.durations import Seconds
 from gate.model.defaults import OPENAI_URL
+from gate.model.strict import StrictModel
 from gate.security.environment import is_withheld
 from gate.system.prices import price
 
@@ -25,15 +26,11 @@ CALIBRATION_FILE = "calibration.json"
 """Name of the file in the configuration's folder, so that it is reviewed and versioned with it."""
 FRAME_VERSION = 1
 """The version of the text around every question; raise it when `prompt.py` changes that text."""
+USER_VERSION = 1
+"""The version of the text that asks for a simulated user's next message; raise it when that text changes."""
 
 
-class _Strict(BaseModel):
-    """Unknown keys rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class Price(_Strict):
+class Price(StrictModel):
     """US dollars per million tokens, for models that the price list does not know."""
 
     input: float = Field(ge=0)
@@ -42,7 +39,7 @@ class Price(_Strict):
     """Price of output tokens."""
 
 
-class Juror(_Strict):
+class Juror(StrictModel):
     """A further judge model. What is left out is as in ``judge``."""
 
     model: str = Field(min_length=1)
@@ -55,7 +52,7 @@ class Juror(_Strict):
     """Its price."""
 
 
-class ModelConfig(_Strict):
+class ModelConfig(StrictModel):
     """The sampling of the model. Left out: the server's default, and nothing is sent."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -68,7 +65,7 @@ class ModelConfig(_Strict):
     """Largest number of tokens in an answer."""
 
 
-class JudgeModelOptions(_Strict):
+class JudgeModelOptions(StrictModel):
     """ADK's ``judge_model_options`` of one criterion, laid over the run's judge."""
 
     judge_model: str | None = None
@@ -231,3 +228,15 @@ def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) ->
     jury = [[member.model, member.base_url] for member in members(options, environment)]
     text = json.dumps([FRAME_VERSION, jury, sampling], sort_keys=True, ensure_ascii=True)
     return "judge:" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def fingerprint_of_user(
+    options: SimulatedUserOptions | None, judge: JudgeOptions | None, environment: Mapping[str, str]
+) -> str:
+    """Return a fingerprint of all that makes conversations with a simulated user comparable."""
+    options = options or SimulatedUserOptions()
+    played = options.as_judge(judge)
+    model = members(played, environment)[0]
+    sampling = played.model_dump(include={*ModelConfig.model_fields})
+    text = json.dumps([USER_VERSION, model.model, model.base_url, sampling, options.max_turns], sort_keys=True)
+    return "user:" + hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -50,27 +50,14 @@ class Question(Struct, Generic[A], frozen=True):
     counts."""
 
 
-class Vote(Struct, Generic[A], frozen=True):
-    """One vote."""
-
-    answer: A | None
-    """None if the judge's answer could not be read."""
-    model: str
-    problem: str = ""
-    """The reason why it could not be read: refused, cut off, or of the wrong shape."""
-    cached: bool = False
-
-
 class Answers(Struct, Generic[A], frozen=True):
     """The votes on one question."""
 
-    samples: tuple[Vote[A], ...] = ()
+    readable: tuple[A, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """For each other vote, the reason why it could not be read: refused, cut off, or of the wrong shape."""
     error: str | None = None
-    """Set if any vote could not be obtained; ``samples`` then holds the others."""
-
-    @property
-    def readable(self) -> tuple[A, ...]:
-        return tuple(sample.answer for sample in self.samples if sample.answer is not None)
+    """Set if any vote could not be obtained; the others are kept."""
 
     @property
     def failure(self) -> str | None:
@@ -79,8 +66,7 @@ class Answers(Struct, Generic[A], frozen=True):
             return self.error
         if self.readable:
             return None
-        problems = sorted({sample.problem for sample in self.samples})
-        return f"no readable answer in {len(self.samples)}: {'; '.join(problems)}"
+        return f"no readable answer in {len(self.unreadable)}: {'; '.join(sorted(set(self.unreadable)))}"
 
 
 FRAME = """\

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+from pydantic import Field, field_validator
 
 from gate.metrics.base import Metric, Options, OptionsT, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
 from gate.model import Case, Scale, Score, text_of
+from gate.model.strict import Words
 from gate.security.limits import MAX_NESTING, shorten
-
-
-def _one_or_more(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-TEXTS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), TEXTS_SCHEMA]
-"""One text or several."""
 
 
 class TextOptions(Options):
     """The texts to look for; for all cases, or in a case's options."""
 
-    values: Texts = ()
+    values: Words = ()
     """A string or a list."""
     ignore_case: bool = False
     """True to ignore upper and lower case."""
@@ -42,7 +34,7 @@ class TextOptions(Options):
 class RegexOptions(Options):
     """The patterns to look for; for all cases, or in a case's options."""
 
-    patterns: Texts = ()
+    patterns: Words = ()
     """One regular expression or a list."""
     ignore_case: bool = False
     """True to ignore upper and lower case."""
@@ -85,15 +77,14 @@ def _said(performance: TrialOutput) -> str:
 
 def _quoted(texts: Sequence[str]) -> str:
     shown = [repr(shorten(text, 80)) for text in texts[:5]]
-    return ", ".join(shown + ([f"and {len(texts) - 5} more"] if len(texts) > 5 else []))
+    if len(texts) > 5:
+        shown.append(f"and {len(texts) - 5} more")
+    return ", ".join(shown)
 
 
 class _Texts(_Content[TextOptions]):
     options_type = TextOptions
-
-    @property
-    def missing(self) -> str:
-        return "" if self.options.values else "values"
+    needed_option = "values"
 
     def _found(self, performance: TrialOutput) -> dict[str, bool]:
         said = _said(performance)
@@ -141,10 +132,7 @@ class Regex(_Content[RegexOptions]):
     """
 
     options_type = RegexOptions
-
-    @property
-    def missing(self) -> str:
-        return "" if self.options.patterns else "patterns"
+    needed_option = "patterns"
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.patterns:
@@ -174,7 +162,9 @@ class JsonSchema(_Content[SchemaOptions]):
 
     @property
     def missing(self) -> str:
-        return "" if self.options.schema_ is not None else "schema"
+        if self.options.schema_ is None:
+            return "schema"
+        return ""
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if self.options.schema_ is None:
@@ -206,11 +196,16 @@ def _refuse_constant(name: str) -> Any:
 def _depth_exceeds(value: Any, limit: int) -> bool:
     level: list[Any] = [value]
     for _ in range(limit):
-        inner = [v for v in level if isinstance(v, dict | list)]
-        level = [item for v in inner for item in (v.values() if isinstance(v, dict) else v)]
+        inner: list[Any] = []
+        for held in level:
+            if isinstance(held, dict):
+                inner += held.values()
+            elif isinstance(held, list):
+                inner += held
+        level = inner
         if not level:
             return False
-    return any(isinstance(v, dict | list) for v in level)
+    return any(isinstance(held, dict | list) for held in level)
 
 
 def _validated(value: Any, schema: Mapping[str, Any]) -> Score:
@@ -241,7 +236,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
         kind.check_schema(dict(schema))
     except SchemaError as error:
         raise ValueError(f"not a JSON Schema: {error.json_path}: {shorten(error.message, 200)}") from None
-    if "unevaluatedProperties" in (words := _words(schema)) and "patternProperties" in words:
+    if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
         raise ValueError("unevaluatedProperties beside patternProperties is not supported: use additionalProperties")
     bounded: Any = extend(kind, _BOUNDED)  # type: ignore[no-untyped-call]
     return bounded(dict(schema), registry=Registry())
@@ -251,7 +246,9 @@ def _words(value: Any) -> set[str]:
     """Return every key in a schema."""
     if isinstance(value, Mapping):
         return {str(key) for key in value}.union(*map(_words, value.values()))
-    return set().union(*map(_words, value)) if isinstance(value, list | tuple) else set()
+    if isinstance(value, list | tuple):
+        return set().union(*map(_words, value))
+    return set()
 
 
 # The library matches patterns with `re`, which nothing can stop; only these three keywords do so.

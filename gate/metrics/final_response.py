@@ -9,12 +9,10 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import TrialOutput, mean, unpaired
+from gate.metrics.base import NOTHING_STATED, TrialOutput, TurnFinding, mean, unpaired
 from gate.metrics.judged import (
-    NOT_APPLICABLE,
     AdkJudgeOptions,
     JudgedMetric,
-    TurnVerdict,
     answer_text,
     by_majority,
     of_turns,
@@ -29,8 +27,19 @@ INVALID = ("invalid", "false", "almost", "partially", "partially_valid", "partia
 
 def _label(value: Any) -> Any:
     """Return a label as google-adk reads it, which is case-sensitive. Any other value stays and is refused."""
-    text = str(value).lower() if isinstance(value, bool) else value
-    return "valid" if text in VALID else "invalid" if text in INVALID else value
+    text = value
+    if isinstance(value, bool):
+        text = str(value).lower()
+    return validity_of(text, value)
+
+
+def validity_of(text: Any, otherwise: Any) -> Any:
+    """Return ``valid`` or ``invalid`` for a text that google-adk reads as that; ``otherwise`` for any other."""
+    if text in VALID:
+        return "valid"
+    if text in INVALID:
+        return "invalid"
+    return otherwise
 
 
 class Validity(Answer):
@@ -46,15 +55,18 @@ class Validity(Answer):
         if isinstance(data, dict) and "is_the_agent_response_valid" not in data:
             negated = data.get("is_the_agent_response_invalid")
             if negated is not None:
-                invalid = negated is True or negated in ("true", "invalid")
-                return {**data, "is_the_agent_response_valid": "invalid" if invalid else "valid"}
+                label = "valid"
+                if negated is True or negated in ("true", "invalid"):
+                    label = "invalid"
+                return {**data, "is_the_agent_response_valid": label}
         return data
 
 
 class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
     """Share of turns whose final response the judge finds valid, compared with the expected one. Range 0–1.
 
-    The majority of the readable votes decides each turn, a tie is invalid; the score is the mean over judged turns.
+    The majority of the readable votes decides each turn, a tie is invalid; the score is the mean over the turns with
+    an expected response. A turn without a readable vote leaves it unmeasured.
     Source: google-adk 2.13, ``final_response_match_v2``; the wording of the question is ours.
     """
 
@@ -69,9 +81,9 @@ class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
         pairs = zip(case.turns, performance.invocations, strict=True)
         return of_turns(await asyncio.gather(*(self._turn(turn, done, judge) for turn, done in pairs)))
 
-    async def _turn(self, turn: Turn, invocation: Invocation, judge: Judge | None) -> TurnVerdict:
+    async def _turn(self, turn: Turn, invocation: Invocation, judge: Judge | None) -> TurnFinding:
         if turn.response is None:
-            return NOT_APPLICABLE
+            return NOTHING_STATED
         intermediate = self.options.include_intermediate_responses_in_final
         material = (
             ("user's request", turn.user),
@@ -81,11 +93,9 @@ class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
         answers = await self.ask(
             judge, MATCH, material, Validity, name="final_response_match_v2", settled=settled_by(_passes)
         )
-        if answers.error is not None:
-            return TurnVerdict(None, failed=answers.error)
+        if answers.failure is not None:
+            return TurnFinding(None, failed=answers.failure)
         votes = answers.readable
-        if not votes:
-            return TurnVerdict(None, answers.failure or "")
         return by_majority([(_passes(vote), vote.reasoning) for vote in votes])
 
 
@@ -124,20 +134,18 @@ class ResponseEvaluationScore(JudgedMetric[AdkJudgeOptions]):
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         return of_turns(await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations)))
 
-    async def _turn(self, invocation: Invocation, judge: Judge | None) -> TurnVerdict:
+    async def _turn(self, invocation: Invocation, judge: Judge | None) -> TurnFinding:
         intermediate = self.options.include_intermediate_responses_in_final
         material = (
             ("user's request", invocation.user),
             ("agent's response", answer_text(invocation, intermediate=intermediate)),
         )
         answers = await self.ask(judge, COHERENCE, material, Grade, name="response_evaluation_score")
-        if answers.error is not None:
-            return TurnVerdict(None, failed=answers.error)
+        if answers.failure is not None:
+            return TurnFinding(None, failed=answers.failure)
         votes = answers.readable
-        if not votes:
-            return TurnVerdict(None, answers.failure or "")
         value = mean([float(vote.score) for vote in votes])
-        return TurnVerdict(value, f"{value:.2g} of 5: {rationale(min(votes, key=lambda vote: vote.score).reasoning)}")
+        return TurnFinding(value, f"{value:.2g} of 5: {rationale(min(votes, key=lambda vote: vote.score).reasoning)}")
 
 
 COHERENCE = """\

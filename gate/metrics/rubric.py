@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from gate.judges.client import Judge
-from gate.judges.prompt import Answer, Answers, Vote
+from gate.judges.prompt import Answer, Answers
 from gate.metrics.base import MAX_REASON_CHARS, Options, TrialOutput, unpaired
 from gate.metrics.judged import (
     AdkJudgeOptions,
@@ -37,9 +37,9 @@ class RubricContent(Options):
 class RubricOption(Options):
     """One rubric as google-adk writes it."""
 
-    rubric_id: str = Field(min_length=1)
+    rubric_id: str = Field(min_length=1, examples=["polite"])
     """Its name in scores and reasons; unique in a turn."""
-    rubric_content: RubricContent
+    rubric_content: RubricContent = Field(examples=[{"text_property": "The answer is polite."}])
     """The property that a judge affirms or denies."""
     type: str | None = None
     """The metric that reads it, for rubrics of cases and turns."""
@@ -75,7 +75,11 @@ class RubricVote(Answer):
     def value(self) -> float | None:
         """google-adk's reading: 1 if it contains "yes", else 0 if it contains "no", else None."""
         text = self.verdict.lower()
-        return 1.0 if "yes" in text else 0.0 if "no" in text else None
+        if "yes" in text:
+            return 1.0
+        if "no" in text:
+            return 0.0
+        return None
 
 
 class RubricAnswer(Answer):
@@ -90,16 +94,18 @@ class RubricMetric(JudgedMetric[JudgedT]):
     task: ClassVar[str]
 
     def question(self, rubrics: Sequence[Rubric]) -> str:
-        properties = [
-            {"id": one.id, "property": one.text, **({"note": one.description} if one.description else {})}
-            for one in rubrics
-        ]
+        properties = []
+        for one in rubrics:
+            told = {"id": one.id, "property": one.text}
+            if one.description:
+                told["note"] = one.description
+            properties.append(told)
         listed = json.dumps(properties, ensure_ascii=False, indent=1)
         return f"{self.task}\n\nFor every property below give its id, a rationale, and the verdict yes or no.\n{listed}"
 
     async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge | None) -> TurnVotes:
         def decides(answer: RubricAnswer) -> bool:
-            return len(TurnVotes(rubrics, Answers((Vote(answer, ""),))).values) == len(rubrics)
+            return len(TurnVotes(rubrics, Answers((answer,))).values) == len(rubrics)
 
         def settled(answers: Sequence[RubricAnswer], to_come: int) -> bool:
             votes = _by_rubric(rubrics, answers)
@@ -121,20 +127,22 @@ class TurnVotes:
     """The counted votes of one turn."""
 
     def __init__(self, rubrics: Sequence[Rubric], answers: Answers[RubricAnswer]) -> None:
-        self.failed = answers.error
-        self.unread = answers.failure if rubrics else None
         self.texts = {rubric.id: rubric.text for rubric in rubrics}
-        by_id = _by_rubric(rubrics, answers.readable)
-        self.values = {name: value for name, found in by_id.items() if (value := _majority(found)) is not None}
-        self.denials = {
-            name: next(vote.rationale for vote in by_id[name] if vote.value == 0.0)
-            for name, value in self.values.items()
-            if value == 0.0
-        }
+        self.values: dict[str, float] = {}
+        self.denials: dict[str, str] = {}
+        for name, votes in _by_rubric(rubrics, answers.readable).items():
+            value = _majority(votes)
+            if value is not None:
+                self.values[name] = value
+            if value == 0.0:
+                self.denials[name] = next(vote.rationale for vote in votes if vote.value == 0.0)
+        self.failed = _failure(answers, [name for name in self.texts if name not in self.values])
 
     @property
     def value(self) -> float | None:
-        return statistics.mean(self.values.values()) if self.values else None
+        if not self.values:
+            return None
+        return statistics.mean(self.values.values())
 
 
 def _by_rubric(rubrics: Sequence[Rubric], answers: Sequence[RubricAnswer]) -> dict[str, list[RubricVote]]:
@@ -148,21 +156,32 @@ def _is_certain(votes: Sequence[RubricVote], to_come: int) -> bool:
     return majority_is_certain(passing, failing, to_come)
 
 
+def _failure(answers: Answers[RubricAnswer], missing: Sequence[str]) -> str:
+    """Return the reason why the judge did not decide every rubric; empty if it did."""
+    if answers.error is not None:
+        return answers.error
+    if not missing:
+        return ""
+    return answers.failure or f"the judge gave no verdict on {', '.join(missing)}"
+
+
 def _majority(votes: Sequence[RubricVote]) -> float | None:
     values = [vote.value for vote in votes if vote.value is not None]
-    return float(values.count(1.0) > values.count(0.0)) if values else None
+    if not values:
+        return None
+    return float(values.count(1.0) > values.count(0.0))
 
 
 def score_of(turns: Sequence[TurnVotes], *, before: int = 0) -> Score:
-    """Return the mean over all (turn, rubric) verdicts; the first ``before`` turns were not judged separately."""
+    """Return the mean over all (turn, rubric) verdicts; the first ``before`` turns were not judged separately.
+
+    Unlike in google-adk, a rubric without a verdict leaves the whole score unmeasured: the others must not pass for it.
+    """
     per_turn = (None,) * before + tuple(turn.value for turn in turns)
-    failed = next((turn.failed for turn in turns if turn.failed is not None), None)
-    if failed is not None:
+    failed = next((turn.failed for turn in turns if turn.failed), "")
+    if failed:
         return Score(None, error=failed, per_turn=per_turn)
     values = [value for turn in turns for value in turn.values.values()]
-    if not values:
-        unread = next((turn.unread for turn in turns if turn.unread is not None), None)
-        return Score(None, error=unread or "the judge gave no verdict on any rubric", per_turn=per_turn)
     rubrics = {name: _over_turns(turns, name) for turn in turns for name in turn.texts}
     details = {"dimensions": {name: value for name, value in rubrics.items() if value is not None}}
     return Score(statistics.mean(values), _reason(turns, before), per_turn=per_turn, details=details)
@@ -170,20 +189,19 @@ def score_of(turns: Sequence[TurnVotes], *, before: int = 0) -> Score:
 
 def _over_turns(turns: Sequence[TurnVotes], name: str) -> float | None:
     values = [turn.values[name] for turn in turns if name in turn.values]
-    return statistics.mean(values) if values else None
+    if not values:
+        return None
+    return statistics.mean(values)
 
 
 def _reason(turns: Sequence[TurnVotes], before: int) -> str:
     told: list[str] = []
     for number, turn in enumerate(turns, before + 1):
-        where = f"turn {number}: " if len(turns) > 1 else ""
-        told.extend(
-            f"{where}no to {name!r} ({shorten(turn.texts[name], 80)}): {rationale(why)}"
-            for name, why in turn.denials.items()
-        )
-        missing = [name for name in turn.texts if name not in turn.values]
-        if missing:
-            told.append(f"{where}no verdict on {', '.join(missing)}, left out")
+        where = ""
+        if len(turns) > 1:
+            where = f"turn {number}: "
+        for name, why in turn.denials.items():
+            told.append(f"{where}no to {name!r} ({shorten(turn.texts[name], 80)}): {rationale(why)}")
     return shorten("; ".join(told), 2 * MAX_REASON_CHARS) or "every rubric affirmed"
 
 
@@ -198,7 +216,8 @@ class _AdkRubrics(RubricMetric[RubricOptions]):
         Raises ValueError for a duplicate id.
         """
         rubrics = [option.rubric() for option in self.options.rubrics]
-        rubrics.extend(rubric for group in others for rubric in group if rubric.type == self.rubric_type)
+        for group in others:
+            rubrics += [rubric for rubric in group if rubric.type == self.rubric_type]
         ids = [rubric.id for rubric in rubrics]
         for name in ids:
             if ids.count(name) > 1:
@@ -231,7 +250,9 @@ class _PerTurnRubrics(_AdkRubrics):
 
     async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge | None) -> TurnVotes:
         """Judge one turn; a turn without rubrics is skipped."""
-        return await self.judge_rubrics(rubrics, self.material(done), judge) if rubrics else TurnVotes((), Answers())
+        if not rubrics:
+            return TurnVotes((), Answers())
+        return await self.judge_rubrics(rubrics, self.material(done), judge)
 
 
 class FinalResponseQuality(_PerTurnRubrics):

@@ -10,15 +10,14 @@ from pydantic import BeforeValidator
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import TrialOutput
-from gate.metrics.final_response import INVALID, VALID
-from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, TurnVerdict, answer_text, by_majority, settled_by
+from gate.metrics.base import TrialOutput, TurnFinding
+from gate.metrics.final_response import validity_of
+from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, answer_text, by_majority, settled_by
 from gate.model import Case, Invocation, Scenario, Score
 
 
 def _label(value: Any) -> Any:
-    text = str(value).strip().lower()
-    return "valid" if text in VALID else "invalid" if text in INVALID else value
+    return validity_of(str(value).strip().lower(), value)
 
 
 class Kept(Answer):
@@ -68,7 +67,7 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
         *further, end = judged
         verdicts = [_first(scenario, said[0]), *further]
         if end.value == 0.0:
-            verdicts[-1] = TurnVerdict(0.0, f"it ended where it should not: {end.reason}")
+            verdicts[-1] = TurnFinding(0.0, f"it ended where it should not: {end.reason}")
         per_turn = tuple(verdict.value for verdict in verdicts)
         told = [f"turn {n}: {v.reason}" for n, v in enumerate(verdicts, 1) if v.value != 1.0]
         reason = "; ".join(told) or "every turn keeps to the scenario"
@@ -76,7 +75,7 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
 
     async def _turn(
         self, scenario: Scenario, before: Sequence[Invocation], text: str, judge: Judge | None
-    ) -> TurnVerdict:
+    ) -> TurnFinding:
         material = (
             ("conversation plan", scenario.plan),
             *_persona(scenario),
@@ -87,18 +86,18 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
         name = "per_turn_user_simulator_quality_v1"
         answers = await self.ask(judge, question, material, Kept, name=name, settled=settled_by(_passes))
         if answers.error is not None:
-            return TurnVerdict(None, failed=answers.error)
+            return TurnFinding(None, failed=answers.error)
         votes = answers.readable
         if not votes:
-            return TurnVerdict(None, answers.failure or "no readable vote")
+            return TurnFinding(None, answers.failure or "no readable vote")
         return by_majority([(_passes(vote), vote.reasoning) for vote in votes])
 
 
-def _first(scenario: Scenario, turn: Invocation) -> TurnVerdict:
+def _first(scenario: Scenario, turn: Invocation) -> TurnFinding:
     """Return the verdict on the first turn, which must be the scenario's start."""
     if turn.user.strip() == scenario.start.strip():
-        return TurnVerdict(1.0, "the starting prompt")
-    return TurnVerdict(0.0, "not the starting prompt")
+        return TurnFinding(1.0, "the starting prompt")
+    return TurnFinding(0.0, "not the starting prompt")
 
 
 def _persona(scenario: Scenario) -> tuple[tuple[str, str], ...]:
@@ -107,10 +106,9 @@ def _persona(scenario: Scenario) -> tuple[tuple[str, str], ...]:
         return ()
     lines = [persona.description or persona.id]
     for behavior in persona.behaviors:
-        lines += [
-            f"{behavior.name}: {behavior.description}",
-            *(f"- violated by: {text}" for text in behavior.violations),
-        ]
+        lines.append(f"{behavior.name}: {behavior.description}")
+        for text in behavior.violations:
+            lines.append(f"- violated by: {text}")
     return (("who the user is", "\n".join(lines)),)
 
 

@@ -36,6 +36,8 @@ class JudgeCalibration(Struct, frozen=True, forbid_unknown_fields=True):
     only_people: LabelCount
     graded: GradedLabels | None = None
     """None if the labels are pass or fail."""
+    judges: tuple[tuple[str, str], ...] = ()
+    """The models that were asked for these verdicts, each with a name by which it answered, as in `Score.judges`."""
 
     @property
     def labels(self) -> int:

@@ -18,14 +18,14 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "nothing_decides", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds", "trial_limit", "quantile",
-    "change", "cases_fail", "agent_fails", "not_compared", "stated", "cases_not_compared", "no_cases", "outage",
-    "failures_not_confirmed", "lost_decide", "collapsed", "trials_lost", "shard", "passes", "not_enough_evidence",
-    "cases_broke", "suite_got_worse", "baseline_moved", "criterion_decides", "nothing_passes", "not_shown_fixed",
-    "same_agent", "incomplete", "cut_short", "answered_by", "base_run_beside", "other_agent", "tools_changed",
-    "cases_changed", "by_base_rules", "agent_failures", "excused", "threshold_close", "few_cases", "thin_baseline",
-    "quiet_rise", "failures_excused", "provider_moved", "unproven", "measured_before", "repeats_alike",
-    "calls_not_reported", "one_answer", "cases_unchecked", "not_accepted",
+    "nothing_decides", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds", "limit",
+    "change", "cases_fail", "agent_fails", "not_compared", "stated", "not_run", "outage",
+    "failures_not_confirmed", "collapsed", "trials_lost", "shard", "passes",
+    "cases_broke", "suite_got_worse", "baseline_moved", "criteria_decide", "nothing_passes", "not_shown_fixed",
+    "same_agent", "incomplete", "answered_by", "base_run_beside", "tools_changed",
+    "cases_changed", "by_base_rules", "few_cases", "thin_baseline",
+    "provider_moved", "unproven", "measured_before", "repeats_alike",
+    "scores_say_little", "not_accepted",
 ]  # fmt: skip
 
 
@@ -100,10 +100,25 @@ class Finding(Struct, frozen=True):
                 return self["mean"].before is not None
             case "own_thresholds":
                 return bool(self["excused"])
-            case "trial_limit":
-                return bool(self["case_id"])
-            case "quantile":
+            case "limit":
                 return bool(self["value"] > self["limit"])
+            case _:
+                return False
+
+    @property
+    def is_warning(self) -> bool:
+        """True if it is a finding on a criterion that readers should know of although it decides nothing."""
+        if self.verdict is not Verdict.PASS:
+            return False
+        match self.kind:
+            case "mean":
+                return self.is_excused or self["chance"] is not None
+            case "limit":
+                return self.is_excused
+            case "change":
+                return bool(self["only_warns"])
+            case "scores_lost" | "no_value":
+                return True
             case _:
                 return False
 
@@ -244,6 +259,7 @@ WhyNotConfirmed = Literal["nothing_rerun", "lost", "gone", "perhaps_provider", "
 answers slowed beyond the latency margin; the cases never failed at the baseline, and too few answers clear them."""
 WhyCasesFail = Literal["thin_baseline", "copies", "base_fails_too"]
 """The baseline has too few trials; repeats are copies of one answer; the base commit's agent fails them too."""
+LostBy = Literal["infrastructure", "agent", "base"]
 WhyAlike = Literal["steady", "faster", "other_runs_differ"]
 """No more is known; the repeats are also five times faster; other runs give other answers."""
 
@@ -253,19 +269,23 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         "Neither a threshold nor a comparison judges the criterion, or the suite.", PASS, OPEN, same=FLAG
     ),
     # ``why``: no case, no selected case or no remaining case gives it anything to check; trials were measured, but no
-    # blocking criterion applies to them; or no trial was measured
+    # blocking criterion applies to them; or no trial was measured. ``cases``: if others have one; ``were_checked``: a
+    # blocking criterion applied to their answers at the baseline
     "no_value": kind(
-        "No trial gave it a value.",
+        "No trial gave it a value, or none of some cases did.",
         UNMEASURED,
         NOT_APPLIED,
         NOT_COMPARED,
+        PASS,
         why=Literal["applies_to_none", "unchecked", "no_trial"],
+        cases=NO_NAMES,
+        were_checked=FLAG,
     ),
     # ``reason``: from the metric; empty if it gave none
     "hard_rule": kind(
         "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
     ),
-    # ``criterion``: for a warning, which is not the criterion's own; the rest as of ``trials_lost``
+    # fields as of ``trials_lost``
     "scores_lost": kind(
         "Answers could not be scored: too many for a verdict, or a few.",
         UNMEASURED,
@@ -275,10 +295,10 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         cases=NO_NAMES,
         most=MAYBE_FIGURE,
         error=TEXT,
-        criterion=TEXT,
     ),
     # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over the
-    # threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were hits
+    # threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were hits; ``chance``: how
+    # often an unchanged agent misses a threshold that holds now, 0 to 1; None if that is rare or unknown
     "mean": kind(
         "The mean beside the suite's threshold.",
         PASS,
@@ -289,6 +309,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         error=MAYBE_FIGURE,
         base_cases=FLAG,
         lost=NUMBER,
+        chance=MAYBE_FIGURE,
     ),
     # ``excused``: cases that miss their threshold as at the baseline; ``short``: below theirs, but not beyond chance;
     # ``missed``: the first to miss its own beyond chance, with its trials; ``more``: how many others do
@@ -303,26 +324,26 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         trials=NUMBER,
         more=NUMBER,
     ),
-    # ``case_id``: of the highest trial above the limit, empty if there is none; ``trials``: number above the limit
-    "trial_limit": kind(
-        "The most that a single trial may reach.", PASS, BELOW, case_id=TEXT, value=FIGURE, limit=FIGURE, trials=NUMBER
-    ),
-    # ``before``: the baseline's, if it was also above the limit and this one is beyond its margin; ``over``: number of
-    # trials above the limit
-    "quantile": kind(
-        "A quantile beside its limit.",
+    # ``q``: None for the limit of single trials; then ``case_id`` is that of the highest trial above it, empty if there
+    # is none; ``over``: number of trials above the limit; ``before``: the baseline's quantile, if it was also above the
+    # limit and this one is beyond its margin
+    "limit": kind(
+        "The highest trial above a limit, or a quantile beside its limit.",
         PASS,
         BELOW,
         OPEN,
-        q=float,
-        value=float,
-        limit=float,
+        q=MAYBE_FIGURE,
+        case_id=TEXT,
+        value=FIGURE,
+        limit=FIGURE,
         before=MAYBE_FIGURE,
         over=NUMBER,
         trials=NUMBER,
         too_few=FLAG,
     ),
-    # ``why``: the reason why it is open; ``worst``: the end of the interval that is beyond ``margin``
+    # ``why``: the reason why it is open; ``worst``: the end of the interval that is beyond ``margin``; ``only_warns``:
+    # worse beyond its margin and beyond chance, but it does not block; ``wording``: then, for a word-overlap criterion,
+    # of the case that lost most
     "change": kind(
         "The change against the baseline: within its margin or not proven, open, or proven worse.",
         PASS,
@@ -333,6 +354,8 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         worst=FIGURE,
         margin=FIGURE,
         broken=NO_NAMES,
+        only_warns=FLAG,
+        wording=Field(Wording | None, None),
     ),
     "cases_fail": kind(
         "Cases that always passed always fail now, and nothing proves a loss.", OPEN, cases=TALLIES, why=WhyCasesFail
@@ -354,7 +377,16 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
 """Findings on a criterion; its verdict is the worst of them."""
 
 PROBLEMS: Mapping[KindName, FindingKind] = {
-    "no_cases": kind("There is nothing to judge, or every case is in quarantine.", ERROR, quarantined=FLAG),
+    # ``cases``: those of which no trial was run; ``epochs``: run before the run was stopped, of the ``wanted`` ones;
+    # ``quarantined``: there are cases, and every one is in quarantine
+    "not_run": kind(
+        "Nothing was run, or too little to judge.",
+        ERROR,
+        cases=NO_NAMES,
+        epochs=NUMBER,
+        wanted=NUMBER,
+        quarantined=FLAG,
+    ),
     # ``compared``: false if there is no baseline; then every case fails
     "outage": kind("Most of what answered before fails alike.", ERROR, cases=int, of=int, compared=bool, error=str),
     # ``failed``: trials before the confirmation, for "new" of ``cases`` cases; ``trials``: confirming trials of these
@@ -376,8 +408,6 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         now=FIGURE,
         before=FIGURE,
     ),
-    # ``unscored``: answers whose blocking score could not be computed
-    "lost_decide": kind("Counted as failed, lost trials turn the verdict.", ERROR, trials=int, unscored=NUMBER),
     # ``copies``: repeats are copies of one answer, as with a cache; else the suite is too small
     "collapsed": kind(
         "Every value is at its worst, and nothing proves a loss.",
@@ -387,10 +417,12 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         trials=int,
         copies=bool,
     ),
-    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``of``: 0 if none was run;
-    # ``repeated``: attempts that were repeated
+    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``unscored``: answers whose
+    # blocking score could not be computed; ``decide``: counted as failures, they turn the verdict; ``by``: the agent or
+    # the base commit's agent if that was down; ``gone``: it is not called any more; ``repeated``: attempts that were
+    # repeated
     "trials_lost": kind(
-        "Trials could not be measured: too many for a verdict, or a few.",
+        "Trials could not be measured: too many for a verdict, few that decide it, or a few.",
         ERROR,
         PASS,
         lost=int,
@@ -398,21 +430,30 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         cases=NO_NAMES,
         most=MAYBE_FIGURE,
         error=TEXT,
+        unscored=NUMBER,
+        decide=FLAG,
+        by=Field(LostBy, "infrastructure"),
+        gone=FLAG,
         repeated=NUMBER,
     ),
 }
 """Reasons why a suite could not be measured."""
 
 GAPS: Mapping[KindName, FindingKind] = {
-    "stated": kind("What a run's terms state in words of their own.", text=str),
+    # ``agent_key``: the configuration key by which another agent than the base's is started or reached
+    "stated": kind("What a run's terms state in words of their own.", text=str, agent_key=TEXT),
     "not_compared": OF_CRITERION["not_compared"],
-    # ``how``: removed, edited and missing now, or all of the base's; ``of``: cases that passed there, or for "none" all
-    # cases; ``selected``: only those that the run selects; ``edited``: number of edited cases among all
-    "cases_not_compared": kind(
-        "Cases of the base that are gone, or were edited and miss now; or none of them is compared.",
+    # ``before``: for renamed cases, their ids at the baseline in the same order; ``of``: if too many were removed, the
+    # cases that passed at the base; for "all", its cases; ``selected``: only those that the run selects; ``edited``:
+    # number of edited cases among all
+    "cases_changed": kind(
+        "Cases that only one side has, or that have another content or another id now: listed, or too many removed, "
+        "edited cases that miss now, or no case left to compare.",
+        PASS,
         NOT_COMPARED,
-        how=Literal["gone", "edited", "none"],
+        how=Literal["new", "edited", "removed", "renamed", "all"],
         cases=NO_NAMES,
+        before=NO_NAMES,
         of=NUMBER,
         selected=FLAG,
         edited=NUMBER,
@@ -441,7 +482,6 @@ CAUSES: Mapping[KindName, FindingKind] = {
         uncompared=Uncompared,
     ),
     "nothing_decides": OF_CRITERION["nothing_decides"],
-    "not_enough_evidence": kind("These criteria are open.", OPEN, criteria=NAMES, suspects=NAMES),
     "cases_fail": OF_CRITERION["cases_fail"],
     "agent_fails": OF_CRITERION["agent_fails"],
     # ``named``: at a false discovery rate of at most 10 %; else the cases are the most suspect ones; ``of``: number of
@@ -473,14 +513,21 @@ CAUSES: Mapping[KindName, FindingKind] = {
     ),
     # ``before``: worse than the baseline, not than its newest runs; its agent was not run now
     "baseline_moved": kind("Worse than the baseline, not than its agent run now.", OPEN, criteria=NAMES, before=FLAG),
-    "criterion_decides": kind("A blocking criterion fails by itself, or has no value.", BELOW, ERROR, criterion=str),
+    # ``suspects``: if they are open, the cases that may have got worse
+    "criteria_decide": kind(
+        "Blocking criteria fail by themselves, have no value, or are open; their findings say why.",
+        BELOW,
+        ERROR,
+        OPEN,
+        criteria=NAMES,
+        suspects=NO_NAMES,
+    ),
     "nothing_passes": kind("There is no baseline, and no trial passes.", BELOW, trials=int),
     # ``fell_short``: the trials fell short when they were stored, and nobody accepted that
     "same_agent": kind("The trials are those that are stored of this agent.", commit=str, fell_short=FLAG),
     "incomplete": kind(
         "Something that the base holds was not compared.", NOT_COMPARED, gaps=Nested(tuple(GAPS), many=True)
     ),
-    "cut_short": kind("The run was stopped before it could be judged.", ERROR, why=str, epochs=int, wanted=int),
     # ``measurements``: how many measurements ago; 1 is the previous one; ``now``: the reason why it does not pass now
     "not_shown_fixed": kind(
         "The change was regressed and has not passed since.",
@@ -490,12 +537,10 @@ CAUSES: Mapping[KindName, FindingKind] = {
             (
                 *PROBLEMS,
                 "incomplete",
-                "cut_short",
-                "criterion_decides",
+                "criteria_decide",
                 "nothing_passes",
                 "baseline_moved",
                 "cases_fail",
-                "not_enough_evidence",
                 "nothing_decides",
             )
         ),
@@ -509,17 +554,9 @@ CHANGES: Mapping[KindName, FindingKind] = {
     ),
     # ``without_rules``: the base has no configuration, so its agent was judged by the change's rules
     "base_run_beside": kind("The base's agent took the place of a baseline.", commit=str, without_rules=FLAG),
-    # ``key``: the configuration key by which the agent is started or reached
-    "other_agent": kind("The change starts or reaches another agent than the base.", key=str, text=str),
     # ``changes``: empty if the recordings needed to list them are missing
     "tools_changed": kind("MCP servers describe their tools otherwise.", servers=NAMES, changes=NO_NAMES),
-    # ``before``: for renamed cases, their ids at the baseline in the same order
-    "cases_changed": kind(
-        "Cases that only one side has, or that have another content or another id now.",
-        how=Literal["new", "edited", "removed", "renamed"],
-        cases=NAMES,
-        before=NO_NAMES,
-    ),
+    "cases_changed": GAPS["cases_changed"],
     "not_compared": OF_CRITERION["not_compared"],
     "by_base_rules": kind("The base's rules decided; the change's stricter ones would say this.", stricter=Verdict),
     "stated": GAPS["stated"],
@@ -527,14 +564,6 @@ CHANGES: Mapping[KindName, FindingKind] = {
 """Changes of the suite and its criteria."""
 
 WARNINGS: Mapping[KindName, FindingKind] = {
-    "agent_failures": kind("The agent failed in trials: the suite's ``crashes`` say how often."),
-    "excused": kind(
-        "It misses its threshold or limit as the baseline did.",
-        criterion=str,
-        found=Nested(("mean", "trial_limit", "quantile")),
-    ),
-    # ``chance``: share of runs, 0 to 1
-    "threshold_close": kind("An unchanged agent often misses a threshold that holds now.", criterion=str, chance=float),
     # ``blind``: so few that the pass rate's margin covers most of it
     "few_cases": kind("Few cases are compared.", cases=int, blind=bool),
     # ``cases``: number with fewer stored trials than ``wanted``; ``least``: trials of the case with the fewest;
@@ -550,21 +579,7 @@ WARNINGS: Mapping[KindName, FindingKind] = {
         drop=MAYBE_FIGURE,
         grows=Field(bool, True),
     ),
-    # ``wording``: for a word-overlap criterion, of the case that lost most
-    "quiet_rise": kind(
-        "What only warns got worse beyond its margin.", criterion=str, change=float, wording=Field(Wording | None, None)
-    ),
-    "scores_lost": OF_CRITERION["scores_lost"],
     "trials_lost": PROBLEMS["trials_lost"],
-    # ``gone``: the base commit's agent is not called any more
-    "failures_excused": kind(
-        "An agent was down, and its failures do not count.",
-        failed=int,
-        of=int,
-        error=str,
-        at_base=FLAG,
-        gone=FLAG,
-    ),
     # ``since``: Unix time of the first run after the move; ``change``: in the metric's unit, for the pass rate 0 to 1
     "provider_moved": kind(
         "Stored runs of one agent score otherwise since then.",
@@ -585,15 +600,20 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     ),
     # ``of``: cases that ran more than once
     "repeats_alike": kind("Repeated trials give identical answers.", cases=int, of=int, why=WhyAlike),
-    "calls_not_reported": kind("Only the baseline shows that tool calls are reported.", criteria=NAMES),
-    "one_answer": kind("All answers are the same.", answers=int, cases=int, criteria=NAMES),
-    # ``were_checked``: a blocking criterion applied to their answers at the baseline
-    "cases_unchecked": kind("No blocking criterion applies to these cases.", cases=NAMES, were_checked=FLAG),
+    # ``why``: only the baseline shows that tool calls are reported; or all ``answers`` to ``cases`` cases are the same
+    "scores_say_little": kind(
+        "These criteria may hold only because the agent does not answer as it should.",
+        criteria=NAMES,
+        why=Literal["no_calls", "one_answer"],
+        answers=NUMBER,
+        cases=NUMBER,
+    ),
     # ``criteria``: empty if no trial passes, or if they miss only under other rules
     "not_accepted": kind("Someone accepted what nobody can accept.", by=str, criteria=NAMES),
     "stated": GAPS["stated"],
 }
-"""Findings that weaken a verdict without changing it."""
+"""Findings on a suite that weaken a verdict without changing it. Others are findings on a criterion
+(`Finding.is_warning`), or the agent's failures (`CrashFacts`)."""
 
 NOTES: tuple[KindName, ...] = ("provider_moved", "unproven", "measured_before")
 """Kinds of notes that records keep as findings rather than as text."""

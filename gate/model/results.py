@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Literal
 
@@ -14,7 +14,7 @@ from gate.model.conversation import ToolCall, ToolTime
 from gate.model.course import Course, ReplayedShare
 from gate.model.criterion import Criterion
 from gate.model.evidence import Outcome
-from gate.model.finding import Finding, KindName
+from gate.model.finding import CaseTally, Finding, KindName
 from gate.model.groups import Concentration, GroupKind
 from gate.model.suite import Complexity, Location
 from gate.model.verdict import Verdict
@@ -331,10 +331,25 @@ class SuiteResult(Struct, frozen=True):
         """Return the first warning of a kind; None if there is none."""
         return next((one for one in self.warnings if one.kind == kind), None)
 
+    def row(self, name: str) -> CriterionResult | None:
+        """Return the result of a criterion; None if the suite has no such criterion."""
+        for row in self.criteria:
+            if row.criterion.name == name:
+                return row
+        return None
+
+    @property
+    def gained(self) -> Sequence[CaseTally]:
+        """Return the cases for which others were lost in a trade; empty without a trade."""
+        if self.cause.kind != "cases_broke":
+            return ()
+        gained: Sequence[CaseTally] = self.cause["gained"]
+        return gained
+
     @property
     def trade(self) -> Finding | None:
         """Return the finding of a proven loss that is a trade of some cases for others; None if it is not."""
-        return self.cause if self.cause.kind == "cases_broke" and self.cause["gained"] else None
+        return self.cause if self.gained else None
 
     @property
     def is_acceptable(self) -> bool:

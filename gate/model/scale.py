@@ -88,3 +88,7 @@ class Direction(str, Enum):
     def is_worse(self, value: float, other: float) -> bool:
         """True if a value is worse than another."""
         return value < other if self is Direction.HIGHER else value > other
+
+    def is_loss(self, change: float) -> bool:
+        """True if a change is one for the worse; no change is none."""
+        return self.is_worse(change, 0.0)

@@ -24,6 +24,9 @@ class Score(Struct, frozen=True, gc=False):
     per_turn: tuple[float | None, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further figures that a report may show; JSON values only."""
+    judges: tuple[tuple[str, str], ...] = ()
+    """The models that were asked for it, each with a name by which it answered: a requested name may lead to another
+    model later. Models that did not state a name are left out."""
 
     @property
     def unmeasured(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -67,18 +67,12 @@ PROBE = WatchedTrace(
 """An answer without expectations."""
 
 
-class Skipped(Struct, frozen=True):
-    """A criterion that cannot be applied in production."""
-
-    name: str
-    why: str
-
-
 class Scoring(Struct, frozen=True):
     """The criteria that apply in production, and those that are skipped."""
 
     scorers: tuple[Scorer, ...]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: Mapping[str, str] = {}
+    """Name → the reason."""
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
@@ -94,19 +88,19 @@ class Scoring(Struct, frozen=True):
 def scoring_for(scorers: Sequence[Scorer]) -> Scoring:
     """Return the scoring without criteria that compare trials, or need a reference, case options or the agent."""
     kept: list[Scorer] = []
-    skipped = []
+    skipped: dict[str, str] = {}
     for scorer in scorers:
         if scorer.criterion.stands_for:
             continue  # it measures an older version for a baseline, and no baseline is compared here
         why = _why_skipped(scorer)
         if why:
-            skipped.append(Skipped(scorer.criterion.name, why))
+            skipped[scorer.criterion.name] = why
         else:
             kept.append(replace(scorer, by_case={}))
     while lost := [s for s in kept if not {*s.parts}.issubset({k.criterion.name for k in kept})]:
         kept = [scorer for scorer in kept if scorer not in lost]
-        skipped += [Skipped(s.criterion.name, "one of its parts is skipped") for s in lost]
-    return Scoring(tuple(kept), tuple(skipped))
+        skipped |= {scorer.criterion.name: "one of its parts is skipped" for scorer in lost}
+    return Scoring(tuple(kept), skipped)
 
 
 def _why_skipped(scorer: Scorer) -> str:

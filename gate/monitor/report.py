@@ -9,11 +9,13 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 from msgspec.json import encode, format
+from msgspec.structs import replace
 
+from gate.config.production import MonitorSection
 from gate.model import Criterion, Estimate, Scale
 from gate.monitor.model import Counts, Observation
-from gate.monitor.observe import Scoring, Skipped
-from gate.monitor.window import Limits, PassShare, Status, WindowFinding
+from gate.monitor.observe import Scoring
+from gate.monitor.window import PassShare, Status, WindowFinding
 from gate.reports.formatting import change, count, figure, interval
 from gate.reports.table import table
 from gate.security.escape import console
@@ -58,29 +60,6 @@ class CriterionAverage(Struct, frozen=True):
     scale: Scale = Scale.UNIT
 
 
-class Failure(Struct, frozen=True):
-    """A trace that did not pass."""
-
-    trace: str
-    at: float
-    why: str
-    query: str
-    output: str
-
-
-class TraceSample(Struct, frozen=True):
-    """A scored trace of the window."""
-
-    trace: str
-    at: float
-    passed: bool | None
-    """None if that could not be measured."""
-    score: float | None
-    """Mean of its scores on bounded scales, from 0 to 1 (best); None if there are none."""
-    scores: Mapping[str, float]
-    """By criterion."""
-
-
 class MonitorReport(Struct, frozen=True):
     """All figures of a monitor at one moment."""
 
@@ -92,14 +71,16 @@ class MonitorReport(Struct, frozen=True):
     sample_count: int
     """Traces in the window."""
     pass_rate: PassShare
-    """Has the interval that decides: exact, at the level that `Limits.alpha` requires."""
+    """Has the interval that decides: exact, at the level that `ALPHA` requires."""
     unmeasured: int
     """Traces of the window without an outcome."""
     average_score: Average | None
     """Mean over the traces of each trace's mean score on bounded scales, from 0 to 1 (best)."""
     criteria: tuple[CriterionAverage, ...]
-    skipped: tuple[Skipped, ...]
-    failures: tuple[Failure, ...]
+    skipped: Mapping[str, str]
+    """Name of a skipped criterion → the reason."""
+    failures: tuple[Observation, ...]
+    """The newest traces that did not pass, the newest first."""
     counts: Counts
     notes: tuple[str, ...] = ()
     evidence: PassShare | None = None
@@ -113,7 +94,7 @@ class MonitorReport(Struct, frozen=True):
     """Unix time at which the newest trace of the window ended; None if there is none."""
     without_agent: int = 0
     """Traces of the window that ended in an error before any agent; they are not measured."""
-    samples: tuple[TraceSample, ...] = ()
+    samples: tuple[Observation, ...] = ()
     """All traces of the window, the oldest first."""
 
     @property
@@ -165,7 +146,7 @@ def make_report(
         average(overall) if overall else None,
         _averages(window, scoring, expected),
         scoring.skipped,
-        tuple(Failure(one.trace, one.at, one.why, one.query, one.output) for one in reversed(failed)),
+        tuple(reversed(failed)),
         counts,
         (*_why_unmeasured(window), *notes, *([expected.note] if expected is not None and expected.note else [])),
         finding.evidence,
@@ -173,7 +154,7 @@ def make_report(
         blind=finding.blind,
         newest=max((one.at for one in window), default=None),
         without_agent=sum(one.has_no_agent for one in window),
-        samples=tuple(TraceSample(one.trace, one.at, one.passed, one.average, one.scores) for one in window),
+        samples=tuple(window),
     )
 
 
@@ -211,13 +192,26 @@ def _why_unmeasured(window: Sequence[Observation]) -> list[str]:
 
 def to_json(report: MonitorReport) -> str:
     """Return the report for programs."""
-    value: dict[str, Any] = to_builtins(report)
+    value: dict[str, Any] = to_builtins(replace(report, failures=(), samples=()))
     value["pass_rate"] = _share_json(report.pass_rate)
     value["evidence"] = None if report.evidence is None else _share_json(report.evidence)
-    value["at"] = _time(report.at)
-    value["newest"] = None if report.newest is None else _time(report.newest)
-    for one in (*value["failures"], *value["samples"]):
-        one["at"] = _time(one["at"])
+    value["at"] = utc_time(report.at)
+    value["newest"] = None if report.newest is None else utc_time(report.newest)
+    value["skipped"] = [{"name": name, "why": why} for name, why in report.skipped.items()]
+    value["failures"] = [
+        {"trace": one.trace, "at": utc_time(one.at), "why": one.why, "query": one.query, "output": one.output}
+        for one in report.failures
+    ]
+    value["samples"] = [
+        {
+            "trace": one.trace,
+            "at": utc_time(one.at),
+            "passed": one.passed,
+            "score": one.average,
+            "scores": one.scores,
+        }
+        for one in report.samples
+    ]
     return format(encode(value), indent=2).decode() + "\n"
 
 
@@ -231,7 +225,7 @@ def _share_json(share: PassShare) -> dict[str, Any]:
     }
 
 
-def _time(at: float, separator: str = "T") -> str:
+def utc_time(at: float, separator: str = "T") -> str:
     """Return a time in UTC; text for people has no time zone."""
     try:
         found = datetime.fromtimestamp(at, UTC).isoformat(separator, timespec="seconds")
@@ -256,17 +250,17 @@ def headline(report: MonitorReport) -> str:
         said += f"; {count(report.without_agent, 'trace')} ended in an error before any agent"
     if not report.is_stale or report.newest is None:
         return said
-    return f"{said}; no newer trace since {_time(report.newest, ' ')} UTC"
+    return f"{said}; no newer trace since {utc_time(report.newest, ' ')} UTC"
 
 
-def to_text(report: MonitorReport, limits: Limits, width: int | None = None) -> str:
+def to_text(report: MonitorReport, section: MonitorSection, width: int | None = None) -> str:
     """Return the report for people, for a terminal."""
     counts = report.counts
-    warning, critical = (figure(limit, Scale.BINARY) for limit in (limits.warning, limits.critical))
+    warning, critical = (figure(limit, Scale.BINARY) for limit in (section.warning, section.critical))
     lines = [
         headline(report),
         f"  warning below {warning}, critical below {critical}; sample rate "
-        f"{report.sample_rate:g}; window of {limits.window}, at least {limits.min_samples}",
+        f"{report.sample_rate:g}; window of {section.window}, at least {section.min_samples}",
         f"  read {count(counts.lines, 'line')}, scored {count(counts.sampled, 'trace')}{_troubles(report)}",
     ]
     if report.baseline_pass_rate is not None:
@@ -274,12 +268,12 @@ def to_text(report: MonitorReport, limits: Limits, width: int | None = None) -> 
     lines = [_harmless(line) for line in lines]
     if report.criteria:
         lines += ["", *_table(report.criteria, width), ""]
-    more = [f"{one.name}: skipped, {one.why}" for one in report.skipped]
+    more = [f"{name}: skipped, {why}" for name, why in report.skipped.items()]
     more += [f"{row.name}: {row.note}" for row in report.criteria if row.note]
     if report.failures:
         more += ["", "newest traces that did not pass (`gate promote TRACE` makes a case of one):"]
         for one in report.failures:
-            more.append(f"  {one.trace}  {_time(one.at, ' ')}  {one.why}")
+            more.append(f"  {one.trace}  {utc_time(one.at, ' ')}  {one.why}")
             more += [f"    {name}: {text}" for name, text in (("query", one.query), ("output", one.output)) if text]
     more += [f"note: {note}" for note in report.notes]
     return "\n".join([*lines, *map(_harmless, more)]).replace("\n\n\n", "\n\n").rstrip()

@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gate.baselines.base import outage_in, shard_of
 from gate.config.load import Config
+from gate.config.production import MonitorSection
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import PASS_RATE_MARGIN
 from gate.decision.outcomes import passed
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
 from gate.model import Case, Criterion, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
+from gate.monitor.model import Observation
 from gate.monitor.observe import Observer, Scoring, scoring_for
 from gate.monitor.receive import SUFFIX, Inbox
-from gate.monitor.report import Average, Expected, MonitorReport, average, headline, to_text
+from gate.monitor.report import STALE_SECONDS, Average, Expected, MonitorReport, average, headline, to_text, utc_time
 from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState, is_state, open_state
-from gate.monitor.versus import Arm, Versus, compare_arms, of_cases, of_traces
-from gate.monitor.watch import Say, Watch, WatchOptions, outcomes_of, report_of
-from gate.monitor.window import Limits, Status
+from gate.monitor.versus import Arm, compare_arms, of_cases, of_traces
+from gate.monitor.watch import Say, Watch, WatchOptions, report_of, window_of
+from gate.monitor.window import Status
 from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.store import store_of
@@ -73,7 +74,7 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
     plan = _plan_of(config, environment)
     scoring = scoring_for(plan.scorers)
     if not any(criterion.blocking for criterion in scoring.criteria):
-        why = "; ".join(f"{one.name}: {one.why}" for one in scoring.skipped)
+        why = "; ".join(f"{name}: {why}" for name, why in scoring.skipped.items())
         what = f"no blocking criterion can judge a conversation without expectations ({why})"
         raise ConfigError(what, where=str(config.path), hint="add one that needs none, such as a judged metric")
     state_path = given["state"] or (config.root / section.state if section.state else config.output / "monitor.sqlite")
@@ -98,20 +99,12 @@ def _options(
     inbox = Inbox(state_path.with_name(f"{state_path.name}{SUFFIX}"), section.sample_rate)
     if section.receive is not None or inbox.path.exists():
         places = (*places, inbox.path)
-    limits = Limits(
-        section.warning,
-        section.critical,
-        section.window,
-        section.min_samples,
-        by_rate=section.rule == "rate",
-        max_unmeasured=config.file.gate.max_error_rate,
-    )
     return WatchOptions(
         places,
         plan.suite.id,
         _fields(config),
         section,
-        limits,
+        config.file.gate.max_error_rate,
         given["json_path"],
         given["prometheus"] or (config.root / section.prometheus if section.prometheus else None),
         expected,
@@ -225,8 +218,8 @@ def check_other(setup: Setup, other: Path) -> None:
         raise ConfigError("it is this monitor's own state", where=str(other), hint="give the other version's state")
 
 
-def compared_with(setup: Setup, other: Path) -> Versus:
-    """Return the comparison of this window with another monitor's state or with a record.
+def compared_with(setup: Setup, other: Path) -> tuple[Verdict, str]:
+    """Return the verdict on this window beside another monitor's state or a record, and a line about it.
 
     If the other is missing, damaged or neither of these, the verdict is `NOT_MEASURED`, and the status of this window
     still counts.
@@ -234,32 +227,42 @@ def compared_with(setup: Setup, other: Path) -> Versus:
     try:
         return _compared(setup, other)
     except GateError as error:
-        return Versus(Verdict.NOT_MEASURED, f"not measured: {error}")
+        return Verdict.NOT_MEASURED, f"not measured: {error}"
 
 
-def _compared(setup: Setup, other: Path) -> Versus:
-    config, criteria, limits = setup.config, setup.scoring.fingerprint, setup.options.limits
-    here = _outcomes_in(setup, setup.state_path, criteria)
-    shared, note = 0, ""
+def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
+    config, criteria, most_lost = setup.config, setup.scoring.fingerprint, setup.options.max_unmeasured
+    here = _window_in(setup, setup.state_path, criteria)
+    shared = 0
     if is_state(other):
-        there = _outcomes_in(setup, other, criteria)
-        shared = len(here.keys() & there.keys())
-        against = of_traces(other.stem, [*there.values()], limits.max_unmeasured, shared)
+        there = _window_in(setup, other, criteria)
+        shared = len({one.trace for one in here} & {one.trace for one in there})
+        against = of_traces(other.stem, [one.passed for one in there], most_lost, shared)
+        note = _age(other.stem, max((one.at for one in there), default=None))
     else:
         record = read_whole(other)
-        against, note = _record_arm(record, setup, other.name), _own_verdict(record, other.name)
-    own = of_traces("this window", [*here.values()], limits.max_unmeasured, shared)
+        against = _record_arm(record, setup, other.name)
+        note = _age(other.name, record.header.created) + _own_verdict(record, other.name)
+    own = of_traces("this window", [one.passed for one in here], most_lost, shared)
     gate = config.file.gate
     margin = PASS_RATE_MARGIN if gate.pass_rate_margin is None else gate.pass_rate_margin
-    found = compare_arms(own, against, alpha=gate.alpha, margin=margin, least=limits.min_samples)
-    return replace(found, text=f"{found.text}{note}")
+    least = config.file.monitor.min_samples
+    verdict, text = compare_arms(own, against, alpha=gate.alpha, margin=margin, least=least)
+    return verdict, f"{text}{note}"
 
 
-def _outcomes_in(setup: Setup, path: Path, criteria: str) -> dict[str, bool | None]:
+def _window_in(setup: Setup, path: Path, criteria: str) -> list[Observation]:
     state = open_state(path, to_write=False)
     assert state is not None, "only a state that is to be written may be taken"
     with state:
-        return outcomes_of(state, setup.options, criteria)
+        return window_of(state, setup.options, criteria, time())
+
+
+def _age(name: str, at: float | None) -> str:
+    """Return a note on the other side if its newest measurement is old: what moved since is not the version alone."""
+    if at is None or time() - at <= STALE_SECONDS:
+        return ""
+    return f"; {name} is from {utc_time(at, ' ')} UTC"
 
 
 def _record_arm(record: Record, setup: Setup, name: str) -> Arm:
@@ -329,9 +332,9 @@ def stored_report(setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
         return report_of(state, setup.options, Observer(setup.scoring, setup.redactor), notes)
 
 
-def text_of(report: MonitorReport, limits: Limits, *, quiet: bool, width: int | None = None) -> str:
+def text_of(report: MonitorReport, section: MonitorSection, *, quiet: bool, width: int | None = None) -> str:
     """Return the report as printed text."""
-    return headline(report) if quiet else to_text(report, limits, width)
+    return headline(report) if quiet else to_text(report, section, width)
 
 
 def exit_code(
@@ -347,11 +350,11 @@ def exit_code(
     return min(versus, _of_status(report, fail_on, problems, lost), key=EXIT_PRECEDENCE.index)
 
 
-def code_of(found: Versus, config: Config) -> ExitCode:
+def code_of(verdict: Verdict, config: Config) -> ExitCode:
     """Return the exit code of a comparison, as for a run with this verdict."""
-    if found.verdict is Verdict.INCONCLUSIVE:
+    if verdict is Verdict.INCONCLUSIVE:
         return ExitCode.FAILED if config.file.gate.on_inconclusive == "block" else ExitCode.PASS
-    return {Verdict.PASS: ExitCode.PASS, Verdict.REGRESSED: ExitCode.FAILED}.get(found.verdict, ExitCode.NOT_MEASURED)
+    return {Verdict.PASS: ExitCode.PASS, Verdict.REGRESSED: ExitCode.FAILED}.get(verdict, ExitCode.NOT_MEASURED)
 
 
 def _of_status(report: MonitorReport, fail_on: str, problems: Sequence[str], lost: str) -> ExitCode:

@@ -6,14 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
+from gate.model import CALLS, RESPONSE, Invocation
 from gate.monitor.model import NO_AGENT, WatchedTrace
-from gate.suites.traces import IGNORED, unseen_in
-from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, failure_of
+from gate.suites.traces import IGNORED
+from gate.traces import Piece, Span, TraceReader, conversation_of, failure_of
 
-PARTS = {"input": "user", "output": "response", "calls": "calls"}
-"""For each part that a score may need, the part of a turn that provides it."""
 MOST_SERVICES = 1_000
 """Most services that are remembered as those of agents."""
 
@@ -55,14 +52,24 @@ class TelemetryTraces:
             return WatchedTrace(trace, at=self.last(pieces), unmeasured=why) if error else None
         if len(self._services) < MOST_SERVICES:
             self._services |= services
+        turns = tuple([turn.invocation for turn in found.turns])
         return WatchedTrace(
             trace,
-            tuple([replace(turn.invocation, unseen=unseen_in(turn)) for turn in found.turns]),
+            turns,
             found.error,
             self.last(pieces),
-            _missing([turn.captured for turn in found.turns]),
+            _not_captured(turns),
         )
 
 
-def _missing(captured: Sequence[Captured]) -> frozenset[str]:
-    return frozenset(name for name, part in PARTS.items() if not all(getattr(one, part) for one in captured))
+def _not_captured(turns: Sequence[Invocation]) -> frozenset[str]:
+    """Return the parts that a score may need and that not every turn shows."""
+    found = set()
+    for turn in turns:
+        if not turn.user:
+            found.add("input")
+        if RESPONSE in turn.unseen:
+            found.add("output")
+        if CALLS in turn.unseen:
+            found.add("calls")
+    return frozenset(found)

@@ -54,15 +54,6 @@ class Arm(Struct, frozen=True):
         return max(0.0, low), min(1.0, high)
 
 
-class Versus(Struct, frozen=True):
-    """The result of a comparison."""
-
-    verdict: Verdict
-    """`PASS`, `REGRESSED`, `INCONCLUSIVE`, or `NOT_MEASURED` if either side has too little data."""
-    text: str
-    """A line for people."""
-
-
 def difference(new: Arm, old: Arm, level: float) -> tuple[float, float]:
     """Return the interval of the new pass rate minus the old."""
     (low, high), (old_low, old_high) = new.bounds(level), old.bounds(level)
@@ -73,8 +64,10 @@ def difference(new: Arm, old: Arm, level: float) -> tuple[float, float]:
     )
 
 
-def compare_arms(new: Arm, old: Arm, *, alpha: float, margin: float, least: int) -> Versus:
-    """Return the verdict on the new side.
+def compare_arms(new: Arm, old: Arm, *, alpha: float, margin: float, least: int) -> tuple[Verdict, str]:
+    """Return the verdict on the new side, and a line about it for people.
+
+    The verdict is `PASS`, `REGRESSED`, `INCONCLUSIVE`, or `NOT_MEASURED` if either side has too little data.
 
     Args:
         alpha: bound on the probability that a side that is equally good is called worse, in one look.
@@ -85,17 +78,17 @@ def compare_arms(new: Arm, old: Arm, *, alpha: float, margin: float, least: int)
         needed = least if arm.unit == "trace" else LEAST_CASES
         if arm.problem or len(arm.values) < needed:
             few = f"{count(len(arm.values), arm.unit)} of at least {needed} measured by these criteria"
-            return Versus(Verdict.NOT_MEASURED, f"not measured: {arm.name}: {arm.problem or few}")
-    found = _decided(new, old, alpha, margin)
-    turned = _decided(new.at_worst, old.at_worst, alpha, margin).verdict
-    if found.verdict is not Verdict.REGRESSED and turned not in (found.verdict, Verdict.PASS):
+            return Verdict.NOT_MEASURED, f"not measured: {arm.name}: {arm.problem or few}"
+    verdict, text = _decided(new, old, alpha, margin)
+    turned, _ = _decided(new.at_worst, old.at_worst, alpha, margin)
+    if verdict is not Verdict.REGRESSED and turned not in (verdict, Verdict.PASS):
         lost = count(new.unmeasured, new.unit)
         why = f"{lost} could not be measured: as failures they would make it {turned.value}"
-        return Versus(Verdict.NOT_MEASURED, f"not measured: {new.name}: {why}")
-    return found
+        return Verdict.NOT_MEASURED, f"not measured: {new.name}: {why}"
+    return verdict, text
 
 
-def _decided(new: Arm, old: Arm, alpha: float, margin: float) -> Versus:
+def _decided(new: Arm, old: Arm, alpha: float, margin: float) -> tuple[Verdict, str]:
     """Return the verdict on two sides that were measured."""
     low, high = difference(new, old, 1 - 2 * alpha)
     certain = difference(new, old, LEVEL)[0]
@@ -107,7 +100,7 @@ def _decided(new: Arm, old: Arm, alpha: float, margin: float) -> Versus:
     text = f"{verdict.value}: pass rate {moved}, {change}"
     if verdict is Verdict.INCONCLUSIVE:
         text += f"; a loss of more than {figure(margin, Scale.BINARY)} is not ruled out: wait for more traces"
-    return Versus(verdict, text)
+    return verdict, text
 
 
 def _is_shown(new: Arm, old: Arm, alpha: float) -> bool:

@@ -15,15 +15,16 @@ from time import time
 from msgspec import Struct
 
 from gate.config.production import MonitorSection
+from gate.model.defaults import MAX_ERROR_RATE
 from gate.monitor.alerts import Alerts
 from gate.monitor.intake import AHEAD_SECONDS, Intake, TraceFormat
-from gate.monitor.model import Counts, WatchedTrace
+from gate.monitor.model import Counts, Observation, WatchedTrace
 from gate.monitor.observe import MOST_TURNS, Observer
 from gate.monitor.receive import Inbox
 from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
 from gate.monitor.sources import Files, GrowingFile, Line, Position
 from gate.monitor.store import MonitorState
-from gate.monitor.window import Limits, Status, WindowFinding, after_silence, decide
+from gate.monitor.window import Status, WindowFinding, after_silence, decide
 from gate.reports.formatting import count
 from gate.security import files
 from gate.suites.base import losses_of, not_read
@@ -52,8 +53,9 @@ class WatchOptions(Struct, frozen=True):
     suite: str
     fields: FieldPaths = FieldPaths()
     section: MonitorSection = MonitorSection()
-    """The section of the configuration, with the sample, times and silence."""
-    limits: Limits = Limits()
+    """The section of the configuration, with the limits, the sample and times."""
+    max_unmeasured: float = MAX_ERROR_RATE
+    """Share of traces that may be without an outcome."""
     json: Path | None = None
     """The file for the JSON report."""
     prometheus: Path | None = None
@@ -137,7 +139,7 @@ class Watch:
 
     def _are_few(self, missing: int) -> bool:
         """True if so few traces are missing that the others can be measured without them."""
-        return missing < LEAST_LOST or missing <= self._options.limits.max_unmeasured * (missing + self._scored)
+        return missing < LEAST_LOST or missing <= self._options.max_unmeasured * (missing + self._scored)
 
     def report(self) -> MonitorReport:
         """Return the current report."""
@@ -264,14 +266,16 @@ def decide_now(
 ) -> WindowFinding:
     """Return the finding on the window. ``before``: the status so far, if not the stored one: while files are read, it
     is the status at the beginning, so that the order of traces does not matter."""
-    outcomes = [*state.outcomes(options.limits.window, criteria, _since(options, now)).values()]
-    found, seen = decide(outcomes, before or state.standing, options.limits), state.last_seen(criteria)
-    return found if seen is None else after_silence(found, now - seen, options.section.silence)
+    section = options.section
+    outcomes = [*state.outcomes(section.window, criteria, _since(options, now)).values()]
+    found = decide(outcomes, before or state.standing, section, options.max_unmeasured)
+    seen = state.last_seen(criteria)
+    return found if seen is None else after_silence(found, now - seen, section.silence)
 
 
-def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> dict[str, bool | None]:
-    """Return the outcome of each trace of the window by its id, the oldest first; None if it was not measured."""
-    return state.outcomes(options.limits.window, criteria, _since(options, time()))
+def window_of(state: MonitorState, options: WatchOptions, criteria: str, now: float) -> list[Observation]:
+    """Return the traces of the window, the oldest first, without their conversations."""
+    return state.window(options.section.window, criteria, _since(options, now))
 
 
 def report_of(
@@ -281,7 +285,7 @@ def report_of(
     now, criteria = time(), observer.scoring.fingerprint
     return make_report(
         decide_now(state, options, criteria, now),
-        state.window(options.limits.window, criteria, _since(options, now)),
+        window_of(state, options, criteria, now),
         observer.scoring,
         state.counts,
         at=now,

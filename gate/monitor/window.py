@@ -32,9 +32,9 @@ class Status(str, Enum):
     HEALTHY = "healthy"
     """Not shown to be below a limit."""
     WARNING = "warning"
-    """The pass rate is shown to be below `Limits.warning`."""
+    """The pass rate is shown to be below ``monitor.warning``."""
     CRITICAL = "critical"
-    """The pass rate is shown to be below `Limits.critical`."""
+    """The pass rate is shown to be below ``monitor.critical``."""
     INSUFFICIENT_DATA = "insufficient_data"
     """Too few traces were measured to decide, or no new ones."""
 
@@ -43,34 +43,18 @@ WORSE = (Status.INSUFFICIENT_DATA, Status.HEALTHY, Status.WARNING, Status.CRITIC
 """From no decision to the worst."""
 
 
-_USUAL = MonitorSection()
+ALPHA = 0.002
+"""Bound on the probability that one look calls a pass rate at or above a limit lower, over all parts."""
 
 
-class Limits(Struct, frozen=True):
-    """The limits of the pass rate, and the evidence needed."""
-
-    warning: float = _USUAL.warning
-    critical: float = _USUAL.critical
-    window: int = _USUAL.window
-    """Number of newest traces that are considered."""
-    min_samples: int = _USUAL.min_samples
-    """Measured traces needed for a decision."""
-    by_rate: bool = False
-    """True if the pass rate of the window decides directly, without an interval."""
-    alpha: float = 0.002
-    """Bound on the probability that one look calls a pass rate at or above a limit lower, over all parts."""
-    max_unmeasured: float = MAX_ERROR_RATE
-    """Share of the window's traces that may be without an outcome, for example while the judge is down."""
-
-    @property
-    def parts(self) -> tuple[int, ...]:
-        """Return the numbers of newest traces that are tested: ``min_samples``, twice that …, and the window."""
-        found = []
-        size = self.min_samples
-        while size < self.window:
-            found.append(size)
-            size *= 2
-        return (*found, self.window)
+def parts(section: MonitorSection) -> tuple[int, ...]:
+    """Return the numbers of newest traces that are tested: ``min_samples``, twice that …, and the window."""
+    found = []
+    size = section.min_samples
+    while size < section.window:
+        found.append(size)
+        size *= 2
+    return (*found, section.window)
 
 
 class PassShare(Struct, frozen=True):
@@ -101,28 +85,34 @@ class WindowFinding(Struct, frozen=True):
     """True if there are or were traces but none can be measured; False if there are just few so far."""
 
 
-def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> WindowFinding:
+def decide(
+    outcomes: Sequence[bool | None],
+    before: Status,
+    section: MonitorSection,
+    max_unmeasured: float = MAX_ERROR_RATE,
+) -> WindowFinding:
     """Return the finding on a window.
 
     Args:
         outcomes: whether each trace passed, the oldest first; None if that could not be measured.
         before: the status so far.
-        limits: the limits and the evidence needed.
+        section: the limits and the evidence needed.
+        max_unmeasured: share of the traces that may be without an outcome, for example while the judge is down.
     """
-    outcomes = outcomes[-limits.window :]
+    outcomes = outcomes[-section.window :]
     measured = [outcome for outcome in outcomes if outcome is not None]
     unmeasured = len(outcomes) - len(measured)
-    share = _share(sum(measured), len(measured), limits.alpha / len(limits.parts))
-    too_many = unmeasured > limits.max_unmeasured * len(outcomes)
-    if too_many and len(outcomes) >= limits.min_samples:
+    share = _share(sum(measured), len(measured), ALPHA / len(parts(section)))
+    too_many = unmeasured > max_unmeasured * len(outcomes)
+    if too_many and len(outcomes) >= section.min_samples:
         why = f"{unmeasured} of {len(outcomes)} traces could not be measured"
         return WindowFinding(Status.INSUFFICIENT_DATA, share, None, unmeasured, why, blind=True)
-    if len(measured) < limits.min_samples:
-        why = f"{len(measured)} of the {limits.min_samples} measured traces that a status needs"
+    if len(measured) < section.min_samples:
+        why = f"{len(measured)} of the {section.min_samples} measured traces that a status needs"
         return WindowFinding(Status.INSUFFICIENT_DATA, share, None, unmeasured, why)
     evidence: PassShare | None = None
-    for status, limit in ((Status.CRITICAL, limits.critical), (Status.WARNING, limits.warning)):
-        is_below, shown = _is_below(measured, limit, limits, was_below=WORSE.index(before) >= WORSE.index(status))
+    for status, limit in ((Status.CRITICAL, section.critical), (Status.WARNING, section.warning)):
+        is_below, shown = _is_below(measured, limit, section, was_below=WORSE.index(before) >= WORSE.index(status))
         evidence = shown or evidence
         if is_below:
             return WindowFinding(status, share, shown, unmeasured, _words(status, limit, shown))
@@ -153,23 +143,23 @@ def _lasted(seconds: float) -> str:
 
 
 def _is_below(
-    measured: Sequence[bool], limit: float, limits: Limits, *, was_below: bool
+    measured: Sequence[bool], limit: float, section: MonitorSection, *, was_below: bool
 ) -> tuple[bool, PassShare | None]:
     """True if the rate counts as below a limit, and the part of the window that shows its side."""
-    if limits.by_rate:
+    if section.rule == "rate":
         rate = sum(measured) / len(measured)
         return rate < limit, PassShare(sum(measured), len(measured), rate, rate)
-    parts = limits.parts
-    for size in parts:
+    sizes = parts(section)
+    for size in sizes:
         newest = measured[-size:]
-        part = _share(sum(newest), len(newest), limits.alpha / len(parts))
+        part = _share(sum(newest), len(newest), ALPHA / len(sizes))
         if part.high < limit:
             return True, part
         if part.low >= limit:
             return False, part
         if len(newest) < size:
             break
-    recovered = len(measured) >= limits.window and sum(measured) >= limit * len(measured)
+    recovered = len(measured) >= section.window and sum(measured) >= limit * len(measured)
     return was_below and not recovered, None
 
 

@@ -143,7 +143,6 @@ class _Measurement:
         self.run.journal.finish(
             duration=time.monotonic() - self._started,
             judge_cost_usd=runner.judge_cost_usd,
-            judges=runner.judges,
             stopped=self.run.session.run_budget.stopped,
             terms=runner.redactor.redact_json(self.terms.plain()),
         )

@@ -32,7 +32,7 @@ from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, read_suites
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, GateError
-from gate.model import BaselineInfo
+from gate.model import BaselineInfo, Suite
 from gate.model.finding import Finding
 from gate.pipeline.drift import without_drift
 from gate.pipeline.git_context import GitContext
@@ -330,7 +330,7 @@ def _with_provenance(reference: Reference, trust: Trust) -> Reference:
     return replace(reference, info=replace(reference.info, provenance="unproven" if doubtful else "proven"))
 
 
-# --- suites of the base that are gone ---------------------------------------------------------------
+# --- what the base's configuration selects and this run leaves out ------------------------------------
 
 
 def find_all_references(
@@ -342,41 +342,59 @@ def find_all_references(
     environment: Mapping[str, str],
     runs: Set[str] = frozenset(),
 ) -> list[References]:
-    """Return the references of each suite; the first also carries the doubt about suites of the base that are gone."""
+    """Return the references of each suite, with the doubts about suites and cases of the base that are not run."""
     found = []
     for plan in plans:
         found.append(find_references(config, store, plan.suite.id, where, git, runs, plan=plan.planned))
-    gone = _suites_gone(config, store, [plan.suite.id for plan in plans], where, environment)
-    if gone:
-        found[0] = replace(found[0], doubts=(*found[0].doubts, gone))
-    return found
-
-
-def _suites_gone(
-    config: Config, store: Store | None, suites: Sequence[str], where: GitContext, environment: Mapping[str, str]
-) -> str:
-    """Return a note on suites that the base's configuration has and has records of, but that are not run now.
-
-    A renamed or removed suite would have nothing to be compared with. One store may serve several configurations, so
-    the base's own configuration tells which suites belong to it. A suite without a selected case is not missed.
-    """
-    if store is None or where.base is None or not suites:
-        return ""
-    here = {suite_key(suite_id) for suite_id in suites}
-    gone = store.suites_at(where.ancestors) - here
-    if not gone:
-        return ""
+    if store is None or where.base is None or not plans:
+        return found
+    gone = store.suites_at(where.ancestors) - {suite_key(plan.suite.id) for plan in plans}
+    if not gone and not _has_selection_of_its_own(config):
+        return found
     try:
         with path_at(where.base, config.path, environment) as path:
-            before = read_suites(load_config(path, of_base=True))
+            base = load_config(path, of_base=True)
+            before = _selected_at_base(config, base, read_suites(base))
     except GateError:
-        return ""
-    selection = config.file.select or Selection()
-    names = []
-    for suite in before:
-        if suite_key(suite.id) in gone and any(map(selection.takes, suite.cases)):
-            names.append(suite.id)
+        return found
+    doubts = [_cases_left_out(config, plan, before.get(plan.suite.id, ())) for plan in plans]
+    doubts[0] = _suites_gone(gone, before) + doubts[0]
+    return [replace(one, doubts=one.doubts + more) for one, more in zip(found, doubts, strict=True)]
+
+
+def _has_selection_of_its_own(config: Config) -> bool:
+    """True if the configuration selects cases itself, and not the command line alone."""
+    select = config.file.select
+    return select is not None and any(f"select.{name}" not in config.overridden for name in select.model_fields_set)
+
+
+def _selected_at_base(config: Config, base: Config, suites: Sequence[Suite]) -> dict[str, list[str]]:
+    """Return the base's cases by suite that its own configuration selects, under the conditions of the command line."""
+    asked = {}
+    for name, value in config.file.select or ():
+        if f"select.{name}" in config.overridden:
+            asked[name] = value
+    selection = (base.file.select or Selection()).model_copy(update=asked)
+    return {suite.id: [case.id for case in suite.cases if selection.takes(case)] for suite in suites}
+
+
+def _suites_gone(gone: Set[str], before: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return a note on suites that the base has selected cases and records of, but that are not run now.
+
+    A renamed or removed suite would have nothing to be compared with. One store may serve several configurations, so
+    the base's own configuration tells which suites belong to it.
+    """
+    names = [suite_id for suite_id, cases in before.items() if cases and suite_key(suite_id) in gone]
     if not names:
-        return ""
+        return ()
     shown = listing([shorten(one_line(name, 200), 60) for name in names])
-    return f"the {'suite' if len(names) == 1 else 'suites'} {shown}, renamed or removed"
+    return (f"the {'suite' if len(names) == 1 else 'suites'} {shown}, renamed, removed or no longer selected",)
+
+
+def _cases_left_out(config: Config, plan: Plan, before: Sequence[str]) -> tuple[str, ...]:
+    """Return a note on cases that the base's configuration selects and the change's own does not, if they are many."""
+    owed = set(before) - {entry.case for entry in config.file.quarantine}
+    left_out = owed & plan.deselected
+    if are_few(len(left_out), len(owed)):
+        return ()
+    return (f"{len(left_out)} of {count(len(owed), 'case')}, which `select` takes at the base and no longer does here",)

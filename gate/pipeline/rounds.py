@@ -498,7 +498,7 @@ def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, mos
         )
     silent = set(own) - {trial.case_id for trial in trials}
     if silent:
-        return Finding.of("trials_lost", lost=0, of=0, cases=tuple(sorted(silent)))
+        return Finding.of("not_run", cases=tuple(sorted(silent)))
     return None
 
 

@@ -37,8 +37,8 @@ from gate.pipeline.references import References
 from gate.pipeline.session import Session, check_version, may_change
 from gate.pipeline.trials import TrialRunner
 from gate.records import Header, Record, RecordWriter, Run, read_record, strip, write_record
-from gate.records.model import Answering, difference
 from gate.records.model import count as counted
+from gate.records.model import difference
 from gate.reports.formatting import count
 from gate.security import files
 from gate.security.environment import is_on_demand
@@ -109,7 +109,6 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
                 journal.finish(
                     duration=spent,
                     judge_cost_usd=further.judge_cost_usd,
-                    judges=further.judges,
                     stopped=further.note,
                 )
             else:  # else a later run would continue from answers that may be another version's
@@ -130,7 +129,6 @@ class _MissingTrials:
         """Set up the runner; ``purpose`` follows "24 runs" in the note that they ended early."""
         self._session, self._plan, self._purpose = session, plan, purpose
         self.judge_cost_usd: float | None = None
-        self.judges: Answering = {}
         self.note = ""
 
     async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
@@ -150,7 +148,7 @@ class _MissingTrials:
             except MeasureError as error:  # the verdict stands, and the next run on this branch continues
                 self.note = str(error)
             finally:
-                self.judge_cost_usd, self.judges = runner.judge_cost_usd, runner.judges
+                self.judge_cost_usd = runner.judge_cost_usd
         if ended := self.note or session.run_budget.stopped or short:
             self.note = f"{done:,} of {count(runs, 'run')} {self._purpose} were made: {ended}"
 
@@ -223,7 +221,7 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
     record, commit = nearest_record(found), found.first.commit
     if record is None or commit is None or commit == session.where.head:
         return None
-    if not _may_skip(session, plan) or not _is_same(record, header):
+    if not _may_skip(session) or not _is_same(record, header):
         return None
     covered = {trial.case_id for trial in record.trials if trial.is_of_epoch}
     if any(case.id not in covered for case in plan.suite.cases):
@@ -267,11 +265,8 @@ def with_stored_trials(record: Record, found: References) -> Record:
     return replace(record, header=replace(header, runs=stored.header.runs), trials=stored.trials)
 
 
-def _may_skip(session: Session, plan: Plan) -> bool:
-    """True if this is the run of a change that leaves the number of trials to the gate.
-
-    The user played in a scenario is part of no fingerprint, so such a run is never skipped.
-    """
+def _may_skip(session: Session) -> bool:
+    """True if this is the run of a change that leaves the number of trials to the gate."""
     options, where, rules = session.options, session.where, session.options.rules
     if options.resume or options.shard != (1, 1):
         return False
@@ -281,9 +276,7 @@ def _may_skip(session: Session, plan: Plan) -> bool:
         return False
     if where.anchored or where.release or where.dirty or not where.head or is_on_demand(session.environment):
         return False
-    if rules is not None and (rules.redefines or rules.is_first or rules.doubts):
-        return False
-    return not any(case.scenario for case in plan.suite.cases)
+    return rules is None or not (rules.redefines or rules.is_first or rules.doubts)
 
 
 def _is_same(record: Record, header: Header) -> bool:

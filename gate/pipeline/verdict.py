@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate import __version__
 from gate.agents import AGENTS
 from gate.baselines.beside import with_base
-from gate.baselines.pairing import pair, reported_before
+from gate.baselines.pairing import Answering, is_other_judge, judges_of, pair, reported_before
 from gate.baselines.reference import Reference
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
@@ -130,6 +130,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         MeasureError: the record has no trials.
     """
     whole = record = _without_other_scores(record, terms.criteria)
+    terms = _without_other_calibrations(terms, judges_of(record.trials))
     record = in_one_look(whole) if terms.design.whole else judged_part(whole)
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
@@ -168,6 +169,27 @@ def _without_other_scores(record: Record, criteria: Sequence[Criterion]) -> Reco
     return replace(record, trials=tuple(trials))
 
 
+def _without_other_calibrations(terms: Terms, answered: Answering) -> Terms:
+    """Return the terms without calibrations of a model other than the one that answered, with a note for each."""
+    notes: list[str] = []
+
+    def without(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
+        kept = []
+        for criterion in criteria:
+            known = criterion.calibration
+            if known is not None and is_other_judge(answered.get(criterion.name, ()), known.judges):
+                what = "its calibration is of another model than the one that answered: run `gate calibrate` again"
+                notes.append(f"{criterion.name}: {what}: nothing is corrected")
+                kept.append(replace(criterion, calibration=None))
+            else:
+                kept.append(criterion)
+        return tuple(kept)
+
+    base = None if terms.base is None else replace(terms.base, criteria=without(terms.base.criteria))
+    terms = replace(terms, criteria=without(terms.criteria), base=base)
+    return replace(terms, notes=(*terms.notes, *dict.fromkeys(notes)))
+
+
 def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
     """Return only the record that the trials belong to, and, if it is not the reference, terms that do not mention
     it."""
@@ -201,7 +223,7 @@ def _change(text: str) -> Finding:
     headline."""
     key = text.removeprefix(AGENT_DIFFERS).partition(":")[0]
     if text.startswith(AGENT_DIFFERS) and key in AGENTS:
-        return Finding.of("other_agent", key=key, text=text)
+        return Finding.of("stated", text=text, agent_key=key)
     return _stated(text)
 
 
@@ -289,7 +311,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         demands.criteria,
         reference,
         deselected=_deselected(header, reference, terms),
-        judges=record.footer.judges if record.footer is not None else {},
+        judges=judges_of(record.trials),
     )
     fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
     doubts = terms.doubts

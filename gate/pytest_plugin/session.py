@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from shlex import join
 
@@ -42,25 +44,52 @@ class GateRun:
     @property
     def part(self) -> list[str]:
         """The ids of the selected cases if only some are selected; selecting only the verdict means all of them."""
-        chosen = list(dict.fromkeys(item.case_id for item in self.selected if item.case_id is not None))
-        return chosen if sum(item.case_id is not None for item in self.selected) < self.whole else []
+        chosen = [item.case_id for item in self.selected if item.case_id is not None]
+        if len(chosen) >= self.whole:
+            return []
+        return list(dict.fromkeys(chosen))
 
     @property
     def whole(self) -> int:
         """The number of cases in the configuration, selected or not."""
-        return 0 if self.file is None else self.file.cases
+        if self.file is None:
+            return 0
+        return self.file.cases
+
+    @property
+    def problem(self) -> GateError | None:
+        """The error that kept it from being collected or run."""
+        if self.error is None and self.file is not None:
+            return self.file.problem
+        return self.error
 
     @property
     def code(self) -> ExitCode:
-        problem = self.error or (self.file.problem if self.file is not None else None)
-        if problem is not None:
-            return problem.exit_code
-        return self.result.exit_code if self.result is not None else ExitCode.NOT_MEASURED
+        if self.problem is not None:
+            return self.problem.exit_code
+        if self.result is None:
+            return ExitCode.NOT_MEASURED
+        return self.result.exit_code
+
+    @cached_property
+    def outcomes(self) -> dict[tuple[str, str | None], ReportItem]:
+        """The outcome of each suite's verdict, which has no case, and of its cases."""
+        assert self.result is not None
+        found: dict[tuple[str, str | None], ReportItem] = {}
+        for view in views_of(self.result):
+            for check in checks_of(view, self.result):
+                if not check.group:
+                    found.setdefault((view.suite.suite_id, check.case_id), check)
+        return found
 
     def run(self, progress: Progress) -> None:
         """Measure the selected cases, once. An error is kept: every item shows it."""
-        words = ["gate", "run", "--config", str(self.path), *(w for case_id in self.part for w in ("--case", case_id))]
-        overrides = {"select.ids": self.part} if self.part else {}
+        part, words = self.part, ["gate", "run", "--config", str(self.path)]
+        overrides = {}
+        if part:
+            overrides["select.ids"] = part
+        for case_id in part:
+            words += ["--case", case_id]
         options = RunOptions(command=join(words), fills_baseline=False)
         try:
             config = load_config(self.path, overrides)
@@ -85,11 +114,11 @@ class GateSession:
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GateFile | None:
         """Return the collector for a configuration that the command line names as a file or by a node id."""
-        run = next((run for run in self._runs if _resolved(run.path) == _resolved(file_path)), None)
-        if run is None or not parent.session.isinitpath(file_path):
-            return None
-        run.file = run.file or GateFile.from_parent(parent, path=file_path)
-        return run.file
+        for run in self._runs:
+            if _resolved(run.path) == _resolved(file_path) and parent.session.isinitpath(file_path):
+                run.file = run.file or GateFile.from_parent(parent, path=file_path)
+                return run.file
+        return None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -125,10 +154,9 @@ class GateSession:
             self._config.hook.pytest_collection_modifyitems(session=session, config=self._config, items=items)
             self._select(run, items)
             session.testscollected += len(items)
-            for place, item in enumerate(items):
+            for item, following in zip_longest(items, items[1:]):
                 if session.shouldfail or session.shouldstop:
                     return
-                following = items[place + 1] if place + 1 < len(items) else None
                 self._config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
     @pytest.hookimpl(tryfirst=True)
@@ -155,15 +183,13 @@ class GateSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._config.getoption("collectonly") and not any(run.file and run.file.problem for run in self._runs):
-            return
         refused = any(run.file is not None and run.file.problem for run in self._runs)
-        if session.exitstatus in STOPPED and not refused:
+        if not refused and (self._config.getoption("collectonly") or session.exitstatus in STOPPED):
             return
         codes = [run.code for run in self._reached(session)]
         if self._others_failed:
             codes.append(ExitCode.FAILED)
-        worst = next((code for code in EXIT_PRECEDENCE if code in codes), ExitCode.PASS)
+        worst = min(codes, key=EXIT_PRECEDENCE.index, default=ExitCode.PASS)
         if worst is not ExitCode.PASS:
             session.exitstatus = int(worst)
 
@@ -182,50 +208,47 @@ class GateSession:
 
 
 def _summary(run: GateRun, terminal: pytest.TerminalReporter) -> list[str]:
-    problem = run.error or (run.file.problem if run.file is not None else None)
-    if problem is not None:
-        return [f"gate: {console(str(problem))}", f"exit {int(problem.exit_code)}"]
+    if run.problem is not None:
+        return [f"gate: {console(str(run.problem))}", f"exit {int(run.problem.exit_code)}"]
     if run.result is None:
         nothing = MeasureError("no case was run, so nothing was measured", where=str(run.path))
         return [f"gate: {console(str(nothing))}"]
-    shown = len(run.part)
-    part = (
-        [f"a part: {shown} of {count(run.whole, 'case')}; the verdict is of these alone, and no baseline"]
-        if shown
-        else []
-    )
+    lines, shown = [], len(run.part)
+    if shown:
+        part = f"{shown} of {count(run.whole, 'case')}"
+        lines.append(f"a part: {part}; the verdict is of these alone, and no baseline")
     width, encoding = terminal._tw.fullwidth, getattr(terminal._tw._file, "encoding", None) or "utf-8"
-    if terminal.config.getoption("verbose") < 0:
-        return [*part, *render_line(run.result, encoding=encoding).splitlines()]
-    verbose = terminal.config.getoption("verbose") > 0
-    text = render(run.result, width=width, encoding=encoding, color=terminal.hasmarkup, verbose=verbose)
-    return [*part, *text.splitlines(), *(f"gate: {console(problem)}" for problem in run.result.problems)]
+    verbosity = terminal.config.getoption("verbose")
+    if verbosity < 0:
+        return [*lines, *render_line(run.result, encoding=encoding).splitlines()]
+    text = render(run.result, width=width, encoding=encoding, color=terminal.hasmarkup, verbose=verbosity > 0)
+    lines += text.splitlines()
+    for problem in run.result.problems:
+        lines.append(f"gate: {console(problem)}")
+    return lines
 
 
 def _found(item: GateItem, run: GateRun) -> ReportItem:
     """Return the outcome of an item. If the gate fails, so does every verdict; if it does not, no item fails."""
     if run.error is not None:
         return ReportItem(item.name, outcome=Outcome.ERROR, kind="error", message=str(run.error))
-    assert run.result is not None
-    view = next((view for view in views_of(run.result) if view.suite.suite_id == item.suite.suite_id), None)
-    checks = [] if view is None else checks_of(view, run.result)
-    own = (c for c in checks if not c.group and (c.case.id if c.case else None) == item.case_id)
-    found = next(own, None)
+    found = run.outcomes.get((item.suite.suite_id, item.case_id))
     if found is None:
         return ReportItem(item.name, outcome=Outcome.ERROR, kind="error", message="it is not in the result")
-    return _as_the_gate_ends(found, run.result)
+    return _as_the_gate_ends(found, run)
 
 
-def _as_the_gate_ends(found: ReportItem, result: Result) -> ReportItem:
+def _as_the_gate_ends(found: ReportItem, run: GateRun) -> ReportItem:
     """Return the check, failing only if the gate fails; if nothing else fails then, the verdicts do."""
-    failing = (Outcome.FAILED, Outcome.ERROR)
-    if result.exit_code is ExitCode.PASS:
+    result, failing = run.result, {Outcome.FAILED, Outcome.ERROR}
+    assert result is not None
+    if result.exit_code is ExitCode.PASS and found.outcome in failing:
         message = f"{found.message} (does not block: the gate's verdict is {result.verdict.value})"
-        return replace(found, outcome=Outcome.SKIPPED, message=message) if found.outcome in failing else found
-    if found.case is None and found.outcome not in failing:
-        checks = (check for view in views_of(result) for check in checks_of(view, result))
-        if not any(check.outcome in failing for check in checks if not check.group):
-            return replace(found, outcome=Outcome.FAILED, message=f"exit {int(result.exit_code)}: {found.message}")
+        return replace(found, outcome=Outcome.SKIPPED, message=message)
+    if result.exit_code is ExitCode.PASS or found.case is not None:
+        return found
+    if failing.isdisjoint(check.outcome for check in run.outcomes.values()):
+        return replace(found, outcome=Outcome.FAILED, message=f"exit {int(result.exit_code)}: {found.message}")
     return found
 
 

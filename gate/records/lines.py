@@ -106,7 +106,7 @@ def trial_line(trial: Trial) -> bytes:
         shorter = _shortened(line, text_limit)
         if len(shorter) <= enough:
             return shorter
-    bare = {name: Score(s.value, error=s.error) for name, s in trial.scores.items()}
+    bare = {name: Score(s.value, error=s.error, judges=s.judges) for name, s in trial.scores.items()}
     line = _shortened(to_line(wire.trial_line(replace(trial, invocations=(), scores=bare))), 500)
     if len(line) <= _MOST_BYTES:
         return line

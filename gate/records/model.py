@@ -99,10 +99,6 @@ class Header(Struct, frozen=True):
     """The runs that a stored record combines, oldest first; empty: the record holds one run alone, ``run_id``."""
 
 
-Answering = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""By criterion and model asked, the names by which the model answered."""
-
-
 class Footer(Struct, frozen=True):
     """The summary, in the closing line, of the lines before it."""
 
@@ -118,19 +114,6 @@ class Footer(Struct, frozen=True):
     """The reason why the run ended before its schedule (budget, cancelled); empty if it did not."""
     terms: Mapping[str, Any] = field(default_factory=dict)
     """The terms of the run's verdict, as written by `gate.pipeline.terms.Terms`; empty if the run stated none."""
-    judges: Answering = field(default_factory=dict)
-    """The names by which the judging models answered; only if they stated one."""
-
-
-def joined_judges(one: Answering, other: Answering) -> Answering:
-    """Return the names of both."""
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
-    for criterion in sorted({*one, *other}):
-        now, then = one.get(criterion, {}), other.get(criterion, {})
-        found[criterion] = {}
-        for model in sorted({*now, *then}):
-            found[criterion][model] = tuple(sorted({*now.get(model, ()), *then.get(model, ())}))
-    return found
 
 
 class Record(Struct, frozen=True):

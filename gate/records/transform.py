@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate.errors import MeasureError
 from gate.model import SILENT, Invocation, Part, Replay, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
 from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
-from gate.records.model import Footer, Header, PlannedCase, Record, count, difference, joined_judges
+from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
 from gate.security.limits import MAX_LOG_CHARS, cut, shorten, tail
 from gate.security.redact import Redactor
 
@@ -49,7 +49,8 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
 
     def score(given: Score) -> Score:
         error = None if given.error is None else text(given.error)
-        return replace(given, reason=text(given.reason), error=error, details=value(given.details))
+        judges = tuple([(text(asked), text(name)) for asked, name in given.judges])
+        return replace(given, reason=text(given.reason), error=error, details=value(given.details), judges=judges)
 
     return replace(
         trial,
@@ -106,11 +107,11 @@ MAX_SHOWN_LOG = 1_000
 """The most characters of a failing trial's log that stay in memory."""
 CallDigest = tuple[str, Any, float | None]
 TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], bool]
-ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...]]
+ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...], tuple[tuple[str, str], ...]]
 Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...], str, str]
 """The digest of a trial. Per turn: digest, usage, the beginning of the response, calls (name, arguments, seconds), and
-a flag for whether calls are reported. Per score: name, value, reason, error, dimensions. Then `Trial.answer`, and the
-end of `Trial.log`."""
+a flag for whether calls are reported. Per score: name, value, reason, error, dimensions, judges. Then `Trial.answer`,
+and the end of `Trial.log`."""
 
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Digest:
@@ -124,6 +125,7 @@ def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = 
                 given.reason if failed or given.value is None else "",
                 given.error,
                 tuple(given.dimensions.items()) if given.details else (),
+                given.judges,
             )
             for name, given in trial.scores.items()
         ]
@@ -199,8 +201,8 @@ def _shared_turn(digest: str, usage: Usage | None, reports: bool) -> Invocation:
 def _shared_scores(scores: tuple[ScoreDigest, ...]) -> Mapping[str, Score]:
     """Return one mapping shared by all trials with equal scores."""
     return {
-        name: Score(value, reason, error, details={"dimensions": dict(parts)} if parts else {})
-        for name, value, reason, error, parts in scores
+        name: Score(value, reason, error, details={"dimensions": dict(parts)} if parts else {}, judges=judges)
+        for name, value, reason, error, parts, judges in scores
     }
 
 
@@ -234,7 +236,7 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
         error = None if given.error is None else message(given.error)
         parts = {message(name): value for name, value in given.dimensions.items()} if given.details else {}
         details = {"dimensions": parts} if parts else {}
-        return Score(given.value, error=error, per_turn=given.per_turn, details=details)
+        return Score(given.value, error=error, per_turn=given.per_turn, details=details, judges=given.judges)
 
     return replace(
         trial,
@@ -352,8 +354,7 @@ def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
             costs.append(footer.judge_cost_usd)
         if footer.stopped:
             reasons[footer.stopped] = None
-        judges = joined_judges(found.judges, footer.judges)
-        found = replace(found, duration=max(found.duration, footer.duration), judges=judges)
+        found = replace(found, duration=max(found.duration, footer.duration))
     cost = sum(costs) if costs else None
     return replace(found, judge_cost_usd=cost, stopped="; ".join(reasons), terms=_joined_terms(terms))
 

@@ -31,7 +31,7 @@ from gate.model import (
     TrialError,
     Usage,
 )
-from gate.records.model import FORMAT, Answering, Footer, Header, PlannedCase, Run
+from gate.records.model import FORMAT, Footer, Header, PlannedCase, Run
 from gate.security.limits import cut
 
 MAX_COUNT = 2**53
@@ -349,9 +349,9 @@ def _score_object(score: Score) -> float | ScoreObject | None:
             value = float(value)
         else:
             value, error = None, error or f"not a finite number: {value}"
-    if error is None and not (score.reason or score.per_turn or score.details):
+    if error is None and not (score.reason or score.per_turn or score.details or score.judges):
         return value
-    return ScoreObject(value, score.reason, error, score.per_turn, score.details)
+    return ScoreObject(value, score.reason, error, score.per_turn, score.details, score.judges)
 
 
 def _score(score: float | ScoreObject | None) -> Score:
@@ -405,7 +405,8 @@ class ClosingObject(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     judge_cost_usd: Amount | None = None
     stopped: str = ""
     terms: Mapping[str, Any] = field(default_factory=dict)
-    judges: Mapping[str, Mapping[str, tuple[str, ...]] | tuple[str, ...]] = field(default_factory=dict)
+    judges: Mapping[str, Any] = field(default_factory=dict)
+    """Of older records; not read, as the scores state it now."""
     sha256: str
 
 
@@ -422,10 +423,5 @@ def to_footer(line: ClosingLine) -> tuple[Footer, str]:
     """Return the footer, and the checksum stated in the line."""
     said = asdict(line.closing)
     checksum = said.pop("sha256")
-    said["judges"] = _known_judges(line.closing.judges)
+    del said["judges"]
     return Footer(**said), checksum
-
-
-def _known_judges(judges: Mapping[str, Mapping[str, tuple[str, ...]] | tuple[str, ...]]) -> Answering:
-    """Return the names by criterion and model asked. Older records name no model: they state nothing to compare."""
-    return {name: told for name, told in judges.items() if isinstance(told, Mapping)}

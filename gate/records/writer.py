@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from gate.errors import ConfigError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
-from gate.records.model import Answering, Footer, Header, Record, count, difference, joined_judges
+from gate.records.model import Footer, Header, Record, count, difference
 from gate.records.reader import RecordReader, Tally, closed_trials, lines_of
 from gate.security import files
 
@@ -100,19 +100,17 @@ class RecordWriter:
         judge_cost_usd: float | None = None,
         stopped: str = "",
         terms: Mapping[str, Any] | None = None,
-        judges: Answering | None = None,
     ) -> Footer:
         """Write the closing line and make sure that everything is on disk.
 
-        ``duration`` (seconds) and ``judge_cost_usd`` cover this session so far and are added to those of earlier ones,
-        and ``judges`` are joined with theirs; ``stopped`` is the reason why the run ended before its schedule,
-        ``terms`` are those of its verdict.
+        ``duration`` (seconds) and ``judge_cost_usd`` cover this session so far and are added to those of earlier ones;
+        ``stopped`` is the reason why the run ended before its schedule, ``terms`` are those of its verdict.
         """
         trials, errors, rounds = self._tally.counts
         costs = [cost for cost in (self._before.judge_cost_usd, judge_cost_usd) if cost is not None]
         total = sum(costs) if costs else None
-        spent, asked = self._before.duration + duration, joined_judges(self._before.judges, judges or {})
-        footer = Footer(trials, errors, rounds, spent, total, stopped, terms or {}, asked)
+        spent = self._before.duration + duration
+        footer = Footer(trials, errors, rounds, spent, total, stopped, terms or {})
         if footer != self._footer:
             self._write(footer_line(footer, self._checksum.hexdigest()))
             self._footer = footer

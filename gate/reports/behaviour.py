@@ -9,7 +9,6 @@ from gate.model import CaseResult, ToolCall
 from gate.security.limits import shorten
 
 MAX_NAME_CHARS = 60
-Calls = Sequence[Sequence[ToolCall]]
 
 
 def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> tuple[str, int]:
@@ -29,8 +28,9 @@ def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> t
             places.setdefault(sentence, set()).add(place)
     for sentence, holds in counts.most_common(1):
         if 2 * holds >= len(wanted):
-            place = places[sentence].pop() if len(places[sentence]) == 1 else ""
-            return sentence + place, holds
+            if len(places[sentence]) == 1:
+                return sentence + places[sentence].pop(), holds
+            return sentence, holds
     return "", 0
 
 
@@ -39,7 +39,7 @@ def differences_of(case: CaseResult) -> dict[str, str]:
 
     Each sentence maps to the call that it precedes, such as `` before `refund` ``; empty if there is none.
     """
-    before = _names(case.reference) or _names([turn or () for turn in case.expected])
+    before = _names(case.reference) or _names(case.expected)
     now = _names(case.actual)
     if not before or case.crashes == case.trials:
         return {}
@@ -65,15 +65,21 @@ def _times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def _names(turns: Calls) -> list[str]:
-    return [call.name for turn in turns for call in turn if call.name]
+def _names(turns: Sequence[Sequence[ToolCall] | None]) -> list[str]:
+    names = []
+    for turn in turns:
+        names += [call.name for call in turn or () if call.name]
+    return names
 
 
 def _before(name: str, before: Sequence[str], now: Sequence[str]) -> str:
     """Return the call that followed a missing one and is still made, as in ``before refund``."""
     for following in before[before.index(name) + 1 :]:
-        if following != name:
-            return f" before {_name(following)}" if following in now else ""
+        if following == name:
+            continue
+        if following in now:
+            return f" before {_name(following)}"
+        break
     return ""
 
 

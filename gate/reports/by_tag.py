@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gate.model import Concentration, GroupKind, GroupResult, Scale, SuiteResult, Verdict
-from gate.reports.formatting import count, figures, same_cases
+from gate.reports.formatting import count, figures, same_cases, value_of
 from gate.security.limits import cut
 
 SHOWN = 12
@@ -42,10 +42,10 @@ def where(suite: SuiteResult) -> str:
 
 
 def _scale(found: Concentration, suite: SuiteResult) -> Scale:
-    for row in suite.criteria:
-        if row.criterion.name == found.criterion:
-            return row.criterion.scale
-    return Scale.BINARY
+    row = suite.row(found.criterion)
+    if row is None:
+        return Scale.BINARY
+    return row.criterion.scale
 
 
 def _named(kind: GroupKind, name: str) -> str:
@@ -59,8 +59,8 @@ def _shortened(name: str) -> str:
 
 def in_named(suite: SuiteResult, tags: Sequence[str], complexity: str) -> bool:
     """True if a case is in a group in which the loss is concentrated."""
-    mine = {(GroupKind.TAG, tag) for tag in tags} | {(GroupKind.COMPLEXITY, complexity)}
-    return any((one.kind, one.name) in mine for one in suite.concentrated)
+    names = {GroupKind.TAG: tags, GroupKind.COMPLEXITY: (complexity,)}
+    return any(one.name in names[one.kind] for one in suite.concentrated)
 
 
 # --- a table --------------------------------------------------------------------------------------
@@ -90,14 +90,19 @@ def is_paired(one: GroupResult) -> bool:
 
 def name_of(one: GroupResult) -> str:
     """Return the name in a row of the table; it is the user's."""
-    return _named(one.kind, one.name) if one.kind is GroupKind.COMPLEXITY else _shortened(one.name)
+    if one.kind is GroupKind.COMPLEXITY:
+        return _named(one.kind, one.name)
+    return _shortened(one.name)
 
 
 def rates(one: GroupResult) -> tuple[str, str]:
     """Return the pass rates of the baseline and of the candidate."""
-    sides = [None if side is None else side.value for side in (one.baseline, one.candidate)]
-    before, now = figures(sides, Scale.BINARY)
-    return NO_FIGURE if sides[0] is None else before, NO_FIGURE if sides[1] is None else now
+    before, now = figures([value_of(one.baseline), value_of(one.candidate)], Scale.BINARY)
+    if one.baseline is None:
+        before = NO_FIGURE
+    if one.candidate is None:
+        now = NO_FIGURE
+    return before, now
 
 
 def moved(one: GroupResult) -> str:
@@ -106,8 +111,11 @@ def moved(one: GroupResult) -> str:
     Those that got worse include proven broken ones.
     """
     said = []
-    if worse := max(one.lost, one.broken):
-        said.append(f"{worse:,} worse ({one.broken:,} broken)" if one.broken else f"{worse:,} worse")
+    worse = max(one.lost, one.broken)
+    if one.broken:
+        said.append(f"{worse:,} worse ({one.broken:,} broken)")
+    elif worse:
+        said.append(f"{worse:,} worse")
     if one.gained:
         said.append(f"{one.gained:,} better")
     return ", ".join(said)

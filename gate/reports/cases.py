@@ -33,8 +33,9 @@ def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
 
 def failing_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
     """Return further cases with failed trials: nothing shows that they got worse, yet they lower the score."""
-    known = (*GOT_WORSE, CaseStatus.REMOVED)
-    return _worst_first([case for case in suite.cases if case.status not in known and case.passed < case.trials], suite)
+    others = (*GOT_WORSE, CaseStatus.REMOVED)
+    failing = [case for case in suite.cases if case.passed < case.trials and case.status not in others]
+    return _worst_first(failing, suite)
 
 
 def improved_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
@@ -50,17 +51,23 @@ def _worst_first(cases: Sequence[CaseResult], suite: SuiteResult) -> tuple[CaseR
         elsewhere = bool(suite.concentrated) and not in_named(suite, case.tags, case.complexity.value)
         return badness(case, elsewhere=elsewhere)
 
-    return tuple(sorted((told_once(case, suite) for case in cases), key=rank))
+    told = [told_once(case, suite) for case in cases]
+    return tuple(sorted(told, key=rank))
 
 
 def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:
     """Return the case without a composite criterion's reasons if it has those of its parts."""
-    whole = {row.criterion.name: row.criterion.parts for row in suite.criteria if row.criterion.parts}
-    if not whole or len(case.reasons) < 2:
+    if len(case.reasons) < 2:
         return case
-    named = {reason.partition(": ")[0] for reason in case.reasons}
-    kept = [reason for reason in case.reasons if named.isdisjoint(whole.get(reason.partition(": ")[0], ()))]
-    return replace(case, reasons=tuple(kept)) if kept else case
+    criteria = [reason.partition(": ")[0] for reason in case.reasons]
+    repeated = set()
+    for row in suite.criteria:
+        if not set(criteria).isdisjoint(row.criterion.parts):
+            repeated.add(row.criterion.name)
+    kept = [reason for reason, name in zip(case.reasons, criteria, strict=True) if name not in repeated]
+    if not repeated or not kept:
+        return case
+    return replace(case, reasons=tuple(kept))
 
 
 def passes_less(case: CaseResult) -> bool:
@@ -96,11 +103,9 @@ def _has_same_cause(case: CaseResult, other: CaseResult) -> bool:
     """True if the agent's behaviour changed in the same way in both, or both fail for the same reason."""
     if not differences_of(case).keys().isdisjoint(differences_of(other)):
         return True
-    return _is_alike(_first_reason(case), _first_reason(other))
-
-
-def _first_reason(case: CaseResult) -> str:
-    return case.reasons[0] if case.reasons else ""
+    if not case.reasons or not other.reasons:
+        return case.reasons == other.reasons
+    return _is_alike(case.reasons[0], other.reasons[0])
 
 
 def _is_alike(one: str, other: str) -> bool:
@@ -118,7 +123,9 @@ def _words(reason: str) -> frozenset[str]:
 
 def status(case: CaseResult) -> str:
     """Return the status in a word or two."""
-    return replayed.SAME if replayed.is_same(case) else STATUSES[case.status]
+    if replayed.is_same(case):
+        return replayed.SAME
+    return STATUSES[case.status]
 
 
 def status_counts(suite: SuiteResult) -> str:
@@ -127,20 +134,22 @@ def status_counts(suite: SuiteResult) -> str:
         return "no cases"
     known = Counter(map(status, suite.cases))
     ok = STATUSES[CaseStatus.OK]
-    named = [f"{known[name]:,} {name}" for name in (*STATUSES.values(), replayed.SAME) if known[name] and name != ok]
-    if known[ok]:
-        named.append(f"{known[ok]:,} {ok}")
+    order = dict.fromkeys((*STATUSES.values(), replayed.SAME))
+    del order[ok]
+    named = [f"{known[name]:,} {name}" for name in (*order, ok) if known[name]]
     return f"{count(len(suite.cases), 'case')}: {', '.join(named)}"
 
 
 def tally(case: CaseResult) -> str:
     """Return text such as ``0/4 passed, was 5/5``, with errors if there were any."""
-    parts = [f"{case.passed:,}/{case.trials:,} passed" if case.trials else "no trial measured"]
+    said = "no trial measured"
+    if case.trials:
+        said = f"{case.passed:,}/{case.trials:,} passed"
     if case.baseline_trials:
-        parts.append(f"was {case.baseline_passed:,}/{case.baseline_trials:,}")
+        said += f", was {case.baseline_passed:,}/{case.baseline_trials:,}"
     if case.errors:
-        parts.append(count(case.errors, "error"))
-    return ", ".join(parts)
+        said += f", {count(case.errors, 'error')}"
+    return said
 
 
 def improvement(case: CaseResult, suite: SuiteResult) -> str:
@@ -148,7 +157,7 @@ def improvement(case: CaseResult, suite: SuiteResult) -> str:
     said = f"{case.baseline_passed:,}/{case.baseline_trials:,} → {case.passed:,}/{case.trials:,}"
     if suite.outcome is not None and case.id in suite.outcome.evidence.gained:
         return said
-    if suite.trade is not None and any(case.id == one.case_id for one in suite.trade["gained"]):
+    if any(case.id == one.case_id for one in suite.gained):
         return f"{said}, not proven alone"
     return f"{said}, perhaps by chance"
 
@@ -157,7 +166,9 @@ def worse_title(cases: Sequence[CaseResult]) -> str:
     """Return a title that is true of each of these `worse_cases`: some may fail just as in the baseline."""
     if all(map(passes_less, cases)):
         return "Cases that got worse"
-    unmeasured = sum(case.status is CaseStatus.ERROR for case in cases)
-    if unmeasured == len(cases):
+    statuses = {case.status for case in cases}
+    if statuses == {CaseStatus.ERROR}:
         return "Cases that could not be measured"
-    return "Cases to look at" if unmeasured else "Cases that failed"
+    if CaseStatus.ERROR in statuses:
+        return "Cases to look at"
+    return "Cases that failed"

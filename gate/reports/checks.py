@@ -60,13 +60,22 @@ class ReportItem(Struct, frozen=True):
     """Lines to show for any outcome."""
     case: CaseResult | None = None
 
+    @property
+    def case_id(self) -> str | None:
+        """The id of the case; None for a verdict or a criterion."""
+        if self.case is None:
+            return None
+        return self.case.id
+
 
 def told_seconds(seconds: float | None) -> float | None:
     """Return a time that the formats can express; None if it is unknown or impossible.
 
     Agents and traces report times of any size; the limit keeps the sum over all cases finite.
     """
-    return round(seconds, _DIGITS) if seconds is not None and 0 <= seconds <= MOST_SECONDS else None
+    if seconds is None or not 0 <= seconds <= MOST_SECONDS:
+        return None
+    return round(seconds, _DIGITS)
 
 
 def checks_of(view: View, result: Result) -> list[ReportItem]:
@@ -129,13 +138,16 @@ def _judged(
     check = replace(check, kind=verdict.value)
     if verdict is Verdict.PASS:
         return check
-    text = message if says_verdict(message, verdict) else f"{VERDICTS[verdict]}: {message}"
+    text = message
+    if not says_verdict(message, verdict):
+        text = f"{VERDICTS[verdict]}: {message}"
     if _is_accepted(suite, verdict):
         return replace(check, outcome=Outcome.SKIPPED, message=f"{text} (accepted: {suite.accepted})")
     if verdict in _ERRORS and blocking:
         return replace(check, outcome=Outcome.ERROR, message=text)
-    fails = blocking and (verdict in _FAILURES or undecided_fails)
-    return replace(check, outcome=Outcome.FAILED if fails else Outcome.SKIPPED, message=text)
+    if blocking and (verdict in _FAILURES or undecided_fails):
+        return replace(check, outcome=Outcome.FAILED, message=text)
+    return replace(check, outcome=Outcome.SKIPPED, message=text)
 
 
 def _verdict(view: View, undecided_fails: bool) -> ReportItem:
@@ -160,24 +172,27 @@ def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Ite
     view = View(one)
     check = ReportItem("verdict", (group,), output=(view.line, *view.whole_story))
     yield _judged(check, one, one.verdict, view.headline, blocking=True, undecided_fails=undecided_fails)
-    yield from (_criterion(one, row, undecided_fails, (group, "criteria")) for row in view.rows)
-    yield from (_case(view, case, (group,)) for case in view.worse)
+    for row in view.rows:
+        yield _criterion(one, row, undecided_fails, (group, "criteria"))
+    for case in view.worse:
+        yield _case(view, case, (group,))
 
 
 def _criterion(
     suite: SuiteResult, row: RowView, undecided_fails: bool, group: tuple[str, ...] = ("criteria",)
 ) -> ReportItem:
     found, criterion = row.found, row.found.criterion
-    told = (
+    told = [
         f"wanted: {row.wanted}",
         f"candidate: {row.candidate.line}",
         f"baseline: {row.baseline.line}",
         f"change: {row.change.line}",
         row.judge,
         row.evidence,
-        row.reason if row.needs_words else "",
-    )
-    check = ReportItem(row.name, group, output=told)
+    ]
+    if row.needs_words:
+        told.append(row.reason)
+    check = ReportItem(row.name, group, output=tuple(told))
     fails = undecided_fails and criterion.blocks_regression
     check = _judged(check, suite, row.verdict, row.reason, blocking=_blocks(found), undecided_fails=fails)
     if row.tone == "mute" and row.verdict is Verdict.PASS:
@@ -188,7 +203,9 @@ def _criterion(
 
 def _case(view: View, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
     suite, scores = view.suite, ", ".join(view.scores(case))
-    kind = replayed.SAME if replayed.is_same(case) else case.status.value
+    kind = case.status.value
+    if replayed.is_same(case):
+        kind = replayed.SAME
     check = ReportItem(case.id, group, kind=kind, case=case)
     if case.status in _PASSED and case.passed >= case.trials:
         return replace(check, output=tuple(filter(None, (scores, replayed.of_case(case)))))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from io import StringIO
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from gate.model import CaseResult, Result, SuiteResult, Verdict
@@ -21,7 +22,7 @@ from gate.reports.rows import RowView
 from gate.reports.sparkline import encodable
 from gate.reports.table import table
 from gate.reports.trajectory_diff import TurnDiff, differences
-from gate.reports.view import View, views_of
+from gate.reports.view import CaseTable, View, views_of
 from gate.security import escape
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def render(
     for view in views_of(result):
         _suite(console, view, verbose=verbose)
     if verbose:
-        lines = command_lines(result.command)
-        _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
+        lines = [escape.console(line, 500) for line in command_lines(result.command)]
+        _facts(console, zip_longest(["Reproduce"], lines, fillvalue=""))
     _line(console, 2, (end_line(result, result.verdict, escape.console), "bold " + SIGNS[TONES[result.verdict]][1]))
     return encodable("\n".join(line.rstrip() for line in out.getvalue().splitlines()), encoding)
 
@@ -99,7 +100,8 @@ def _suite(console: Console, view: View, *, verbose: bool) -> None:
     console.print()
     _cases(console, view)
     _by_tag(console, suite, verbose=verbose)
-    if todo := view.next_step():
+    todo = view.next_step()
+    if todo:
         _line(console, 2, ("Next: ", "bold"), (escape.console(todo), ""), hang=6)
         console.print()
     if verbose:
@@ -118,13 +120,7 @@ def _cases(console: Console, view: View) -> None:
     """Print the table of cases, with name, before and now, and the changed behaviour of the first."""
     cases = view.table
     if cases.lines:
-        rows = [["case", "before", "this change"] if cases.has_base else ["case", "passed"]]
-        for case, before, now in cases.lines:
-            row = [case.id or "(no id)", before or "–", now]
-            if not cases.has_base:
-                del row[1]
-            rows.append(row)
-        _printed(console, table(rows, console.width - 2))
+        _printed(console, table(_rows(cases), console.width - 2))
         if cases.more:
             named = listing(case.id for case in cases.rest)
             _line(console, 2, (escape.console(f"… {cases.more}: {named}"), "dim"), hang=2)
@@ -138,22 +134,36 @@ def _cases(console: Console, view: View) -> None:
         console.print()
 
 
+def _rows(cases: CaseTable) -> list[list[str]]:
+    """Return the rows of the table of cases with their head; without a baseline, there is only one figure."""
+    rows = [["case", "before", "this change"]]
+    for case, before, now in cases.lines:
+        rows.append([case.id or "(no id)", before or "–", now])
+    if not cases.has_base:
+        rows[0][2] = "passed"
+        for row in rows:
+            del row[1]
+    return rows
+
+
 def _named(console: Console, case: CaseResult) -> None:
-    place = f"  {escape.console(str(case.location), 300)}" if case.location else ""
-    _line(console, 2, (escape.console(case.id, 200) or "(no id)", "bold"), (place, "dim"))
+    parts = [(escape.console(case.id, 200) or "(no id)", "bold")]
+    if case.location:
+        parts.append((f"  {escape.console(str(case.location), 300)}", "dim"))
+    _line(console, 2, *parts)
 
 
 def _turns(console: Console, turns: Iterable[TurnDiff]) -> None:
     styles = {"-": "red", "+": "green"}
     for turn in turns:
         _line(console, 4, (turn.title, "dim"))
-        for number, (mark, text) in enumerate(turn.lines[:_LINES]):
+        for (mark, _), pieces in zip(turn.lines[:_LINES], turn.sides, strict=False):
             style = styles.get(mark, "")
-            pieces = turn.words[number] if turn.words else ((text, False),)
-            shown = []
+            shown = [(f"{mark} ", style)]
             for piece, differs in pieces:
-                shown.append((escape.spaced(piece, escape.console), f"{style} bold underline" if differs else style))
-            _line(console, 6, (f"{mark} ", style), *shown, hang=2)
+                emphasis = f"{style} bold underline" if differs else style
+                shown.append((escape.spaced(piece, escape.console), emphasis))
+            _line(console, 6, *shown, hang=2)
         if len(turn.lines) > _LINES:
             _line(console, 6, (f"… and {count(len(turn.lines) - _LINES, 'more line')}", "dim"))
 
@@ -170,10 +180,13 @@ def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
         return
     rows = [["tag", "cases", "pass rate", ""]]
     for group in shown:
-        mark = "✗ " if by_tag.is_named(group, suite) else ""
-        before, now = by_tag.rates(group)
-        rate = f"{before} → {now}" if by_tag.is_paired(group) else now
-        rows.append([f"{mark}{by_tag.name_of(group)}", f"{group.cases:,}", rate, by_tag.moved(group)])
+        name = by_tag.name_of(group)
+        if by_tag.is_named(group, suite):
+            name = f"✗ {name}"
+        before, rate = by_tag.rates(group)
+        if by_tag.is_paired(group):
+            rate = f"{before} → {rate}"
+        rows.append([name, f"{group.cases:,}", rate, by_tag.moved(group)])
     _printed(console, table(rows, console.width - 2))
     _more(console, left)
     console.print()
@@ -192,13 +205,15 @@ def _numbers(console: Console, view: View) -> None:
 def _criterion(console: Console, row: RowView) -> None:
     mark, style = SIGNS[row.tone]
     criterion = row.found.criterion
-    note = "" if criterion.blocking or criterion.blocks_regression else ", warns only"
+    wanted = f"  {row.wanted}"
+    if not criterion.blocking and not criterion.blocks_regression:
+        wanted += ", warns only"
     _line(
         console,
         2,
         (f"{mark} ", style),
         (escape.console(row.name, 200), "bold"),
-        (f"  {row.wanted}{note}", "dim"),
+        (wanted, "dim"),
         (f"  {row.standing}", style),
     )
     for label, one in (("before", row.baseline), ("now", row.candidate), ("change", row.change)):
@@ -223,8 +238,9 @@ def _every_case(console: Console, view: View) -> None:
         mark, style = SIGNS[CASE_TONES.get(case.status, "mute")]
         fared = f"  {status(case)}, {tally(case)}"
         _line(console, 2, (f"{mark} ", style), (escape.console(case.id, 200), "bold"), (fared, style))
-        if said := view.scores(case):
-            _line(console, 4, (escape.console(", ".join(said)), "dim"))
+        scores = ", ".join(view.scores(case))
+        if scores:
+            _line(console, 4, (escape.console(scores), "dim"))
         if case.id in listed:
             for reason in distinct(case.reasons)[:3]:
                 _line(console, 4, (escape.console(reason, 600), ""))
@@ -232,11 +248,8 @@ def _every_case(console: Console, view: View) -> None:
             _log(console, case)
     _more(console, len(cases) - _MANY)
     console.print()
-    _listed(
-        console,
-        "Passed more often than in the baseline",
-        [f"{case.id}  {improvement(case, view.suite)}" for case in view.improved],
-    )
+    improved = [f"{case.id}  {improvement(case, view.suite)}" for case in view.improved]
+    _listed(console, "Passed more often than in the baseline", improved)
 
 
 def _log(console: Console, case: CaseResult) -> None:
@@ -250,21 +263,21 @@ def _log(console: Console, case: CaseResult) -> None:
 
 def _below(console: Console, view: View, *, verbose: bool) -> None:
     """Print the costs, and the commands for more details."""
-    suite = view.suite
     if not verbose:
-        said = [status_counts(suite), view.cost]
-        _line(console, 2, (escape.console(" · ".join(said)), "dim"))
+        cost = f"{status_counts(view.suite)} · {view.cost}"
+        _line(console, 2, (escape.console(cost), "dim"))
         _line(console, 2, ("numbers: -v", "dim"))
         if view.explain:
             _whole(console, 2, (f"trials: {escape.console(view.explain, 500)}", "dim"))
         console.print()
         return
-    facts = {name: escape.console(said, 500) for name, said in view.facts.items() if said}
-    if "Trend" in facts:
-        facts["Trend"] = view.facts["Trend"]  # spaces matter in a picture
-    tools = "; ".join(f"{escape.console(name, 80)} {said}" for name, said in view.tool_times)
-    facts |= {"Tools": tools} if tools else {}
-    _facts(console, facts.items(), command=escape.console(view.explain, 500))
+    rows = []
+    for name, said in view.facts.items():
+        if name != "Trend":  # spaces matter in its picture
+            said = escape.console(said, 500)  # noqa: PLW2901
+        rows.append((name, said))
+    rows.append(("Tools", "; ".join(f"{escape.console(name, 80)} {said}" for name, said in view.tool_times)))
+    _facts(console, rows, command=escape.console(view.explain, 500))
 
 
 # --- pieces ---------------------------------------------------------------------------------------
@@ -286,7 +299,8 @@ def _listed(console: Console, title: str, texts: Sequence[str], style: str = "")
 
 
 def _facts(console: Console, facts: Iterable[tuple[str, str]], *, command: str = "") -> None:
-    rows = list(facts)
+    """Print the facts that are known, and the command for details."""
+    rows = [(label, value) for label, value in facts if value]
     for label, value in rows:
         _line(console, 2, (f"{label:<10}", "dim"), (value, ""), hang=10)
     if command:
@@ -305,9 +319,11 @@ def _line(console: Console, indent: int, *parts: tuple[str, str], hang: int = 0)
     whole = [(_CODE.sub(lambda code: code[0].replace(" ", _JOINED), text), style) for text, style in parts]
     lines = _text(*whole).wrap(console, max(console.width - indent - hang, 10), overflow="fold")
     for number, line in enumerate(lines):
+        if number == 1:
+            indent += hang
         line.plain = line.plain.replace(_JOINED, " ")
         line.rstrip()
-        console.print(_text((" " * (indent + (hang if number else 0)), "")) + line, soft_wrap=True)
+        console.print(_text((" " * indent, "")) + line, soft_wrap=True)
 
 
 def _whole(console: Console, indent: int, *parts: tuple[str, str]) -> None:

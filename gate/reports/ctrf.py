@@ -17,6 +17,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.errors import ExitCode
 from gate.model import BaselineInfo, CaseResult, Result, SuiteResult
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
+from gate.reports.formatting import value_of
 from gate.reports.labels import at_commit
 from gate.reports.view import views_of
 from gate.security.escape import one_line, visible
@@ -53,9 +54,10 @@ def render(result: Result) -> str:
         },
         "extra": {"measured": _id_of(result, result.suites)},
     }
-    if rate := _pass_rate(result):
+    rate, baseline = _pass_rate(result), _baseline(result)
+    if rate:
         document["insights"] = {"passRate": rate}
-    if baseline := _baseline(result):
+    if baseline:
         document["baseline"] = baseline
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
@@ -65,7 +67,7 @@ def _line(text: str, limit: int = MAX_ID_CHARS) -> str:
 
 
 def _text(lines: Sequence[str]) -> str:
-    return visible(shorten("\n".join(line for line in lines if line), _OUTPUT_CHARS))
+    return visible(shorten("\n".join(filter(None, lines)), _OUTPUT_CHARS))
 
 
 def _milliseconds(seconds: float | None) -> int:
@@ -76,7 +78,9 @@ def _milliseconds(seconds: float | None) -> int:
 def _sum(amounts: Sequence[float]) -> float | None:
     """Return the sum; None without amounts, or if it overflows, because JSON has no infinity."""
     total = sum(amounts)
-    return total if amounts and math.isfinite(total) else None
+    if amounts and math.isfinite(total):
+        return total
+    return None
 
 
 def _start(result: Result) -> int:
@@ -86,17 +90,24 @@ def _start(result: Result) -> int:
 def _id_of(result: Result, measured: Sequence[SuiteResult | BaselineInfo], *more: str) -> str:
     """Return a UUID of suites at commits: the id of a report, by which a later one can name it as its baseline."""
     names = [suite.suite_id for suite in result.suites]
-    commits = []
+    commits: list[str | None] = []
     for one in measured:
-        commits.append(at_commit(one.commit, dirty=one.dirty) if one.commit else None)
+        if one.commit:
+            commits.append(at_commit(one.commit, dirty=one.dirty))
+        else:
+            commits.append(None)
     return str(uuid5(NAMESPACE_URL, json.dumps(["agent-gate", names, commits, *more])))
 
 
 def _summary(result: Result, tests: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counts, start = Counter(test["status"] for test in tests), _start(result)
     duration = _milliseconds(result.duration)
-    costs = []
+    costs: list[float] = []
+    runs = errors = retries = 0
     for suite in result.suites:
+        runs += suite.agent_runs
+        errors += suite.errors
+        retries += suite.retried
         costs += [cost for cost in (suite.cost_usd, suite.judge_cost_usd) if cost is not None]
     return {
         "tests": len(tests),
@@ -109,18 +120,21 @@ def _summary(result: Result, tests: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "extra": {
             "verdict": result.verdict.value,
             "exitCode": int(result.exit_code),
-            "agentRuns": sum(suite.agent_runs for suite in result.suites),
-            "infrastructureErrors": sum(suite.errors for suite in result.suites),
-            "infrastructureRetries": sum(suite.retried for suite in result.suites),
+            "agentRuns": runs,
+            "infrastructureErrors": errors,
+            "infrastructureRetries": retries,
             "costUsd": _sum(costs),
         },
     }
 
 
 def _environment(result: Result) -> dict[str, Any]:
+    known: dict[str, Any] = {}
     commits = {suite.commit for suite in result.suites}
-    commit = next(iter(commits)) if len(commits) == 1 else None
-    known: dict[str, Any] = {"commit": _line(commit)} if commit else {}
+    if len(commits) == 1:
+        commit = commits.pop()
+        if commit:
+            known["commit"] = _line(commit)
     if any(suite.dirty for suite in result.suites):
         known["extra"] = {"uncommittedChanges": True}
     return {**known, "healthy": result.exit_code is ExitCode.PASS}
@@ -131,38 +145,43 @@ def _environment(result: Result) -> dict[str, Any]:
 
 def _baseline(result: Result) -> dict[str, Any]:
     """Return the baselines, named by suites and commits; empty if a suite has none."""
-    known = [suite.baseline for suite in result.suites if suite.baseline is not None and not suite.baseline.missing]
-    if not known or len(known) < len(result.suites):
+    known = []
+    for suite in result.suites:
+        if suite.baseline is None or suite.baseline.missing:
+            return {}
+        known.append(suite.baseline)
+    if not known:
         return {}
-    commits = [one.commit for one in known]
     found: dict[str, Any] = {"reportId": _id_of(result, known)}
-    if len(set(commits)) == 1 and commits[0]:
-        found["commit"] = _line(commits[0])
-    sources = list(dict.fromkeys(one.source for one in known if one.source))
-    return {**found, "source": _line(", ".join(sources))} if sources else found
+    commits = {one.commit for one in known}
+    if len(commits) == 1 and known[0].commit:
+        found["commit"] = _line(known[0].commit)
+    sources = dict.fromkeys(one.source for one in known)
+    source = ", ".join(filter(None, sources))
+    if source:
+        found["source"] = _line(source)
+    return found
 
 
 def _pass_rate(result: Result) -> dict[str, float]:
     """Return the pass rate of a single suite, on both sides over their common cases; empty for several suites."""
     if len(result.suites) != 1:
         return {}
-    for found in result.suites[0].criteria:
-        if found.criterion.name == PASS_RATE:
-            if found.compared is not None:
-                before, now = found.compared
-                return _rate(now, before)
-            return _rate(found.candidate.value if found.candidate is not None else None, None)
-    return {}
+    row = result.suites[0].row(PASS_RATE)
+    if row is None:
+        return {}
+    if row.compared is not None:
+        before, now = row.compared
+        return _rate(now, before)
+    return _rate(value_of(row.candidate), None)
 
 
 def _rate(now: float | None, before: float | None) -> dict[str, float]:
     """Return both sides and the change, without unknown or infinite values."""
-    change = now - before if now is not None and before is not None else None
-    rate = {}
-    for name, value in (("current", now), ("baseline", before), ("change", change)):
-        if value is not None and math.isfinite(value):
-            rate[name] = value
-    return rate
+    found = {"current": now, "baseline": before}
+    if now is not None and before is not None:
+        found["change"] = now - before
+    return {name: value for name, value in found.items() if value is not None and math.isfinite(value)}
 
 
 # --- tests ----------------------------------------------------------------------------------------
@@ -170,25 +189,32 @@ def _rate(now: float | None, before: float | None) -> dict[str, float]:
 
 def _test(suite_id: str, check: ReportItem) -> dict[str, Any]:
     status = _STATUSES[check.outcome]
+    duration = None
+    if check.case is not None:
+        duration = check.case.duration
     found: dict[str, Any] = {
         "name": _line(check.name) or "(no name)",
         "status": status,
-        "duration": _milliseconds(check.case.duration if check.case is not None else None),
+        "duration": _milliseconds(duration),
         "suite": [_line(suite_id) or "suite", *map(_line, check.group)],
         "rawStatus": check.kind,
         "message": _line(check.message, _MESSAGE_CHARS),
         "trace": _text(check.details),
-        "stdout": _text(check.output).split("\n") if any(check.output) else [],
+        "stdout": _text(check.output).split("\n"),
         "type": _type(check),
     }
-    known = {key: value for key, value in found.items() if value not in ("", [])}
-    return known if check.case is None else {**known, **_of_case(check.case, status)}
+    known = {key: value for key, value in found.items() if value not in ("", [""])}
+    if check.case is not None:
+        known.update(_of_case(check.case, status))
+    return known
 
 
 def _type(check: ReportItem) -> str:
     if check.case is not None:
         return "case"
-    return "criterion" if "criteria" in check.group else "verdict"
+    if "criteria" in check.group:
+        return "criterion"
+    return "verdict"
 
 
 def _of_case(case: CaseResult, status: str) -> dict[str, Any]:
@@ -209,10 +235,13 @@ def _of_case(case: CaseResult, status: str) -> dict[str, Any]:
         if case.location.line is not None:
             found["line"] = case.location.line
     now, before = _share(case.passed, case.trials), _share(case.baseline_passed, case.baseline_trials)
-    if rate := _rate(now, before):
+    rate = _rate(now, before)
+    if rate:
         found["insights"] = {"passRate": rate}
     return found
 
 
 def _share(passed: int, trials: int) -> float | None:
-    return passed / trials if trials else None
+    if not trials:
+        return None
+    return passed / trials

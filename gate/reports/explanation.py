@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from gate.decision.outcomes import PASS_RATE
-from gate.model import SuiteResult, Verdict
+from gate.model import CriterionResult, SuiteResult, Verdict
 from gate.model.finding import Finding, KindName
 from gate.reports.by_tag import where
-from gate.reports.formatting import by_chance, count, listing
+from gate.reports.formatting import agree, by_chance, count, listing
 from gate.reports.labels import reference_name
 from gate.reports.reasons import narrow_miss_of
 from gate.reports.words import (
     about,
     causes,
     crashes,
-    row_of,
     tell,
     tell_cases,
     tell_cause,
     tell_short,
+    tell_warning,
     thin,
 )
 
@@ -27,8 +27,10 @@ from gate.reports.words import (
 def title(suite: SuiteResult) -> str:
     """Return the outcome in a few words: ``4 of 12 cases broke``."""
     by = suite.deciding
-    text = tell_cause(by)[0]
-    return f"against the {reference_name(by.reference)}: {text}" if by.reference else text
+    text, _ = tell_cause(by)
+    if by.reference:
+        return f"against the {reference_name(by.reference)}: {text}"
+    return text
 
 
 def why(suite: SuiteResult) -> tuple[str, ...]:
@@ -43,9 +45,11 @@ def first_cause(suite: SuiteResult) -> str:
 
 def headline(suite: SuiteResult) -> str:
     """Return the title and the clauses in one line, with the names of the cases."""
-    by = suite.deciding
+    by, said = suite.deciding, title(suite)
     more = "; ".join(filter(None, (tell_cases(by), *tell_cause(by)[1])))
-    return "; ".join([f"{title(suite)}: {more}" if more else title(suite), *_besides(suite)])
+    if more:
+        said += f": {more}"
+    return "; ".join([said, *_besides(suite)])
 
 
 def _besides(suite: SuiteResult) -> list[str]:
@@ -56,17 +60,21 @@ def _besides(suite: SuiteResult) -> list[str]:
             said.append(f"{tell_short(found)}, which may be why")
     if by.cause.kind in OF_COMPARISON and not by.has_baseline:
         said.append(_no_baseline(by))
-    if missed := [found["criterion"] for found in suite.warnings if found.kind == "excused"]:
-        said.append(f"{listing(missed)} {'misses' if len(missed) == 1 else 'miss'} the threshold, as the base does")
+    missed = [row.criterion.name for row, found in criteria_that_warn(suite) if found.is_excused]
+    if missed:
+        said.append(f"{listing(missed)} {agree(len(missed), 'misses', 'miss')} the threshold, as the base does")
     if by.crashes is not None and by.verdict not in (Verdict.PASS, Verdict.ERROR):
         said.append(crashes(by, by.crashes))
-    if place := where(by):
+    place = where(by)
+    if place:
         said.append(f"most of it in {place}")
     said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]
-    said += [tell_short(found) for found in by.changes if found.kind == "other_agent"][:1]
+    said += [tell_short(found) for found in by.changes if found.kind == "stated" and found["agent_key"]][:1]
     if by.baseline is not None and by.baseline.distance and by.verdict is Verdict.REGRESSED and not by.reference:
         ago = count(by.baseline.distance, "commit")
-        said.append(f"the newest baseline is {ago} before the base: losses since then count, too")
+        said.append(
+            f"the newest baseline is {ago} before the base: losses since then count, too, until its own is stored"
+        )
     if by.baseline is not None and by.baseline.provenance == "unproven":
         said.append("against an unproven baseline")
     return [*said, *filter(None, (suite.expired, measured_again(suite), suite.scope))]
@@ -88,12 +96,11 @@ FELL_SHORT = {Verdict.REGRESSED, Verdict.BELOW_THRESHOLD}
 
 OF_COMPARISON: tuple[KindName, ...] = (
     "passes",
-    "not_enough_evidence",
     "cases_broke",
     "suite_got_worse",
     "baseline_moved",
     "cases_fail",
-    "criterion_decides",
+    "criteria_decide",
 )
 """Causes to which the lack of a baseline is added."""
 MAY_BE_MOVED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE)
@@ -116,7 +123,8 @@ def losses_that_warn(suite: SuiteResult) -> tuple[str, ...]:
     """Return the losses that do not block, one line each; empty for a regression, which is enough by itself."""
     if suite.verdict is Verdict.REGRESSED:
         return ()
-    return tuple(f"warning: {tell(one, suite)}" for one in suite.warnings if one.kind == "quiet_rise")
+    losses = [(row, found) for row, found in criteria_that_warn(suite) if found.kind == "change"]
+    return tuple(f"warning: {tell_warning(found, row)}" for row, found in losses)
 
 
 def how_sure(suite: SuiteResult) -> str:
@@ -128,13 +136,21 @@ def how_sure(suite: SuiteResult) -> str:
         case Verdict.PASS:
             return _seen(by)
         case Verdict.BELOW_THRESHOLD:
-            row = row_of(by, by.cause["criterion"]) if by.cause.kind == "criterion_decides" else None
-            return narrow_miss_of(row) if row is not None else ""
-        case Verdict.INCONCLUSIVE if not _is_apart_from_looks(by.cause):
-            look = by.outcome.evidence.last_look if by.outcome is not None else None
-            return "" if look is None else seen_by_chance(look.p)
-        case _:
-            return ""
+            row = _deciding_row(by)
+            if row is not None:
+                return narrow_miss_of(row)
+        case Verdict.INCONCLUSIVE if by.outcome is not None and not _is_apart_from_looks(by.cause):
+            look = by.outcome.evidence.last_look
+            if look is not None:
+                return seen_by_chance(look.p)
+    return ""
+
+
+def _deciding_row(suite: SuiteResult) -> CriterionResult | None:
+    """Return the first criterion that decides by itself; None if something else does."""
+    if suite.cause.kind != "criteria_decide":
+        return None
+    return suite.row(suite.cause["criteria"][0])
 
 
 def _is_apart_from_looks(cause: Finding) -> bool:
@@ -156,7 +172,9 @@ RARE = (1_000, 500, 200, 100, 50)
 def _of_unchanged(suite: SuiteResult) -> str:
     """Return how rarely an unchanged agent would look like this; empty if that is not rare."""
     cause, outcome = suite.cause, suite.outcome
-    chances = [cause["p"]] if cause.kind == "agent_fails" else []
+    chances = []
+    if cause.kind == "agent_fails":
+        chances.append(cause["p"])
     if outcome is not None and outcome.verdict == "REGRESSION":
         evidence = outcome.evidence
         chances += [look.p for look in evidence.looks if look.blocks]
@@ -171,10 +189,10 @@ def _of_unchanged(suite: SuiteResult) -> str:
 
 def _seen(suite: SuiteResult) -> str:
     """Return the losses that a pass may have missed: because of a thin baseline, or because they are small."""
-    if told := thin(suite):
+    told = thin(suite)
+    if told or suite.outcome is None:
         return told
-    outcome = suite.outcome
-    rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
+    rate = suite.outcome.evidence.metrics.get(PASS_RATE)
     if rate is None or rate.detectable is None or rate.detectable >= 1:
         return ""
     cases, drop = count(rate.cases, "case"), f"an overall drop below about {about(rate.detectable)} is often missed"
@@ -187,12 +205,12 @@ LONG = 3
 
 def _no_baseline(suite: SuiteResult) -> str:
     """Return the sentence that nothing is compared; more explicit if a baseline should exist by now."""
-    if suite.baseline is not None and suite.baseline.of_itself:
+    found = suite.baseline
+    if found is not None and found.of_itself:
         return "nothing to compare with yet: the stored baseline is of this very commit; the next is compared with it"
-    commits = suite.baseline.never_stored if suite.baseline is not None else 0
-    if commits < LONG:
+    if found is None or found.never_stored < LONG:
         return "no baseline yet"
-    never = f"no baseline was ever stored, in {count(commits, 'commit')} of the base's history"
+    never = f"no baseline was ever stored, in {count(found.never_stored, 'commit')} of the base's history"
     return f"nothing is compared: {never}; let the job on the default branch end with `gate baseline save`"
 
 
@@ -217,12 +235,16 @@ def next_step(suite: SuiteResult, label: str = "") -> str:
             if suite.deciding.cause["now"].kind == "incomplete":
                 return ", or ".join(_after_gaps(suite, label))
             return f"run the job again, since a measurement that passes clears it, or {_accept(label)}"
+        case Verdict.REGRESSED if suite.trade is not None:
+            return f"fix what was lost, or {_accept(label)}"
         case Verdict.REGRESSED:
-            return f"fix {'what was lost' if suite.trade is not None else 'it'}, or {_accept(label)}"
+            return f"fix it, or {_accept(label)}"
         case Verdict.BELOW_THRESHOLD if suite.deciding.cause.kind == "nothing_passes":
             return "fix the agent or the suite"
+        case Verdict.BELOW_THRESHOLD if _is_hard(suite.deciding):
+            return f"fix it, or {OTHER_RULE}"
         case Verdict.BELOW_THRESHOLD:
-            return f"fix it, or {OTHER_RULE if _is_hard(suite.deciding) else OTHER_THRESHOLD}"
+            return f"fix it, or {OTHER_THRESHOLD}"
         case Verdict.NOT_COMPARED:
             return ", or ".join(_after_gaps(suite, label))
         case Verdict.INCONCLUSIVE:
@@ -240,16 +262,17 @@ def _accept(label: str) -> str:
 
 def _is_hard(suite: SuiteResult) -> bool:
     """True if a hard rule, which has no threshold, was broken."""
-    row = row_of(suite, suite.cause["criterion"]) if suite.cause.kind == "criterion_decides" else None
+    row = _deciding_row(suite)
     return row is not None and row.finding("hard_rule", Verdict.BELOW_THRESHOLD) is not None
 
 
 def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
     """Return the steps that would make everything comparable again; more trials would not."""
-    apart = [row.not_compared for row in suite.deciding.criteria if row.criterion.blocking and row.not_compared]
     ways = ["restore what is missing or was changed"]
-    if any(one["why"] == "changed" for one in apart):
-        ways.append("score the baseline's own record again (`gate rescore`)")
+    for row in suite.deciding.criteria:
+        if row.criterion.blocking and row.not_compared and row.not_compared["why"] == "changed":
+            ways.append("score the baseline's own record again (`gate rescore`)")
+            break
     if suite.is_acceptable:
         ways.append(_accept(label))
     return ways
@@ -292,14 +315,41 @@ def changes(suite: SuiteResult) -> tuple[str, ...]:
     return tuple(map(tell, suite.changes))
 
 
-def warnings(suite: SuiteResult) -> tuple[str, ...]:
-    """Return the findings that weaken the verdict without changing it."""
-    return tuple(_warning(found, suite) for found in suite.warnings)
+def warnings(suite: SuiteResult) -> tuple[tuple[Finding, str], ...]:
+    """Return the findings that weaken the verdict without changing it, with their words: on criteria, then on the
+    suite."""
+    of_criteria = [(found, tell_warning(found, row)) for row, found in criteria_that_warn(suite)]
+    of_suite = [(found, tell(found, suite)) for found in suite.warnings]
+    return (*of_criteria, *of_suite)
 
 
-def _warning(found: Finding, suite: SuiteResult) -> str:
-    """Return a warning; failures of the agent that the headline states are not counted again."""
+def criteria_that_warn(suite: SuiteResult) -> list[tuple[CriterionResult, Finding]]:
+    """Return the findings on criteria that readers should know of although they do not decide."""
+    found = []
+    for row in suite.criteria:
+        for one in row.findings:
+            if one.is_warning and not _is_moot(one, row, suite):
+                found.append((row, one))
+    return found
+
+
+def _is_moot(found: Finding, row: CriterionResult, suite: SuiteResult) -> bool:
+    """True if a warning adds nothing: the criterion fails or cannot block, or its threshold is close and the suite
+    fails."""
+    if found.is_excused:
+        return row.verdict is not Verdict.PASS or not row.criterion.blocking
+    return found.kind == "mean" and suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE)
+
+
+def agent_failures(suite: SuiteResult) -> str:
+    """Return the number of the agent's failures and the most common one; the headline's number is not repeated.
+
+    Empty if there is none, or if the suite could not be measured: then the headline gives the reason.
+    """
     facts = suite.crashes
-    if found.kind == "agent_failures" and facts is not None and crashes(suite, facts) in headline(suite):
+    if facts is None or suite.verdict is Verdict.ERROR:
+        return ""
+    counted = crashes(suite, facts)
+    if counted in headline(suite):
         return f"the agent failed, most often: {facts.message}"
-    return tell(found, suite)
+    return f"{counted}; most often: {facts.message}"

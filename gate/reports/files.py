@@ -42,12 +42,12 @@ class Outputs(Struct, frozen=True):
     @property
     def wanted(self) -> dict[str, Path]:
         """Name → path, in the order of writing: the built-in ones first, in the order of the registry."""
-        names = [*(name for name in REPORTS if name in self.paths), *(n for n in self.paths if n not in REPORTS)]
-        return {name: self.paths[name] for name in names}
+        return {name: self.paths[name] for name in (*REPORTS, *self.paths) if name in self.paths}
 
     def beside(self, root: Path, configured: Mapping[str, str]) -> Outputs:
         """Return these reports and those of ``reports`` in a configuration in ``root``; these take precedence."""
-        return Outputs({**{name: root / path for name, path in configured.items()}, **self.paths}, self.judged)
+        paths = {name: root / path for name, path in configured.items()}
+        return Outputs({**paths, **self.paths}, self.judged)
 
 
 def check_outputs(outputs: Outputs) -> None:
@@ -151,7 +151,9 @@ def _stub(form: str, why: str, exit_code: ExitCode) -> str | None:
 
 def _marked(form: str, text: str) -> str:
     """Return a report with a last line by which the gate recognises it, if the format has comments."""
-    return f"{text.rstrip()}\n{MARK}\n" if form in ("html", "junit", "markdown") else text
+    if form not in ("html", "junit", "markdown"):
+        return text
+    return f"{text.rstrip()}\n{MARK}\n"
 
 
 def with_problems(result: Result, problems: Sequence[str]) -> Result:

@@ -42,7 +42,8 @@ def figure(value: float | None, scale: Scale, *, signed: bool = False, finer: in
         case Scale.USD:
             text = dollars(size, finer=finer)
         case Scale.COUNT:
-            text = _trimmed(size, (2 if size < 100 else 0) + finer, group=",")
+            places = 2 if size < 100 else 0
+            text = _trimmed(size, places + finer, group=",")
     return _sign(value, text, signed) + text
 
 
@@ -70,7 +71,7 @@ def figures(values: Sequence[float | None], scale: Scale) -> list[str]:
 def _trimmed(value: float, places: int, *, least: int = 0, group: str = "") -> str:
     whole, _, part = f"{value:{group}.{places}f}".partition(".")
     part = part.rstrip("0").ljust(least, "0")
-    return f"{whole}.{part}" if part else whole
+    return f"{whole}.{part}".rstrip(".")
 
 
 def _within(value: float, places: int, most: float, *, least: int = 0) -> str:
@@ -83,28 +84,31 @@ def _within(value: float, places: int, most: float, *, least: int = 0) -> str:
 
 
 def _sign(value: float, text: str, signed: bool) -> str:
-    if set(text).isdisjoint("123456789"):
-        return "±" if signed else ""
-    if value < 0:
+    is_zero = set(text).isdisjoint("123456789")
+    if value < 0 and not is_zero:
         return MINUS
-    return "+" if signed else ""
+    if not signed:
+        return ""
+    return "±" if is_zero else "+"
 
 
 def seconds(value: float, *, finer: int = 0) -> str:
     """Return a duration: ``40 µs``, ``320 ms``, ``1.84 s``, ``2 min 5 s``."""
     if not math.isfinite(1000 * value):
         return NOT_MEASURED
+    if value >= 120:
+        minutes, rest = divmod(round(value, finer), 60)
+        if not rest:
+            return f"{minutes:.0f} min"
+        return f"{minutes:.0f} min {_trimmed(rest, finer)} s"
+    size, unit, places = value, "s", 1
     if 0 < value < 0.0001:  # a very fast answer must not look like zero
-        places = 1 if value < 0.00001 else 0
-        return f"{_trimmed(1e6 * value, places + finer)} µs"
-    if value < 0.9995:
-        places = 1 if value < 0.01 else 0
-        return f"{_trimmed(1000 * value, places + finer)} ms"
-    if value < 120:
-        places = 2 if value < 10 else 1
-        return f"{_trimmed(value, places + finer)} s"
-    minutes, rest = divmod(round(value, finer), 60)
-    return f"{minutes:.0f} min {_trimmed(rest, finer)} s" if rest else f"{minutes:.0f} min"
+        size, unit, places = 1e6 * value, "µs", 0
+    elif value < 0.9995:
+        size, unit, places = 1000 * value, "ms", 0
+    if size < 10:
+        places += 1
+    return f"{_trimmed(size, places + finer)} {unit}"
 
 
 def dollars(value: float, *, finer: int = 0) -> str:
@@ -137,15 +141,25 @@ def by_chance(p: float) -> str:
 
 def chance_and_limit(p: float, limit: float) -> tuple[str, str]:
     """Return a p-value like `by_chance`, and its limit, with digits that show their difference."""
-    if p < 0.001:
-        return by_chance(p), percentage(limit, finer=0 if limit >= 0.001 else 2)
-    finer = finer_for((p, limit), lambda value, n: percentage(value, finer=n))
-    return percentage(p, finer=finer), percentage(limit, finer=finer)
+    if p >= 0.001:
+        finer = finer_for((p, limit), lambda value, n: percentage(value, finer=n))
+        return percentage(p, finer=finer), percentage(limit, finer=finer)
+    finer = 0
+    if limit < 0.001:
+        finer = 2
+    return by_chance(p), percentage(limit, finer=finer)
+
+
+def agree(number: int, one: str, many: str) -> str:
+    """Return the form of a word that agrees with a number: the first for one, the second for others."""
+    if number == 1:
+        return one
+    return many
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
     """Return text such as ``1 case`` or ``1,204 cases``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    return f"{number:,} {agree(number, noun, plural or noun + 's')}"
 
 
 def change(value: float, scale: Scale, *, unit: bool = True, finer: int = 0) -> str:
@@ -153,18 +167,20 @@ def change(value: float, scale: Scale, *, unit: bool = True, finer: int = 0) -> 
 
     ``unit=False``: for the end of an interval, whose unit is stated before.
     """
-    if scale.is_relative:
-        share = percentage(value, signed=True, finer=finer)
-        return f"{TYPICAL} {share}" if unit else share
-    if not scale.is_in_percent:
+    if not scale.is_relative and not scale.is_in_percent:
         return figure(value, scale, signed=True, finer=finer)
-    points = percentage(value, signed=True, finer=finer).removesuffix(" %")
+    share = percentage(value, signed=True, finer=finer)
+    if scale.is_relative:
+        return f"{TYPICAL} {share}" if unit else share
+    points = share.removesuffix(" %")
     return _points(points) if unit else points
 
 
 def _points(number: str) -> str:
     """Return text such as ``4.2 points`` or ``−1 point``."""
-    return f"{number} {'point' if number.lstrip(f'+±{MINUS}') == '1' else 'points'}"
+    if number.lstrip(f"+±{MINUS}") == "1":
+        return f"{number} point"
+    return f"{number} points"
 
 
 NAMED = 5
@@ -174,7 +190,9 @@ def listing(names: Iterable[str]) -> str:
     """Return the first few names, and the number of further ones."""
     names = list(names)
     said = ", ".join(names[:NAMED])
-    return f"{said} and {len(names) - NAMED} more" if len(names) > NAMED else said
+    if len(names) > NAMED:
+        said += f" and {len(names) - NAMED} more"
+    return said
 
 
 def interval(estimate: Estimate | None, scale: Scale, *, finer: int = 0) -> str:
@@ -186,7 +204,9 @@ def interval(estimate: Estimate | None, scale: Scale, *, finer: int = 0) -> str:
         return "–"
 
     def show(value: float) -> str:
-        return figure(value, scale, finer=finer if value == estimate.value else 0)
+        if value == estimate.value:
+            return figure(value, scale, finer=finer)
+        return figure(value, scale)
 
     return _bracketed(estimate, show)
 
@@ -197,12 +217,14 @@ def change_interval(estimate: Estimate | None, scale: Scale) -> str:
         return "–"
     if scale.is_relative:
         return f"{TYPICAL} {_bracketed(estimate, lambda value: percentage(value, signed=True))}"
-    if scale.is_in_percent:
-        text = _bracketed(estimate, lambda value: percentage(value, signed=True))
-        if "]" in text:
-            return text.replace(" %", "", 1).replace("]", "] points", 1)
-        return _points(text.removesuffix(" %")) if text.endswith(" %") else text
-    return _bracketed(estimate, lambda value: figure(value, scale, signed=True))
+    if not scale.is_in_percent:
+        return _bracketed(estimate, lambda value: figure(value, scale, signed=True))
+    text = _bracketed(estimate, lambda value: percentage(value, signed=True))
+    if "]" in text:
+        return text.replace(" %", "", 1).replace("]", "] points", 1)
+    if text.endswith(" %"):
+        return _points(text.removesuffix(" %"))
+    return text
 
 
 def of_means(row: CriterionResult) -> str:
@@ -219,11 +241,16 @@ def of_means(row: CriterionResult) -> str:
     ratio = now / before
     if not (math.isfinite(ratio) and math.isfinite(found.value)):
         return ""
-    apart = math.inf if ratio == 0 else abs(math.log(ratio) - math.log1p(found.value))
+    apart = math.inf
+    if ratio > 0:
+        apart = abs(math.log(ratio) - math.log1p(found.value))
     opposed = (ratio - 1) * found.value < 0
-    said = apart > APART or (opposed and apart > OPPOSED)
-    cases = "all cases" if same_cases(row) else f"the {count(found.n, 'compared case')}"
-    return f"the mean over {cases} {percentage(ratio - 1, signed=True)}" if said else ""
+    if not (apart > APART or (opposed and apart > OPPOSED)):
+        return ""
+    cases = "all cases"
+    if not same_cases(row):
+        cases = f"the {count(found.n, 'compared case')}"
+    return f"the mean over {cases} {percentage(ratio - 1, signed=True)}"
 
 
 def same_cases(row: CriterionResult | GroupResult) -> bool:
@@ -278,7 +305,9 @@ def _in_unit(value: float, factor: float, signed: bool) -> str:
     size = abs(value) * factor
     if not size:
         return _sign(0.0, "0", signed) + "0"
-    places = 2 if factor == 1 else 1
+    places = 1
+    if factor == 1:
+        places = 2
     if size >= 10:
         places -= 1
     elif size < 1:
@@ -290,31 +319,46 @@ def sample(estimate: Estimate | None) -> str:
     """Return the basis of a mean: ``n = 40``, with the trials if they differ from the cases."""
     if estimate is None:
         return ""
-    trials = f" ({count(estimate.trials, 'trial')})" if estimate.trials > estimate.n else ""
-    return f"n = {estimate.n:,}{trials}"
+    said = f"n = {estimate.n:,}"
+    if estimate.trials > estimate.n:
+        said += f" ({count(estimate.trials, 'trial')})"
+    return said
 
 
 def threshold(criterion: Criterion) -> str:
-    """Return the criterion's threshold: ``at least 0.9``, ``p95 at most 3 s``; or ``no worse than the baseline``.
-
-    It is not rounded, because a rounded threshold would be a different one.
-    """
-    word, scale = ("at least" if criterion.direction is Direction.HIGHER else "at most"), criterion.scale
+    """Return the criterion's threshold: ``at least 0.9``, ``p95 at most 3 s``; or ``no worse than the baseline``."""
     demands = []
     if criterion.threshold is not None:
-        demands.append(f"{word} {figure(criterion.threshold, scale, finer=FINEST)}")
+        demands.append(demand(criterion, criterion.threshold))
     if criterion.limit is not None:
-        demands.append(f"each {word} {figure(criterion.limit, scale, finer=FINEST)}")
+        demands.append(f"each {demand(criterion, criterion.limit)}")
     for q, value in criterion.quantiles:
-        demands.append(f"p{100 * q:g} {word} {figure(value, scale, finer=FINEST)}")
+        demands.append(f"p{100 * q:g} {demand(criterion, value)}")
     return ", ".join(demands) or "no worse than the baseline"
+
+
+def demand(criterion: Criterion, value: float) -> str:
+    """Return ``at least 0.9`` or ``at most 3 s``. It is not rounded, because a rounded limit would be another one."""
+    limit = figure(value, criterion.scale, finer=FINEST)
+    if criterion.direction is Direction.LOWER:
+        return f"at most {limit}"
+    return f"at least {limit}"
+
+
+def value_of(estimate: Estimate | None) -> float | None:
+    """Return the mean; None if nothing was measured."""
+    if estimate is None:
+        return None
+    return estimate.value
 
 
 def margin(value: float, scale: Scale, *, finer: int = 0) -> str:
     """Return the largest loss that counts as unchanged: points for rates, a share for money, time and counts."""
     if scale.is_in_percent:
         return _points(percentage(value, finer=finer).removesuffix(" %"))
-    return percentage(value, finer=finer) if scale.is_relative else figure(value, scale, finer=finer)
+    if scale.is_relative:
+        return percentage(value, finer=finer)
+    return figure(value, scale, finer=finer)
 
 
 def end_and_margin(end: float, allowed: float, scale: Scale, *, unit: bool = True) -> tuple[str, str]:

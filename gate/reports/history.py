@@ -9,7 +9,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
 from gate.histories.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory
 from gate.model import Direction, Estimate, Scale
-from gate.reports.formatting import MINUS, change, count, figure, interval, listing, percentage
+from gate.reports.formatting import MINUS, agree, change, count, figure, interval, listing, percentage
 from gate.security.limits import shorten
 from gate.statistics.trend import LEAST_RUNS
 
@@ -26,14 +26,18 @@ def day(created: float) -> str:
 
 
 def _time(created: float, form: str) -> str:
-    return datetime.fromtimestamp(created, UTC).strftime(form) if 0 < created <= _LAST_TIME else "–"
+    if not 0 < created <= _LAST_TIME:
+        return "–"
+    return datetime.fromtimestamp(created, UTC).strftime(form)
 
 
 def commit_of(run: PastRun) -> str:
     """Return the short commit, followed by ``+`` if the work tree had changes; without a commit, the run's id."""
     if not run.commit:
         return f"run {run.id[:SHORT]}"
-    return run.commit[:SHORT] + ("+" if run.dirty else "")
+    if run.dirty:
+        return f"{run.commit[:SHORT]}+"
+    return run.commit[:SHORT]
 
 
 SUBJECT = 50
@@ -63,24 +67,28 @@ def times_of(runs: Sequence[PastRun]) -> list[str]:
 
 def subject(series: Series) -> str:
     """Return text such as ``pass rate`` or ``pass rate of refund``."""
-    return f"{series.name} of {series.tag}" if series.tag else series.name
+    if not series.tag:
+        return series.name
+    return f"{series.name} of {series.tag}"
 
 
 def overview(suite: SuiteHistory) -> str:
     """Return text such as ``42 runs of 38 commits and 12 versions of the agent, 2026-03-01 to 2026-05-02``."""
     runs = suite.runs
-    commits = len({run.commit for run in runs if run.commit})
-    agents = len({run.agent for run in runs if run.agent})
+    commits = {run.commit for run in runs if run.commit}
+    agents = {run.agent for run in runs if run.agent}
     of = []
     if commits:
-        of.append(count(commits, "commit"))
+        of.append(count(len(commits), "commit"))
     if agents:
-        of.append(f"{count(agents, 'version')} of the agent")
+        of.append(f"{count(len(agents), 'version')} of the agent")
     said = count(len(runs), "run")
     if of:
         said += f" of {' and '.join(of)}"
     first, last = day(runs[0].created), day(runs[-1].created)
-    return f"{said}, {first}" if first == last else f"{said}, {first} to {last}"
+    if first == last:
+        return f"{said}, {first}"
+    return f"{said}, {first} to {last}"
 
 
 def newest_figure(series: Series) -> str:
@@ -93,12 +101,16 @@ def spread_figure(series: Series) -> str:
     spread, scale = series.summary.spread, series.criterion.scale
     if spread is None:
         return "–"
-    return change(spread, scale).lstrip("+±") if scale.is_in_percent else figure(spread, scale)
+    if scale.is_in_percent:
+        return change(spread, scale).lstrip("+±")
+    return figure(spread, scale)
 
 
 def deviation_figure(value: float, scale: Scale) -> str:
     """Return the standard deviation of single trials; for zeros and ones it is no percentage."""
-    return figure(value, Scale.UNIT if scale.is_in_percent else scale)
+    if scale.is_in_percent:
+        scale = Scale.UNIT
+    return figure(value, scale)
 
 
 Together = list[tuple[Series, SeriesMove]]
@@ -119,7 +131,9 @@ def moved_together(suite: SuiteHistory) -> list[Together]:
 def _rank(moved: tuple[Series, SeriesMove]) -> tuple[bool, float]:
     series, move = moved
     average = abs(series.summary.average)
-    return bool(series.tag), -abs(move.change) / average if average else 0.0
+    if not average:
+        return bool(series.tag), 0.0
+    return bool(series.tag), -abs(move.change) / average
 
 
 def moved_line(together: Together, suite: SuiteHistory) -> str:
@@ -132,12 +146,21 @@ def moved_line(together: Together, suite: SuiteHistory) -> str:
     where = f"with {label_of(run)} ({day(run.created)})"
     if first.first < first.run or first.last > first.run:
         where += f", 95 % interval {_place(suite.runs[first.first])} to {_place(suite.runs[first.last])},"
-    moved = []
+    moved, p = [], 0.0
     for series, move in together:
-        verb = "fell" if move.change < 0 else "rose"
-        moved.append(f"{subject(series)} {verb} by {_amount(move.change, series)}")
-    said = f"{where} {'; '.join(moved)}; {_p(max(move.p for _, move in together))}"
-    return f"{said}; the agent's source did not change there" if first.same_agent else said
+        moved.append(f"{subject(series)} {how_it_moved(move)} by {_amount(move.change, series)}")
+        p = max(p, move.p)
+    said = f"{where} {'; '.join(moved)}; {_p(p)}"
+    if first.same_agent:
+        said += "; the agent's source did not change there"
+    return said
+
+
+def how_it_moved(move: SeriesMove) -> str:
+    """Return ``fell`` or ``rose``."""
+    if move.change < 0:
+        return "fell"
+    return "rose"
 
 
 def _place(run: PastRun) -> str:
@@ -147,20 +170,23 @@ def _place(run: PastRun) -> str:
 def is_worse(together: Together) -> bool:
     """True if the first series moved for the worse."""
     series, move = together[0]
-    return (move.change < 0) is (series.criterion.direction is Direction.HIGHER)
+    return series.criterion.direction.is_loss(move.change)
 
 
 def _p(p: float) -> str:
-    return "p < 0.0001" if p < 0.0001 else f"p ≤ {p:.1g}"
+    if p < 0.0001:
+        return "p < 0.0001"
+    return f"p ≤ {p:.1g}"
 
 
 def _amount(value: float, series: Series) -> str:
     """Return a change without its sign; for money, time and counts as a share of the average."""
-    scale = series.criterion.scale
-    if scale.is_relative:
-        average = series.summary.average
-        return percentage(abs(value) / average) if average else figure(abs(value), scale)
-    return change(abs(value), scale).removeprefix("+").removeprefix("±")
+    scale, average = series.criterion.scale, series.summary.average
+    if not scale.is_relative:
+        return change(abs(value), scale).removeprefix("+").removeprefix("±")
+    if not average:
+        return figure(abs(value), scale)
+    return percentage(abs(value) / average)
 
 
 def trend_line(series: Series) -> str:
@@ -174,8 +200,9 @@ def trend_line(series: Series) -> str:
     found = "shows no trend beyond chance"
     if going.found:
         found = "falls" if going.by_run.value < 0 else "rises"
-    since = " since it moved" if series.moves else ""
-    return f"{subject(series)} {found}{since}: {', '.join(slopes)}; {count(going.runs, 'run')}"
+    if series.moves:
+        found += " since it moved"
+    return f"{subject(series)} {found}: {', '.join(slopes)}; {count(going.runs, 'run')}"
 
 
 def _slope(slope: Estimate, series: Series) -> str:
@@ -197,7 +224,9 @@ def _slope(slope: Estimate, series: Series) -> str:
         text = f"{abs(one * factor):.{places}f}"
         if not float(text):
             return text
-        return f"{MINUS}{text}" if one < 0 else f"+{text}"
+        if one < 0:
+            return f"{MINUS}{text}"
+        return f"+{text}"
 
     return f"{shown(slope.value)}{unit} [{shown(slope.low)}, {shown(slope.high)}]"
 
@@ -208,7 +237,9 @@ def warning_line(series: Series) -> str:
     if ahead is None:
         return ""
     side = "above" if series.criterion.direction is Direction.LOWER else "below"
-    when = count(ahead.first, "run") if ahead.first == ahead.last else f"{ahead.first} to {ahead.last} runs"
+    when = f"{ahead.first} to {ahead.last} runs"
+    if ahead.first == ahead.last:
+        when = count(ahead.first, "run")
     limit = figure(ahead.threshold, series.criterion.scale)
     return f"at this trend {subject(series)} is {side} {limit} in {when}; {100 * AHEAD_LEVEL:.0f} % interval"
 
@@ -221,15 +252,20 @@ def break_lines(found: Iterable[Series], suite: SuiteHistory) -> list[str]:
             names.setdefault((series.points[stretch.start].run, stretch.changed), []).append(subject(series))
     lines = []
     for (number, changed), subjects in sorted(names.items()):
-        why = f"{listing(changed)} measured in another way" if changed else "no case in common"
-        verb = "is" if len(subjects) == 1 else "are"
+        why = "no case in common"
+        if changed:
+            why = f"{listing(changed)} measured in another way"
+        verb = agree(len(subjects), "is", "are")
         lines.append(f"{listing(subjects)} from {_place(suite.runs[number])} on {verb} not compared: {why}")
     return lines
 
 
 def case_trend(case: CaseHistory) -> list[float | None]:
     """Return the pass rate of each run, for a sparkline."""
-    return [passed / trials if trials else None for passed, trials in case.by_record]
+    rates: list[float | None] = []
+    for passed, trials in case.by_record:
+        rates.append(passed / trials if trials else None)
+    return rates
 
 
 def found_in(suite: SuiteHistory) -> list[tuple[str, str, str]]:
@@ -242,8 +278,8 @@ def found_in(suite: SuiteHistory) -> list[tuple[str, str, str]]:
         found.append(("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
     for series in suite.series:
         if series.going is not None and series.going.found:
-            better = (series.going.by_run.value > 0) is (series.criterion.direction is Direction.HIGHER)
-            found.append(("trend", "good" if better else "bad", trend_line(series)))
+            fell = series.criterion.direction.is_loss(series.going.by_run.value)
+            found.append(("trend", "bad" if fell else "good", trend_line(series)))
     for line in break_lines(suite.whole, suite):
         found.append(("not compared", "mute", line))
     return found
@@ -252,8 +288,10 @@ def found_in(suite: SuiteHistory) -> list[tuple[str, str, str]]:
 def findings(suite: SuiteHistory) -> list[str]:
     """Return all findings in words, or the statement that nothing moved."""
     lines = []
-    for what, _, said in found_in(suite):
-        lines.append(f"{what}: {said}" if what == "early warning" else said)
+    for kind, _, said in found_in(suite):
+        if kind == "early warning":
+            said = f"{kind}: {said}"  # noqa: PLW2901
+        lines.append(said)
     return lines or [_nothing(suite)]
 
 

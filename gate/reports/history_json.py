@@ -64,7 +64,7 @@ def _run(run: PastRun) -> dict[str, Any]:
 
 
 def _series(series: Series, suite: SuiteHistory) -> dict[str, Any]:
-    criterion, going, ahead = series.criterion, series.going, series.ahead
+    criterion = series.criterion
     return {
         "criterion": series.name,
         "metric": criterion.metric,
@@ -77,9 +77,15 @@ def _series(series: Series, suite: SuiteHistory) -> dict[str, Any]:
         "comparable_from": series.current[0].run,
         "breaks": break_lines([series], suite),
         "moves": [_move(move, suite) for move in series.moves],
-        "trend": None if going is None else _trend(going),
-        "early_warning": None if ahead is None else {**msgspec.to_builtins(ahead), "text": warning_line(series)},
+        "trend": _trend(series.going),
+        "early_warning": _early_warning(series),
     }
+
+
+def _early_warning(series: Series) -> dict[str, Any] | None:
+    if series.ahead is None:
+        return None
+    return {**msgspec.to_builtins(series.ahead), "text": warning_line(series)}
 
 
 def _move(move: SeriesMove, suite: SuiteHistory) -> dict[str, Any]:
@@ -95,16 +101,20 @@ def _point(point: Point) -> dict[str, Any]:
     return {"run": point.run, **_estimate(point.estimate), "min": point.least, "max": point.most}
 
 
-def _trend(going: Going) -> dict[str, Any]:
+def _trend(going: Going | None) -> dict[str, Any] | None:
+    if going is None:
+        return None
     return {
         "runs": going.runs,
         "beyond_chance": going.found,
         "per_run": _slope(going.by_run),
-        "per_week": None if going.by_week is None else _slope(going.by_week),
+        "per_week": _slope(going.by_week),
     }
 
 
-def _slope(estimate: Estimate) -> dict[str, Any]:
+def _slope(estimate: Estimate | None) -> dict[str, Any] | None:
+    if estimate is None:
+        return None
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high, "level": estimate.level}
 
 
@@ -147,7 +157,9 @@ def _case(case: CaseHistory) -> dict[str, Any]:
 def _finite(value: Any) -> Any:
     """Return a value that JSON can hold: without infinities and lone surrogates, as in the names of files."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        if math.isfinite(value):
+            return value
+        return None
     if isinstance(value, dict):
         return {str(key): _finite(held) for key, held in value.items()}
     if isinstance(value, list | tuple):

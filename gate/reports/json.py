@@ -63,7 +63,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        if math.isfinite(value):
+            return value
+        return None
     if depth > MAX_NESTING:
         return "[nested too deeply]"
     if isinstance(value, Finding):
@@ -89,7 +91,7 @@ def _fields(value: Struct) -> dict[str, Any]:
     worded = _WORDED.get(type(value).__name__, {})
     fields = {}
     for name, held in zip(value.__struct_fields__, astuple(value), strict=True):
-        key = worded[name][0] if name in worded else name
+        key, _ = worded.get(name, (name, None))
         fields[key] = held
     return {**fields, **_worded(value)}
 
@@ -108,8 +110,10 @@ def _worded(value: Struct) -> dict[str, Any]:
                 "facts": _facts(value),
             }
         case CriterionResult():
-            why = value.not_compared
-            return {"not_compared": reasons.why_apart(why) if why else "", "reason": reasons.reason(value)}
+            why = ""
+            if value.not_compared:
+                why = reasons.why_apart(value.not_compared)
+            return {"not_compared": why, "reason": reasons.reason(value)}
         case _:
             return {}
 
@@ -122,7 +126,9 @@ def _facts(suite: SuiteResult) -> dict[str, Any]:
 def _evidence(suite: SuiteResult) -> dict[str, Any]:
     """Return the engine's numbers under the keys of `gate decide`."""
     outcome = suite.outcome
-    return {} if outcome is None else {**report(outcome.evidence), "stage": stage_name(outcome.stage)}
+    if outcome is None:
+        return {}
+    return {**report(outcome.evidence), "stage": stage_name(outcome.stage)}
 
 
 def schema() -> dict[str, Any]:
@@ -162,21 +168,26 @@ def _described() -> tuple[type[Struct], type[Struct]]:
     types: dict[KindName, Any] = {}
 
     def one_of(kinds: Iterable[KindName], *, many: bool = False) -> Any:
-        union: Any = Union[tuple(types[kind] for kind in kinds)]  # noqa: UP007 - made at run time
-        return tuple[union, ...] if many else union
+        union: Any = Union[tuple([types[kind] for kind in kinds])]  # noqa: UP007 - made at run time
+        if many:
+            return tuple[union, ...]
+        return union
 
     for name, kind in KINDS.items():
         fields: list[Any] = []
         if len(kind.verdicts) > 1:
-            fields.append(("verdict", Literal[tuple(verdict.value for verdict in kind.verdicts)]))
+            fields.append(("verdict", Literal[tuple([verdict.value for verdict in kind.verdicts])]))
         for key, field in kind.fields.items():
             type_ = field.type
             if isinstance(type_, Nested):
                 type_ = one_of(type_.kinds, many=type_.many)
                 if field.default is None:
                     type_ = type_ | None
-            fields.append((key, type_) if field.default is UNSET else (key, type_, field.default))
-        title = "".join(part.title() for part in name.split("_"))
+            if field.default is UNSET:
+                fields.append((key, type_))
+            else:
+                fields.append((key, type_, field.default))
+        title = name.title().replace("_", "")
         types[name] = defstruct(title, fields, tag_field="kind", tag=name, namespace={"__doc__": kind.about or None})
     facts: list[Any] = [("cause", one_of(CAUSES)), ("has_baseline", bool), ("course", Course | None)]
     facts += [("changes", one_of(CHANGES, many=True)), ("warnings", one_of(WARNINGS, many=True))]
@@ -194,7 +205,8 @@ def _reached(made: Any, defined: Mapping[str, Any]) -> list[str]:
     waiting = [made]
     while waiting:
         text = json.dumps(waiting.pop())
-        new = {name for name in defined if f'"#/$defs/{name}"' in text} - found
-        found |= new
-        waiting += [defined[name] for name in new]
+        for name, described in defined.items():
+            if name not in found and f'"#/$defs/{name}"' in text:
+                found.add(name)
+                waiting.append(described)
     return [name for name in defined if name in found]

@@ -33,11 +33,14 @@ def render(result: Result) -> str:
 
 def _suite(view: View, result: Result) -> TestSuite:
     suite, facts = view.suite, view.facts
+    uncommitted = ""
+    if suite.dirty:
+        uncommitted = "true"
     properties = {
         "verdict": suite.verdict.value,
         "exit_code": int(result.exit_code),
         "commit": suite.commit or "",
-        "uncommitted_changes": "true" if suite.dirty else "",
+        "uncommitted_changes": uncommitted,
         "baseline": facts["Baseline"],
         "stored": facts["Stored"],
         "replayed": facts["Replayed"],
@@ -69,7 +72,7 @@ def _classname(suite_id: str) -> str:
 
 
 def _output(lines: Sequence[str]) -> str:
-    return xml_text(shorten("\n".join(line for line in lines if line), _OUTPUT_CHARS))
+    return xml_text(shorten("\n".join(filter(None, lines)), _OUTPUT_CHARS))
 
 
 def _test(suite_id: str, check: ReportItem) -> TestCase:

@@ -91,8 +91,8 @@ def exit_line(code: ExitCode, verdict: Verdict, accepted: str = "") -> str:
 
 def end_line(result: Result, verdict: Verdict, escape: Callable[[str, int], str] = one_line) -> str:
     """Return the exit code, the verdict, and the persons who accepted the suites with this verdict."""
-    by = dict.fromkeys(suite.accepted for suite in result.suites if suite.verdict is verdict and suite.accepted)
-    return exit_line(result.exit_code, verdict, escape("; ".join(by), MOST_BY))
+    by = dict.fromkeys(suite.accepted for suite in result.suites if suite.verdict is verdict)
+    return exit_line(result.exit_code, verdict, escape("; ".join(filter(None, by)), MOST_BY))
 
 
 def command_lines(command: str) -> tuple[str, ...]:
@@ -112,8 +112,9 @@ def reference_name(reference: str) -> str:
 def explain_command(record: str, case_id: str) -> str:
     """Return the command that shows a case's trials; ``ID`` replaces an id that cannot be typed."""
     shown = one_line(case_id, MOST_ID)
-    can_be_typed = shown == case_id and shown and not shown.startswith("-")
-    return f"gate explain {shlex.quote(from_here(record))} --case {shlex.quote(shown) if can_be_typed else 'ID'}"
+    if not shown or shown != case_id or shown.startswith("-"):
+        shown = "ID"
+    return f"gate explain {shlex.quote(from_here(record))} --case {shlex.quote(shown)}"
 
 
 def from_here(path: str) -> str:
@@ -129,26 +130,34 @@ def from_here(path: str) -> str:
 
 def at_commit(commit: str, *, dirty: bool) -> str:
     """Return a commit, with a note if the measured state had uncommitted changes."""
-    return f"{commit} {UNCOMMITTED}" if dirty else commit
+    if dirty:
+        return f"{commit} {UNCOMMITTED}"
+    return commit
 
 
 def commit_line(suite: SuiteResult, most: int = 12) -> str:
     """Return the measured commit; empty if unknown."""
-    return at_commit(suite.commit[:most], dirty=suite.dirty) if suite.commit else ""
+    if not suite.commit:
+        return ""
+    return at_commit(suite.commit[:most], dirty=suite.dirty)
 
 
 def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
     """Return the baseline's commit and origin, or the reason why there is none."""
     if baseline is None:
         return "none"
+    if baseline.missing and baseline.of_itself:
+        return f"nothing to compare with yet: {baseline.missing}"
     if baseline.missing:
-        return f"{'nothing to compare with yet' if baseline.of_itself else 'none'}: {baseline.missing}"
-    parts = [at_commit(baseline.commit[:12] if baseline.commit else "no commit", dirty=baseline.dirty)]
+        return f"none: {baseline.missing}"
+    parts = [at_commit((baseline.commit or "no commit")[:12], dirty=baseline.dirty)]
     if baseline.distance:
         parts.append(f"{count(baseline.distance, 'commit')} before the one measured against")
     if baseline.trials_per_case:
-        trials = f"{baseline.trials_per_case:.3g}"
-        parts.append(f"{trials} {'trial' if trials == '1' else 'trials'} per case")
+        trials, noun = f"{baseline.trials_per_case:.3g}", "trials"
+        if trials == "1":
+            noun = "trial"
+        parts.append(f"{trials} {noun} per case")
     if baseline.records > 1:
         parts.append(f"{baseline.records:,} records pooled")
     if source and baseline.source:
@@ -202,7 +211,9 @@ def _agent_cost(suite: SuiteResult) -> str:
     if suite.cost_usd is None:
         return "agent cost not reported"
     told = f"{dollars(suite.cost_usd)} agent {basis(suite)}".rstrip()
-    return f"{told}, without {count(suite.cost_unknown, 'run')} of unknown cost" if suite.cost_unknown else told
+    if suite.cost_unknown:
+        told += f", without {count(suite.cost_unknown, 'run')} of unknown cost"
+    return told
 
 
 def cost(suite: SuiteResult) -> str:
@@ -214,8 +225,10 @@ def cost(suite: SuiteResult) -> str:
 def spent(suite: SuiteResult) -> str:
     """Return text like ``at least $0.024``; empty if no cost is known."""
     if suite.cost_usd is not None:
-        least = "at least " if suite.cost_unknown else ""
-        return least + dollars(suite.cost_usd + (suite.judge_cost_usd or 0.0))
+        known = dollars(suite.cost_usd + (suite.judge_cost_usd or 0.0))
+        if suite.cost_unknown:
+            return f"at least {known}"
+        return known
     if suite.judge_cost_usd:  # the agent's cost is unknown, not zero
         return f"{dollars(suite.judge_cost_usd)} for the judge alone"
     return ""

@@ -129,7 +129,9 @@ def preference_line(lineup: Lineup, found: Preference) -> str:
         return f"{pair}: not measured ({unread})"
     tally = f"preferred in {count(found.wins, 'case')}, not in {found.losses:,}, {count(found.ties, 'tie')}"
     said = f"{pair}: {tally}; win rate {interval(found.rate, Scale.BINARY)}, n = {found.rate.n:,}"
-    return f"{said}; {unread}" if found.unread else said
+    if found.unread:
+        said += f"; {unread}"
+    return said
 
 
 def position_line(found: Preference) -> str:
@@ -142,7 +144,9 @@ def position_line(found: Preference) -> str:
 
 
 def judge_cost(lineup: Lineup) -> str:
-    return "" if lineup.judge_cost_usd is None else f"judge: {dollars(lineup.judge_cost_usd)}"
+    if lineup.judge_cost_usd is None:
+        return ""
+    return f"judge: {dollars(lineup.judge_cost_usd)}"
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -173,8 +177,8 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
         yield ""
         yield from _wrapped(preference_line(lineup, found), width)
         yield from _wrapped(position_line(found), width, "  ")
-    if cost := judge_cost(lineup):
-        yield cost
+    if lineup.judge_cost_usd is not None:
+        yield judge_cost(lineup)
     yield ""
     yield from _wrapped(reading(lineup), width)
     for note in lineup.notes[:MOST_NOTES]:
@@ -192,10 +196,11 @@ def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
     rows = []
     for place, label in enumerate(_labels(lineup)):
         found = measure.estimates[place]
-        row = [label, mean_of(measure, place), "" if found is None else f"n = {found.n:,}", "", ""]
+        row = [label, mean_of(measure, place), "", "", ""]
+        if found is not None:
+            row[2] = f"n = {found.n:,}"
         if place:
-            against = difference_text(measure, place)
-            row[3] = "" if against == NO_FIGURES else against
+            row[3] = difference_text(measure, place).removeprefix(NO_FIGURES)
             row[4] = standing(measure, place)
         rows.append(row)
     for line in table(rows, width - 2, head=False).splitlines():
@@ -270,8 +275,10 @@ def _differences(lineup: Lineup) -> Iterator[str]:
     for measure in lineup.measures:
         cells = []
         for place in places:
-            how = standing(measure, place)
-            cells.append(difference_text(measure, place) + (f" **{how}**" if how else ""))
+            cell, how = difference_text(measure, place), standing(measure, place)
+            if how:
+                cell += f" **{how}**"
+            cells.append(cell)
         yield _row(markdown(measure.name, 100), cells)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from gate.model import BaselineInfo, CaseResult, CaseStatus, Result, SuiteResult, Verdict
-from gate.model.finding import CaseTally
 from gate.reports import by_tag
 from gate.reports.cases import distinct, improvement, status, tally
 from gate.reports.formatting import NOT_MEASURED, count
@@ -88,9 +87,9 @@ def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, plac
 
 def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
     """Return the report on a run that ended without a result."""
-    commit = escape.markdown_code(place.head[:7])
+    title = f"### 💥 Could not measure {escape.markdown_code(place.head[:7])}".rstrip()
     return (
-        f"### 💥 Could not measure{f' {commit}' if commit else ''}\n\n{escape.markdown(error, 1_000)}\n\n"
+        f"{title}\n\n{escape.markdown(error, 1_000)}\n\n"
         f"**Next:** fix the problem and push, or run the job again.{_links(place)}\n"
     )
 
@@ -115,8 +114,10 @@ def _suite(view: View, result: Result, place: Place, limit: int) -> str:
 
 
 def _heading(view: View, result: Result) -> str:
-    name = f"{escape.markdown_code(view.suite.suite_id, 60)}: " if len(result.suites) > 1 else ""
-    return f"### {_SIGNS[TONES[view.suite.verdict]]} {name}{escape.markdown_prose(view.title, _TITLE)}"
+    said = escape.markdown_prose(view.title, _TITLE)
+    if len(result.suites) > 1:
+        said = f"{escape.markdown_code(view.suite.suite_id, 60)}: {said}"
+    return f"### {_SIGNS[TONES[view.suite.verdict]]} {said}"
 
 
 def _opening(view: View, place: Place) -> Iterator[str]:
@@ -134,41 +135,45 @@ def _cases(view: View, place: Place) -> str:
     """Return the table of cases, with name, before and now."""
     table = view.table
     base = escape.markdown(reference_name(view.suite.deciding.reference) or place.base or "before", 40)
-    heads = ["case", base, "this change"] if table.has_base else ["case", "passed"]
-    rows = []
+    rows = [["case", base, "this change"]]
     for case, before, now in table.lines:
-        row = [_name(case.id), before or "–", f"**{now}**"]
-        if not table.has_base:
-            del row[1]
-        rows.append(row)
+        rows.append([_name(case.id), before or "–", f"**{now}**"])
     if table.more:
-        rows.append([f"… {table.more}", *[""] * (len(heads) - 1)])
-    return _table(heads, rows)
+        rows.append([f"… {table.more}", "", ""])
+    if not table.has_base:
+        rows[0][2] = "passed"
+        for row in rows:
+            del row[1]
+    return _table(rows[0], rows[1:])
 
 
 def _evidence(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
     """Return the case's changed behaviour, or the reason of its failure if calls and answers do not show it."""
     if turns:
         return "\n\n".join(_turn(turn, case) for turn in turns)
-    return f"> {_name(case.id)}: {escape.markdown(case.reasons[0], _SENTENCE)}" if case.reasons else ""
+    if case.reasons:
+        return f"> {_name(case.id)}: {escape.markdown(case.reasons[0], _SENTENCE)}"
+    return ""
 
 
 def _turn(turn: TurnDiff, case: CaseResult) -> str:
     """Return calls as a diff, or an answer next to the expected one, with the differing words in bold."""
-    several = f", turn {turn.turn}" if max(len(case.actual), len(case.actual_text)) > 1 else ""
+    several = ""
+    if max(len(case.actual), len(case.actual_text)) > 1:
+        several = f", turn {turn.turn}"
     if turn.noun:
         return f"{_name(case.id)}{several}:\n\n{_answers(turn)}"
-    title = f"@@ {escape.one_line(case.id, 60)}{several}: - {turn.against}, + this change @@"
-    lines = [f"{mark} {escape.one_line(text, 600)}" for mark, text in turn.lines]
-    return escape.markdown_fence("\n".join([title, *lines]), "diff", _DIFF)
+    lines = [f"@@ {escape.one_line(case.id, 60)}{several}: - {turn.against}, + this change @@"]
+    for mark, text in turn.lines:
+        lines.append(f"{mark} {escape.one_line(text, 600)}")
+    return escape.markdown_fence("\n".join(lines), "diff", _DIFF)
 
 
 def _answers(turn: TurnDiff) -> str:
     """Return the answer, below the one to compare it with, if any."""
-    labels = [turn.against, "answered"] if turn.against else ["answered"]
-    sides = turn.words or [((text, False),) for _, text in turn.lines]
+    labels = filter(None, (turn.against, "answered"))
     lines = []
-    for label, pieces in zip(labels, sides, strict=True):
+    for label, pieces in zip(labels, turn.sides, strict=True):
         said = "".join([_piece(text, differs) for text, differs in pieces])
         lines.append(f"> **{label}** {said}")
     return "<br>\n".join(lines)
@@ -180,7 +185,9 @@ def _piece(text: str, differs: bool) -> str:
 
     def escaped(one: str) -> str:
         shown = escape.markdown(one, 2 * _SENTENCE)
-        return f"**{shown}**" if differs else shown
+        if differs:
+            return f"**{shown}**"
+        return shown
 
     return escape.spaced(text, escaped)
 
@@ -188,8 +195,9 @@ def _piece(text: str, differs: bool) -> str:
 def _next(view: View, place: Place) -> str:
     """Return the next step with links; for a pass, only the links."""
     todo = view.next_step(place.accept_label)
-    said = f"**Next:** {escape.markdown_prose(todo, _SENTENCE)}." if todo else ""
-    return f"{said}{_links(place)}".strip()
+    if not todo:
+        return _links(place).strip()
+    return f"**Next:** {escape.markdown_prose(todo, _SENTENCE)}.{_links(place)}"
 
 
 def _links(place: Place) -> str:
@@ -202,9 +210,12 @@ def _links(place: Place) -> str:
 
 
 def _fold(view: View, body: str) -> str:
-    warnings = f", {count(len(view.warnings), 'warning')}" if view.warnings else ""
-    title = f"Numbers, cost, baseline, and how it was decided{warnings}"
-    return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>" if body else ""
+    if not body:
+        return ""
+    title = "Numbers, cost, baseline, and how it was decided"
+    if view.warnings:
+        title += f", {count(len(view.warnings), 'warning')}"
+    return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
 def _parts(view: View, result: Result) -> Iterator[tuple[str, str]]:
@@ -236,7 +247,9 @@ def _criteria(rows: Sequence[RowView]) -> str:
 
 def _criterion(row: RowView) -> str:
     """Return the lines of a list item: a table of long names and intervals would scroll sideways on a phone."""
-    now = row.candidate.text if row.found.candidate is not None else NOT_MEASURED
+    now = row.candidate.text
+    if row.found.candidate is None:
+        now = NOT_MEASURED
     figures = f"{_SIGNS[row.tone]} {_name(row.name)} **{now}**{_rests_on(row.candidate)}"
     if row.found.baseline is not None or row.found.not_compared:
         figures += f", before {row.baseline.text}{_rests_on(row.baseline)}"
@@ -248,23 +261,25 @@ def _criterion(row: RowView) -> str:
     notes = [row.wanted]
     if not row.found.criterion.blocking:
         notes.append("warns only")
-    for text in (row.same_cause, row.judge, row.evidence):
-        if text:
-            notes.append(escape.markdown(text, 600))
+    for text in filter(None, (row.same_cause, row.judge, row.evidence)):
+        notes.append(escape.markdown(text, 600))
     lines.append(f"<sub>{'; '.join(notes)}</sub>")
-    parts = [f"  - {_name(name)}: {said}" for name, said in row.dimensions[:_MANY]]
-    return "\n".join([f"- {'<br>'.join(lines)}", *parts])
+    item = f"- {'<br>'.join(lines)}"
+    for name, said in row.dimensions[:_MANY]:
+        item += f"\n  - {_name(name)}: {said}"
+    return item
 
 
 def _rests_on(figure: Figure) -> str:
-    return f" <sub>{figure.rests_on}</sub>" if figure.rests_on else ""
+    if not figure.rests_on:
+        return ""
+    return f" <sub>{figure.rests_on}</sub>"
 
 
 def _more_cases(view: View) -> str:
     """Return the other cases that got worse: those with further causes in detail, the rest by name."""
-    shown = [case for case, _, _ in view.table.lines]
     parts = []
-    for number, case in enumerate(shown[:_KINDS]):
+    for number, (case, _, _) in enumerate(view.table.lines[:_KINDS]):
         turns = differences(case)
         if number == 0:
             turns = turns[len(view.evidence[1]) :]  # the others are above the fold
@@ -277,29 +292,30 @@ def _more_cases(view: View) -> str:
 def _of_case(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
     if not (case.reasons or turns or case.log):
         return ""
-    lines = [f"**{_name(case.id)}** {_score(case)}{_at(case)}"]
-    lines.append("\n".join(f"- {escape.markdown(reason)}" for reason in distinct(case.reasons)[:5]))
+    title = f"**{_name(case.id)}** {_score(case)}"
+    if case.location:
+        title += f" at {escape.markdown_code(str(case.location), 200)}"
+    reasons = [f"- {escape.markdown(reason)}" for reason in distinct(case.reasons)[:5]]
+    lines = [title, "\n".join(reasons)]
     lines += [_turn(turn, case) for turn in turns]
     if case.log:
         lines.append(f"The agent wrote:\n\n{escape.markdown_fence(case.log, 'text', _DIFF)}")
     return "\n\n".join(filter(None, lines))
 
 
-def _at(case: CaseResult) -> str:
-    return f" at {escape.markdown_code(str(case.location), 200)}" if case.location else ""
-
-
 def _failing(view: View) -> Sequence[CaseResult]:
     """Return the cases with failed trials that are not in the table."""
-    shown = {case.id for case, _, _ in view.table.lines} | {case.id for case in view.table.rest}
-    return [case for case in view.failing if case.id not in shown]
+    listed = view.table.ids
+    return [case for case in view.failing if case.id not in listed]
 
 
 def _list_of_cases(title: str, cases: Sequence[CaseResult], *, reasons: bool = True) -> str:
     lines = []
     for case in cases[:_MANY]:
-        because = f": {escape.markdown(case.reasons[0], 200)}" if reasons and case.reasons else ""
-        lines.append(f"- {_name(case.id)} {_score(case)}{because}")
+        line = f"- {_name(case.id)} {_score(case)}"
+        if reasons and case.reasons:
+            line += f": {escape.markdown(case.reasons[0], 200)}"
+        lines.append(line)
     if len(cases) > _MANY:
         lines.append(f"- … and {len(cases) - _MANY:,} more")
     return _titled(title, "\n".join(lines))
@@ -307,51 +323,58 @@ def _list_of_cases(title: str, cases: Sequence[CaseResult], *, reasons: bool = T
 
 def _score(case: CaseResult) -> str:
     """Return the number of passes, after the status if that is more than a failure."""
-    plain = case.status in (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR)
-    return tally(case) if plain else f"{status(case)}, {tally(case)}"
+    if case.status in (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR):
+        return tally(case)
+    return f"{status(case)}, {tally(case)}"
 
 
 def _better(view: View) -> str:
     """Return the cases that improved in a trade, and further ones that pass more often."""
-    trade = view.suite.trade
-    gained: Sequence[CaseTally] = trade["gained"] if trade is not None else ()
-    lines = [f"- {_name(one.case_id)} {pooled([one])}" for one in gained]
-    known = {one.case_id for one in gained}
+    lines = {}
+    for one in view.suite.gained:
+        lines[one.case_id] = pooled([one])
     for case in view.improved:
-        if case.id not in known:
-            lines.append(f"- {_name(case.id)} {improvement(case, view.suite)}")
+        if case.id not in lines:
+            lines[case.id] = improvement(case, view.suite)
+    shown = [f"- {_name(case_id)} {said}" for case_id, said in lines.items()][:_MANY]
     if len(lines) > _MANY:
-        lines = [*lines[:_MANY], f"- … and {len(lines) - _MANY:,} more"]
-    return _titled("Cases that pass more often", "\n".join(lines))
+        shown.append(f"- … and {len(lines) - _MANY:,} more")
+    return _titled("Cases that pass more often", "\n".join(shown))
 
 
 def _by_tag(suite: SuiteResult) -> str:
     shown, left = by_tag.groups(suite)
     rows = []
     for group in shown:
-        mark = f"{_SIGNS['bad']} " if by_tag.is_named(group, suite) else ""
-        name = f"{mark}{_name(by_tag.name_of(group))}<br><sub>{count(group.cases, 'case')}</sub>"
+        name = f"{_name(by_tag.name_of(group))}<br><sub>{count(group.cases, 'case')}</sub>"
+        if by_tag.is_named(group, suite):
+            name = f"{_SIGNS['bad']} {name}"
         before, now = by_tag.rates(group)
         rows.append([name, before, f"{now}<br><sub>{by_tag.moved(group)}</sub>"])
     if left:
         rows.append([f"… {count(left, 'more tag')}", "", ""])
-    return _table(["tag", "before", "this change"], rows) if rows else ""
+    if not rows:
+        return ""
+    return _table(["tag", "before", "this change"], rows)
 
 
 def _scores(view: View) -> str:
     """Return the scores of each case, with the thresholds."""
     lines = []
     for case in view.suite.cases[:_MANY]:
-        if said := view.scores(case):
-            lines.append(f"- {_name(case.id)} {status(case)}: {escape.markdown(', '.join(said), 600)}")
+        scores = ", ".join(view.scores(case))
+        if scores:
+            lines.append(f"- {_name(case.id)} {status(case)}: {escape.markdown(scores, 600)}")
     return "\n".join(lines)
 
 
 def _facts(view: View, result: Result) -> str:
-    facts = view.facts
-    lines = [f"**{name}** {facts[name]}" for name in ("Cost", "Stored", "Cases") if facts[name]]
+    lines = []
+    for name in ("Cost", "Stored", "Cases"):
+        if view.facts[name]:
+            lines.append(f"**{name}** {view.facts[name]}")
     lines.append(f"**Baseline** {_baseline(view.suite.baseline)}")
-    if facts["Trend"]:
+    if view.facts["Trend"]:
         picture, said = trend_line(view.suite)
         lines.append(f"**Trend** `{picture}` {said}")
     if view.tool_times:
@@ -362,7 +385,9 @@ def _facts(view: View, result: Result) -> str:
         lines.append(f"**Every trial of a case** {escape.markdown_code(view.explain, 500)}")
     told = "  \n".join(lines)
     command = "\n".join(escape.one_line(line, 500) for line in command_lines(result.command))
-    return f"{told}\n\n{escape.markdown_fence(command, 'sh')}" if command else told
+    if command:
+        told += f"\n\n{escape.markdown_fence(command, 'sh')}"
+    return told
 
 
 def _baseline(baseline: BaselineInfo | None) -> str:
@@ -370,7 +395,9 @@ def _baseline(baseline: BaselineInfo | None) -> str:
     told = baseline_line(baseline, source=False)
     if baseline is None:
         return escape.markdown(told)
-    commit = baseline.commit[:12] if baseline.commit and not baseline.missing else ""
+    commit = ""
+    if baseline.commit and not baseline.missing:
+        commit = baseline.commit[:12]
     said = escape.markdown_code(commit) + escape.spaced(told.removeprefix(commit), escape.markdown)
     if baseline.source:
         said += f", {escape.markdown_code(from_here(baseline.source), 200)}"
@@ -384,7 +411,8 @@ def _of_what(view: View, place: Place) -> str:
     """Return suite, commit, and the commit compared with."""
     suite = view.suite
     said = escape.markdown_code(suite.suite_id, 100) or "suite"
-    if commit := escape.markdown_code((place.head or suite.commit or "")[:7]):
+    commit = escape.markdown_code((place.head or suite.commit or "")[:7])
+    if commit:
         said += f" at {at_commit(commit, dirty=suite.dirty)}"
     compared = suite.deciding.baseline
     if compared is not None and compared.commit:
@@ -408,7 +436,9 @@ def _name(name: str) -> str:
 
 
 def _titled(title: str, body: str) -> str:
-    return f"**{title}**\n\n{body}" if body else ""
+    if not body:
+        return ""
+    return f"**{title}**\n\n{body}"
 
 
 def _bullets(texts: Sequence[str], most: int) -> str:

@@ -41,7 +41,8 @@ def _suite(view: View) -> str:
     parts = [f"<h4>{mark} {_text(view.suite.suite_id, 100)}: {_text(view.title)}</h4>"]
     if view.lead:
         parts.append(f"<p>{_text(' '.join(view.lead), 600)}</p>")
-    if todo := view.next_step():
+    todo = view.next_step()
+    if todo:
         parts.append(f"<p><strong>Next:</strong> {_text(todo)}</p>")
     parts.append(_table(view.rows))
     parts.append(_more(len(view.rows) - _CRITERIA, "more criterion", "more criteria"))
@@ -52,7 +53,9 @@ def _suite(view: View) -> str:
 
 def _table(criteria: Sequence[RowView]) -> str:
     heads = ("", "criterion", "wanted", "this change", "baseline", "change")
-    rows = [_row("th", heads), *(_row("td", _cells(row)) for row in criteria[:_CRITERIA])]
+    rows = [_row("th", heads)]
+    for row in criteria[:_CRITERIA]:
+        rows.append(_row("td", _cells(row)))
     return f'<table style="border-collapse:collapse">{"".join(rows)}</table>'
 
 
@@ -78,7 +81,9 @@ def _cases(cases: Sequence[CaseResult]) -> str:
 
 
 def _more(left: int, what: str, plural: str = "") -> str:
-    return f"<p>… and {count(left, what, plural)}</p>" if left > 0 else ""
+    if left <= 0:
+        return ""
+    return f"<p>… and {count(left, what, plural)}</p>"
 
 
 def _text(text: str, limit: int = 300) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 
 from gate.decision.engine.evidence_json import stage_name
 from gate.model import Criterion, CriterionResult, Direction, Scale, Verdict, worst
 from gate.model.evidence import Stage, StageKind
 from gate.model.finding import Change, Finding, HeldMean
-from gate.reports.formatting import change, count, end_and_margin, figures, of_means, percentage
+from gate.reports.formatting import agree, change, count, end_and_margin, figures, of_means, percentage
 from gate.reports.wording import Table, clauses, fill
 
 RULED_OUT = "ruled out at 95 % confidence"
@@ -34,7 +35,10 @@ def reason_of_verdict(row: CriterionResult) -> str:
 def broken_of(row: CriterionResult) -> tuple[str, ...]:
     """Return the broken cases that a reason names."""
     worse = row.finding("change", Verdict.REGRESSED)
-    return () if worse is None else worse["broken"][:SHOWN_BROKEN]
+    if worse is None:
+        return ()
+    broken: tuple[str, ...] = worse["broken"][:SHOWN_BROKEN]
+    return broken
 
 
 def fails_besides(row: CriterionResult) -> str:
@@ -42,7 +46,9 @@ def fails_besides(row: CriterionResult) -> str:
     besides = [one for one in row.findings if one.verdict is Verdict.BELOW_THRESHOLD]
     if row.verdict is not Verdict.REGRESSED or not besides:
         return ""
-    what = "threshold is missed" if besides[0].kind in ("mean", "own_thresholds") else "limit is broken"
+    what = "limit is broken"
+    if besides[0].kind in ("mean", "own_thresholds"):
+        what = "threshold is missed"
     said: list[str] = []
     for one in besides:
         said += _parts(one, row.criterion)
@@ -72,6 +78,11 @@ def counted_failures(row: CriterionResult) -> str:
     return f"{failed_as(mean)} against the threshold: mean {value} over {count(mean.cases, 'case')}, threshold {least}"
 
 
+def only_warns(row: CriterionResult) -> bool:
+    """True if it got worse beyond its margin, but is configured not to block."""
+    return any(one.kind == "change" and one.is_warning for one in row.findings)
+
+
 def is_excused(row: CriterionResult) -> bool:
     """True if it passes only because the baseline was no better."""
     return any(finding.is_excused for finding in row.findings)
@@ -84,14 +95,12 @@ def _of_verdict(row: CriterionResult) -> list[str]:
         said.append(f"not compared: {why_apart(findings[0])}")
         findings = findings[1:]
     verdict = worst([one.verdict for one in findings])
-    tells_change = False
-    for one in findings:
-        if one.verdict is verdict:
-            said += _parts(one, row.criterion)
-            tells_change = tells_change or one.kind == "change"
-    if tells_change:
+    told = [one for one in findings if one.verdict is verdict]
+    for one in told:
+        said += _parts(one, row.criterion)
+    if any(one.kind == "change" for one in told):
         said.append(of_means(row))
-    return [text for text in said if text]
+    return list(filter(None, said))
 
 
 def _parts(one: Finding, criterion: Criterion) -> list[str]:
@@ -120,7 +129,9 @@ def stage_text(stage: Stage) -> str:
             return "still open after the last trial"
         case _:
             return stage_name(stage)
-    return f"{said}, confirmed against the baseline's agent run now" if stage.confirmed else said
+    if stage.confirmed:
+        said += ", confirmed against the baseline's agent run now"
+    return said
 
 
 def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
@@ -129,7 +140,8 @@ def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
         return _own_threshold_missed(one, criterion)
     cases, excused, short = count(one["cases"], "case"), one["excused"], one["short"]
     if short:
-        return f"{short} of {cases} {'is' if short == 1 else 'are'} below a threshold of its own, but not beyond chance"
+        verb = agree(short, "is", "are")
+        return f"{short} of {cases} {verb} below a threshold of its own, but not beyond chance"
     if not excused:
         return f"no case misses its own threshold ({cases})"
     if excused == 1:
@@ -144,9 +156,13 @@ def _of_mean(one: Finding, criterion: Criterion) -> list[str]:
     """Return ``mean 0.2 over 4 cases, threshold 0.9``, with a note if the baseline missed it too."""
     mean: HeldMean = one["mean"]
     value, least, before, measured = figures((mean.value, mean.threshold, mean.before, mean.measured), criterion.scale)
-    fell = f" ({failed_as(mean)})" if mean.failed else ""
-    plain = f" (corrected; measured {measured})" if mean.measured is not None else ""
-    told = [f"mean {value}{plain} over {count(mean.cases, 'case')}{fell}, threshold {least}"]
+    said = f"mean {value}"
+    if mean.measured is not None:
+        said += f" (corrected; measured {measured})"
+    said += f" over {count(mean.cases, 'case')}"
+    if mean.failed:
+        said += f" ({failed_as(mean)})"
+    told = [f"{said}, threshold {least}"]
     if mean.before is not None:
         told.append(f"the baseline missed it too ({before})")
     return told
@@ -169,8 +185,7 @@ def _own_threshold_missed(one: Finding, criterion: Criterion) -> list[str]:
     value, least = figures((missed.value, missed.threshold), criterion.scale)
     told = [f"{missed.case_id} misses its own threshold: mean {value}, threshold {least}"]
     if one["more"]:
-        verb = "misses its own" if one["more"] == 1 else "miss theirs"
-        told.append(f"{count(one['more'], 'more case')} {verb}")
+        told.append(f"{count(one['more'], 'more case')} {agree(one['more'], 'misses its own', 'miss theirs')}")
     return told
 
 
@@ -181,19 +196,24 @@ def fails(row: CriterionResult) -> str:
         return f"fails: {reason(row)}"
     mean = missed["mean"]
     value, least = figures((mean.value, mean.threshold), row.criterion.scale)
-    side = "below" if row.criterion.direction is Direction.HIGHER else "above"
-    whose = "of the base's own cases " if missed["base_cases"] else ""
-    fell = f", {failed_as(mean)}" if mean.failed else ""
-    corrected = ""
+    side = "above" if row.criterion.direction is Direction.LOWER else "below"
+    said = f"is {value}, {side} its threshold of {least}"
+    if missed["base_cases"]:
+        said = f"of the base's own cases {said}"
+    basis = [count(mean.cases, "case")]
+    if mean.failed:
+        basis.append(failed_as(mean))
     if mean.measured is not None:
-        corrected = f", corrected from {figures((mean.measured,), row.criterion.scale)[0]}"
-    return f"{whose}is {value}, {side} its threshold of {least} ({count(mean.cases, 'case')}{fell}{corrected})"
+        basis.append(f"corrected from {figures((mean.measured,), row.criterion.scale)[0]}")
+    return f"{said} ({', '.join(basis)})"
 
 
 def narrow_miss_of(row: CriterionResult) -> str:
     """Return the text on a narrow miss of a criterion; empty if the miss is not narrow."""
     missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
-    return "" if missed is None else narrow_miss(missed, row.criterion)
+    if missed is None:
+        return ""
+    return narrow_miss(missed, row.criterion)
 
 
 CLEAR = 1.645
@@ -211,32 +231,43 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     distance = abs(mean.value - mean.threshold)
     if not error or distance >= CLEAR * error:
         return ""
-    sign = -criterion.direction.sign
+    sign, worse = -criterion.direction.sign, "less"
+    rounded: Callable[[float], int] = math.floor
+    if criterion.direction is Direction.LOWER:
+        worse, rounded = "more", math.ceil
     chance = NormalDist().cdf(-distance / error)
     value, least = figures((mean.value, mean.threshold), criterion.scale)
-    or_worse = f"{value} or {'less' if sign < 0 else 'more'}"
-    often = f"an agent exactly at {least} shows {or_worse} in {percentage(round(chance, 2))} of runs"
+    often = f"an agent exactly at {least} shows {value} or {worse} in {percentage(round(chance, 2))} of runs"
     ways = []
-    ratio = CLEAR * error / distance if distance else math.inf  # above 1; very large for a tiny distance
-    if ratio <= math.sqrt(1 + MOST_MORE):
-        needed = math.ceil(mean.cases * (ratio**2 - 1))
+    if distance and CLEAR * error / distance <= math.sqrt(1 + MOST_MORE):
+        needed = math.ceil(mean.cases * ((CLEAR * error / distance) ** 2 - 1))
         ways.append(f"{count(needed, 'more case')} would distinguish the two")
     with_room = mean.value + sign * CLEAR * error
     if 0 < with_room < 1 and not criterion.scale.is_relative:
-        at = (math.floor(20 * with_room) if sign < 0 else math.ceil(20 * with_room)) / 20
+        at = rounded(20 * with_room) / 20
         if 0 < at < 1:
             ways.append(f"a threshold of {at:g} leaves room for chance")
-    return f"{often}; {', or '.join(ways)}" if ways else often
+    return "; ".join(filter(None, (often, ", or ".join(ways))))
 
 
-def _quantile_misses(one: Finding, criterion: Criterion) -> list[str]:
-    """Return the quantile with its limit, and the number of trials above it or the baseline's value."""
+def _limit(one: Finding, criterion: Criterion) -> list[str]:
+    """Return ``p95 3.5 s, limit 3 s: 9 of 40 trials above it``, or the highest trial above a limit, if there is one."""
+    if one["q"] is None and not one["case_id"]:
+        return ["no trial above its limit"]
+    who = f"{one['case_id']} reached" if one["q"] is None else f"p{100 * one['q']:g}"
     value, limit = figures((one["value"], one["limit"]), criterion.scale)
-    said = f"p{100 * one['q']:g} {value}, limit {limit}"
-    if one["before"] is None:
+    said = f"{who} {value}, limit {limit}"
+    if one.verdict is Verdict.INCONCLUSIVE:
+        close = "too few to tell: " if one["too_few"] else "too close to call after "
+        return [f"{said}: {close}{count(one['trials'], 'trial')}"]
+    if one.is_excused:
+        return [said, "the baseline was above it too"]
+    if one["before"] is not None:
+        before = figures((one["before"], one["value"]), criterion.scale)[0]
+        return [said, f"the baseline's was {before}"]
+    if one["trials"]:
         return [f"{said}: {one['over']} of {count(one['trials'], 'trial')} above it"]
-    before = figures((one["before"], one["value"]), criterion.scale)[0]
-    return [said, f"the baseline's was {before}"]
+    return [said, f"{one['over']} trials in all"] if one["over"] > 1 else [said]
 
 
 # --- the comparison with the baseline -------------------------------------------------------------
@@ -269,11 +300,15 @@ def excludes_gain(one: Change, criterion: Criterion) -> bool:
     """True if the whole interval is on the bad side."""
     if one.low is None or one.high is None:
         return True
-    return one.high < 0 if criterion.direction is Direction.HIGHER else one.low > 0
+    if criterion.direction is Direction.LOWER:
+        return one.low > 0
+    return one.high < 0
 
 
 def _broken(one: Finding, _: Criterion) -> str:
-    return f"broken: {', '.join(one['broken'][:SHOWN_BROKEN])}" if one["broken"] else ""
+    if not one["broken"]:
+        return ""
+    return f"broken: {', '.join(one['broken'][:SHOWN_BROKEN])}"
 
 
 def _open_change(one: Finding, criterion: Criterion) -> str:
@@ -299,7 +334,7 @@ def why_not_confirmed(found: Finding) -> str:
         case "nothing_rerun":
             return "the failures were not confirmed: nothing could be rerun later"
         case "lost":
-            were = "was" if found["trials"] == 1 else "were"
+            were = agree(found["trials"], "was", "were")
             return f"{found['lost']} of {trials} that {were} to confirm the failures {were} lost to infrastructure"
         case "gone":
             return f"the failures did not recur: {trials} of the same cases answered later"
@@ -316,7 +351,9 @@ def _failed_again(found: Finding) -> str:
     again = f"later, {found['failed_again']} of {count(found['trials'], 'trial')} failed again"
     if not found["other_trials"]:
         return again
-    whose = "at the base commit, run now" if found["at_base"] else "of cases that had answered before"
+    whose = "of cases that had answered before"
+    if found["at_base"]:
+        whose = "at the base commit, run now"
     return f"{again}, and {found['other_failed']} of {count(found['other_trials'], 'trial')} {whose}"
 
 
@@ -332,7 +369,6 @@ WHY_APART = {
     "new": "it is new, judged only by its threshold",
     "without_others": "its trials are compared without {others:list}",
 }
-TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
 CASES_FAIL = "{cases:case} that always passed {cases:fails|fail} every time now"
 WHY_CASES_FAIL = {
     "thin_baseline": "the baseline has too few trials to prove a loss",
@@ -358,19 +394,6 @@ def _scores_lost(one: Finding, _: object) -> str:
     return fill(lost, one.data)
 
 
-def _limit_kept(one: Finding, criterion: Criterion) -> list[str]:
-    """Return that no trial is above its limit, or name one that is, as in the baseline."""
-    if not one.is_excused:
-        return ["no trial above its limit"]
-    return [fill(TRIAL, one.data, criterion.scale), TOO]
-
-
-def _quantile_kept(one: Finding, criterion: Criterion) -> list[str]:
-    """Return the quantile with its limit, with a note if the baseline was above it too."""
-    said = fill(QUANTILE, one.data, criterion.scale)
-    return [said, TOO] if one.is_excused else [said]
-
-
 def _cases_fail(one: Finding, about: object) -> list[str]:
     """Return the cases that always passed and always fail now; without names for a suite, which lists them
     elsewhere."""
@@ -378,6 +401,14 @@ def _cases_fail(one: Finding, about: object) -> list[str]:
     if not isinstance(about, Criterion):
         return [fail, why]
     return [f"{fail}: {fill('{cases:tallies}', one.data)}; {why}"]
+
+
+def _cases_unchecked(one: Finding, _: object) -> str:
+    """Return that nothing was checked in some cases, so that they count neither as passed nor as failed."""
+    why = "no blocking criterion applies to {cases:it|them}"
+    if one["were_checked"]:
+        why = "no blocking criterion applies to the answers, although one did at the baseline"
+    return fill(f"{{cases:case}} {{cases:is|are}} unchecked, not passed ({{cases:list}}): {why}", one.data)
 
 
 def _nothing_to_judge(_: Finding, about: object) -> list[str]:
@@ -394,8 +425,6 @@ def _agent_fails(one: Finding, about: object) -> list[str]:
     return [FAILS, "it failed again when rerun"]
 
 
-TOO = "the baseline was above it too"
-QUANTILE = "{q:quantile} {value:figure}, limit {limit:figure}"
 FAILS = "the agent fails where it answered at the baseline"
 
 NO_VALUE = {
@@ -416,6 +445,7 @@ WORDS: Table = {
         Verdict.NOT_APPLIED: "applies to none of the selected cases",
         Verdict.NOT_COMPARED: "applies to no case any more",
         Verdict.NOT_MEASURED: lambda one, _: NO_VALUE[one["why"]],
+        Verdict.PASS: _cases_unchecked,
     },
     "hard_rule": {
         Verdict.PASS: "never failed",
@@ -423,7 +453,7 @@ WORDS: Table = {
     },
     "scores_lost": {
         Verdict.NOT_MEASURED: _scores_lost,
-        Verdict.PASS: "{criterion}: {lost} of {of:answer} could not be scored",
+        Verdict.PASS: "{lost} of {of:answer} could not be scored",
     },
     "mean": {
         Verdict.PASS: _of_mean,
@@ -431,15 +461,7 @@ WORDS: Table = {
         Verdict.NOT_MEASURED: _mean_unsure,
     },
     "own_thresholds": _own_thresholds,
-    "trial_limit": {
-        Verdict.PASS: _limit_kept,
-        Verdict.BELOW_THRESHOLD: (TRIAL, "{trials:|# trials in all}"),
-    },
-    "quantile": {
-        Verdict.PASS: _quantile_kept,
-        Verdict.BELOW_THRESHOLD: _quantile_misses,
-        Verdict.INCONCLUSIVE: (QUANTILE + ": {too_few:too few to tell: |too close to call after }{trials:trial}"),
-    },
+    "limit": _limit,
     # the change itself comes before these
     "change": {
         Verdict.PASS: "",

@@ -36,8 +36,10 @@ def calls(suite: SuiteResult) -> str:
     share = suite.replayed
     if share is None or not share.replayed:
         return ""
-    money = "" if share.saved_usd is None else f"; {dollars(share.saved_usd)} saved"
-    return f"{count(share.replayed, 'call')} answered from recordings, {share.calls:,} live{money}"
+    said = f"{count(share.replayed, 'call')} answered from recordings, {share.calls:,} live"
+    if share.saved_usd is not None:
+        said += f"; {dollars(share.saved_usd)} saved"
+    return said
 
 
 def differences(suite: SuiteResult, most: int = MOST_DIFFERENCES) -> tuple[str, ...]:
@@ -92,7 +94,9 @@ def of_case(case: CaseResult) -> str:
     """Return the facts from a case's recordings; empty if it has none."""
     if case.same_world:
         return ASKED_THE_SAME
-    return f"went live: {case.difference}" if case.difference else ""
+    if case.difference:
+        return f"went live: {case.difference}"
+    return ""
 
 
 def of_trial(trial: Trial) -> str:
@@ -100,9 +104,12 @@ def of_trial(trial: Trial) -> str:
     replay = trial.replay
     if replay is None or not replay.source:
         return ""
-    what = replay.difference or ("" if replay.live else ASKED_THE_SAME)
     told = f"{count(replay.replayed, 'call')} answered from recordings, {replay.live:,} live"
-    return f"{told}: {what}" if what else told
+    if replay.difference:
+        return f"{told}: {replay.difference}"
+    if not replay.live:
+        return f"{told}: {ASKED_THE_SAME}"
+    return told
 
 
 def is_same(case: CaseResult) -> bool:

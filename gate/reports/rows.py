@@ -25,9 +25,10 @@ from gate.reports.formatting import (
     of_means,
     sample,
     threshold,
+    value_of,
 )
 from gate.reports.labels import TONES, VERDICTS
-from gate.reports.reasons import COUNTED, counted_failures, excludes_gain, is_excused, reason, why_apart
+from gate.reports.reasons import COUNTED, counted_failures, excludes_gain, is_excused, only_warns, reason, why_apart
 
 HOLDS = (Verdict.PASS, Verdict.NOT_APPLIED)
 
@@ -43,13 +44,13 @@ class Figure(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The figure without its basis."""
-        return f"{self.value}; {self.note}" if self.note else self.value
+        return "; ".join(filter(None, (self.value, self.note)))
 
     @property
     def line(self) -> str:
         """The figure with its basis and its note."""
         said = f"{self.value} {self.rests_on}".rstrip()
-        return f"{said}; {self.note}" if self.note else said
+        return "; ".join(filter(None, (said, self.note)))
 
 
 class RowView:
@@ -91,7 +92,7 @@ class RowView:
     @cached_property
     def warns(self) -> bool:
         """True if it got worse, but is configured not to block."""
-        return any(one.kind == "quiet_rise" and one["criterion"] == self.name for one in self.suite.warnings)
+        return only_warns(self.found)
 
     @property
     def needs_words(self) -> bool:
@@ -105,7 +106,9 @@ class RowView:
             return TONES[self.verdict]
         if not self.is_ticked:
             return "mute"
-        return "warn" if self.warns else "good"
+        if self.warns:
+            return "warn"
+        return "good"
 
     # --- the figures ------------------------------------------------------------------------------
 
@@ -116,10 +119,7 @@ class RowView:
     @cached_property
     def _finer(self) -> int:
         """The further digits needed to distinguish candidate, baseline and threshold."""
-        values = [self.criterion.threshold]
-        for side in (self.found.candidate, self.found.baseline):
-            if side is not None:
-                values.append(side.value)
+        values = (self.criterion.threshold, value_of(self.found.candidate), value_of(self.found.baseline))
         return finer_for(values, lambda value, n: figure(value, self.criterion.scale, finer=n))
 
     @property
@@ -159,23 +159,27 @@ class RowView:
     @property
     def _tested(self) -> MetricChange | None:
         """The engine's comparison of the criterion; None if it made none."""
-        outcome = self.suite.outcome
-        return None if outcome is None else outcome.evidence.metrics.get(self.name)
+        if self.suite.outcome is None:
+            return None
+        return self.suite.outcome.evidence.metrics.get(self.name)
 
     @property
     def allowed(self) -> float | None:
         """The loss that counts as unchanged: the comparison's margin, wider for few cases, or else the criterion's."""
         used = self._tested
-        return self.criterion.margin if used is None else natural_margin(used.margin, self.criterion)
+        if used is None:
+            return self.criterion.margin
+        return natural_margin(used.margin, self.criterion)
 
     @property
     def means(self) -> tuple[str, str]:
         """The means of baseline and candidate, without their intervals."""
-        before, now = [
-            "–" if side is None else figure(side.value, self.criterion.scale, finer=self._finer)
-            for side in (self.found.baseline, self.found.candidate)
-        ]
-        return before, now
+        return self._mean(self.found.baseline), self._mean(self.found.candidate)
+
+    def _mean(self, side: Estimate | None) -> str:
+        if side is None:
+            return "–"
+        return figure(side.value, self.criterion.scale, finer=self._finer)
 
     @property
     def worst_change(self) -> tuple[str, str] | None:
@@ -191,8 +195,10 @@ class RowView:
         """The evidence beyond the intervals: p-value, detectable drop, margin, gaps, spread, quantiles."""
         found, scale = self.found, self.criterion.scale
         notes = []
-        if found.p_value is not None:
-            notes.append("p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.3f}")
+        if found.p_value is not None and found.p_value < 0.001:
+            notes.append("p < 0.001")
+        elif found.p_value is not None:
+            notes.append(f"p = {found.p_value:.3f}")
         if found.detectable:
             notes.append(f"a loss of about {margin(found.detectable, scale)} shows in four of five such runs")
         if self.allowed is not None:
@@ -238,7 +244,9 @@ class RowView:
         if known.candidate is None:
             return f"{said}; not corrected"
         said += f"; corrected {interval(known.candidate, scale)}"
-        return f"{said}, baseline {interval(known.baseline, scale)}" if known.baseline else said
+        if known.baseline:
+            said += f", baseline {interval(known.baseline, scale)}"
+        return said
 
     @property
     def dimensions(self) -> list[tuple[str, str]]:
@@ -246,7 +254,9 @@ class RowView:
         scale = Scale.SHARE if self.criterion.scale.is_in_percent else Scale.UNIT
         rows = []
         for name, (now, before) in self.found.dimensions.items():
-            said = f"{interval(now, scale)} {sample(now)}" if now else NOT_MEASURED
+            said = NOT_MEASURED
+            if now:
+                said = f"{interval(now, scale)} {sample(now)}"
             if before:
                 said += f", was {interval(before, scale)} {sample(before)}"
             rows.append((name, said))
@@ -266,31 +276,38 @@ class RowView:
     @property
     def words(self) -> str:
         """The reason if the figures do not show it, and failures that a threshold counts."""
-        told = self.reason if self.needs_words or COUNTED in self.reason else ""
-        return "; ".join(filter(None, (told, self.counted_failures)))
+        if self.needs_words or COUNTED in self.reason:
+            return "; ".join(filter(None, (self.reason, self.counted_failures)))
+        return self.counted_failures
 
     @property
     def not_compared(self) -> str:
-        return why_apart(self.found.not_compared) if self.found.not_compared is not None else ""
+        if self.found.not_compared is None:
+            return ""
+        return why_apart(self.found.not_compared)
 
     @cached_property
     def same_cause(self) -> str:
         """The cause that a worse criterion shares with its parts or the pass rate; empty if there is none."""
-        if parts := self._failing_parts():
+        parts = self._failing_parts()
+        if parts:
             return f"moved with {listing(parts)}"
         if self.found.verdict is not Verdict.REGRESSED or self.criterion.metric == PASS_RATE:
             return ""
-        for row in self.suite.criteria:
-            if row.criterion.name == PASS_RATE and row.verdict is Verdict.REGRESSED:
-                return "in the same cases" if self._fell_with_passes() else ""
+        rate = self.suite.row(PASS_RATE)
+        if rate is not None and rate.verdict is Verdict.REGRESSED and self._fell_with_passes():
+            return "in the same cases"
         return ""
 
     def _failing_parts(self) -> list[str]:
         """Return the failing parts of a composite criterion, which are the cause."""
         if self.found.verdict in HOLDS:
             return []
-        parts = [row for row in self.suite.criteria if row.criterion.name in self.criterion.parts]
-        return [row.criterion.name for row in parts if row.verdict not in HOLDS]
+        found = []
+        for row in self.suite.criteria:
+            if row.criterion.name in self.criterion.parts and row.verdict not in HOLDS:
+                found.append(row.criterion.name)
+        return found
 
     def _fell_with_passes(self) -> bool:
         """True if the score fell only in cases that pass less often, and in at least one."""

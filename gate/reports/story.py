@@ -21,7 +21,7 @@ from gate.model import (
 )
 from gate.model.course import Course
 from gate.reports.explanation import seen_by_chance
-from gate.reports.formatting import TYPICAL, chance_and_limit, change, count, listing, percentage
+from gate.reports.formatting import TYPICAL, agree, chance_and_limit, change, count, listing, percentage
 from gate.reports.reasons import RULED_OUT, stage_text
 from gate.reports.words import about, causes, is_lower_better, pooled
 
@@ -67,15 +67,16 @@ def _reran(course: Course) -> list[str]:
     if not course.rerun_cases:
         return []
     low, high = course.rerun_least, course.rerun_most
-    times = count(low, "time") if low == high else f"{low}–{high} times"
-    runs = []
-    if course.reruns > high:
-        runs.append(count(course.reruns, "run"))
-    if course.baseline_reruns:
-        beside = f"{course.baseline_reruns:,}" if runs else count(course.baseline_reruns, "run")
-        runs.append(f"and {beside} of the baseline's agent")
-    added = f" ({', '.join(runs)})" if runs else ""
-    return [f"{course.rerun_cases} suspicious, rerun {times}{added}"]
+    said = f"{course.rerun_cases} suspicious, rerun {low}–{high} times"
+    if low == high:
+        said = f"{course.rerun_cases} suspicious, rerun {count(low, 'time')}"
+    if course.reruns > high and course.baseline_reruns:
+        said += f" ({count(course.reruns, 'run')}, and {course.baseline_reruns:,} of the baseline's agent)"
+    elif course.reruns > high:
+        said += f" ({count(course.reruns, 'run')})"
+    elif course.baseline_reruns:
+        said += f" (and {count(course.baseline_reruns, 'run')} of the baseline's agent)"
+    return [said]
 
 
 def _confirmed(suite: SuiteResult) -> list[str]:
@@ -83,7 +84,9 @@ def _confirmed(suite: SuiteResult) -> list[str]:
     if suite.outcome is None or not suite.outcome.cases:
         return []
     said = f"{len(suite.outcome.cases)} confirmed broken"
-    return [said if _headline_names_cases(suite) else f"{said} ({listing(suite.outcome.cases)})"]
+    if not _headline_names_cases(suite):
+        said += f" ({listing(suite.outcome.cases)})"
+    return [said]
 
 
 def _headline_names_cases(suite: SuiteResult) -> bool:
@@ -101,9 +104,10 @@ def _asked_besides(course: Course) -> list[str]:
     )
     said = []
     for why, runs, of_base in kinds:
-        if runs:
-            whose = f" ({of_base:,} of the baseline's agent)" if of_base else ""
-            said.append(f"{why}, {count(runs, 'run')}{whose}")
+        if runs and of_base:
+            said.append(f"{why}, {count(runs, 'run')} ({of_base:,} of the baseline's agent)")
+        elif runs:
+            said.append(f"{why}, {count(runs, 'run')}")
     return said
 
 
@@ -195,7 +199,9 @@ def _proven_over_suite(suite: SuiteResult, outcome: Outcome) -> list[str]:
         if look.blocks:
             name = _first_proven(suite, look)
             verb = "rose" if is_lower_better(suite, name) else "fell"
-            how = f"the mean {verb}" if proven_by_mean(outcome, name) else f"a few cases {verb} far"
+            how = f"a few cases {verb} far"
+            if proven_by_mean(outcome, name):
+                how = f"the mean {verb}"
             parts.append(f"{name}: {how}; {_chance(look.p, look.threshold)}")
             break  # later ones add nothing
     parts += [_repeats(test) for test in outcome.evidence.repeats if test.blocks]
@@ -228,12 +234,14 @@ def _proven_by_cases(suite: SuiteResult, outcome: Outcome) -> list[str]:
     """Return the sentence that single cases prove it on their own, with their names if the headline has none."""
     if not proven_by_cases(outcome):
         return []
-    cases = tallies(outcome.evidence, outcome.cases) if outcome.cases else most_suspect(suite.cases)
+    which = agree(len(outcome.cases), "a single case{} fails", "single cases{} fail")
+    cases = most_suspect(suite.cases)
+    if outcome.cases:
+        cases = tallies(outcome.evidence, outcome.cases)
     named = ""
     if cases and not _headline_names_cases(suite):
         named = f" ({listing(f'{case.case_id} {pooled([case])}' for case in cases)})"
-    which = f"a single case{named} fails" if len(outcome.cases) == 1 else f"single cases{named} fail"
-    return [f"{which} more often than chance allows an unchanged agent"]
+    return [f"{which.format(named)} more often than chance allows an unchanged agent"]
 
 
 # --- open questions -------------------------------------------------------------------------------
@@ -261,9 +269,12 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
         word = "worse" if criterion.direction is Direction.LOWER else "lower"
         end = _outward(natural(min(low, 0.0), criterion))
         bound = change(end, criterion.scale, unit=not criterion.scale.is_relative)
-        whose = f" for {TYPICAL}" if criterion.scale.is_relative else ""
-        open_ = "" if found.holds else "; its margin is narrower"
-        lines.append(f"{criterion.name}: {word} than {bound}{whose} is {RULED_OUT}{open_}")
+        if criterion.scale.is_relative:
+            bound += f" for {TYPICAL}"
+        line = f"{criterion.name}: {word} than {bound} is {RULED_OUT}"
+        if not found.holds:
+            line += "; its margin is narrower"
+        lines.append(line)
     return lines
 
 
@@ -281,7 +292,9 @@ def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
     for criterion, found in _blocking(suite, evidence):
         if not found.holds and found.low is not None:
             return [f"to decide {criterion.name}: {_what_decides(found, criterion)}"]
-    return [] if _bounds(suite, evidence) else ["to decide: more cases, or more trials on both sides"]
+    if _bounds(suite, evidence):
+        return []
+    return ["to decide: more cases, or more trials on both sides"]
 
 
 def _what_decides(found: MetricChange, criterion: Criterion) -> str:
@@ -290,7 +303,8 @@ def _what_decides(found: MetricChange, criterion: Criterion) -> str:
     if found.change + found.margin <= 0:
         return f"{trials}; the estimate itself is beyond its margin"
     wide = f"a margin of {_as_option(max(-(found.low or 0.0), found.margin), criterion)}"
-    if cases := enough_cases(found, criterion):
+    cases = enough_cases(found, criterion)
+    if cases:
         return f"about {count(cases, 'case')}, or more baseline trials, or {wide}"
     if found.change + margin_over(found, criterion, MOST_TIMES * found.cases) <= 0:
         return f"{trials}, or {wide}; of more cases the margin is narrower, and the estimate itself is beyond it"
@@ -305,7 +319,9 @@ def enough_cases(found: MetricChange, criterion: Criterion) -> int:
     half, most = found.change - (found.low or 0.0), MOST_TIMES * found.cases
     if margin_over(found, criterion, most) == found.margin:
         cases = max(found.cases + 1, math.ceil(found.cases * (half / (found.change + found.margin)) ** 2 - ROUNDING))
-        return cases if cases <= most else 0
+        if cases > most:
+            return 0
+        return cases
     for cases in range(found.cases + 1, most + 1):
         if half * math.sqrt(found.cases / cases) <= found.change + margin_over(found, criterion, cases):
             return cases

@@ -23,8 +23,11 @@ def columns(text: str) -> int:
         return len(text)
     total = 0
     for one in text:
-        if category(one) not in ("Mn", "Me"):
-            total += 2 if east_asian_width(one) in "WF" else 1
+        if category(one) in ("Mn", "Me"):
+            continue
+        total += 1
+        if east_asian_width(one) in "WF":
+            total += 1
     return total
 
 
@@ -53,8 +56,12 @@ def table(rows: Sequence[Sequence[str]], width: int | None = None, *, head: bool
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    first, *names = wrapped(cells[0], widths[0], "  " if widths[0] > LEAST_NAME else "") or [""]
-    yield GAP.join(_padded(cell, width) for cell, width in zip((first, *cells[1:]), widths, strict=True)).rstrip()
+    hang = ""
+    if widths[0] > LEAST_NAME:
+        hang = GAP
+    first, *names = wrapped(cells[0], widths[0], hang) or [""]
+    line = [_padded(cell, width) for cell, width in zip((first, *cells[1:]), widths, strict=True)]
+    yield GAP.join(line).rstrip()
     yield from names
 
 
@@ -70,12 +77,15 @@ def _paragraphs(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         for name, cell in zip(head[1:], cells, strict=True):
             if not cell:
                 continue
-            said = f"{name}: {cell}" if name else cell
-            joined = f"{line}; {said}" if line else f"  {said}"
-            if line and columns(joined) > width:
+            said = cell
+            if name:
+                said = f"{name}: {cell}"
+            if line and columns(f"{line}; {said}") <= width:
+                line += f"; {said}"
+                continue
+            if line:
                 yield from wrapped(line + ";", width, "    ")
-                joined = f"  {said}"
-            line = joined
+            line = f"  {said}"
         if line:
             yield from wrapped(line, width, "    ")
 
@@ -86,8 +96,9 @@ def fit(text: str, width: int | None) -> str:
         return text
     lines = []
     for line in text.split("\n"):
-        bullet = _BULLET.match(line)
-        hang = len(bullet[0]) if bullet else _indent(line) + 2
+        bullet, hang = _BULLET.match(line), _indent(line) + 2
+        if bullet:
+            hang = len(bullet[0])
         lines += wrapped(line, max(width, NARROWEST), " " * hang)
     return "\n".join(lines)
 
@@ -101,12 +112,15 @@ def wrapped(text: str, width: int, hang: str) -> list[str]:
     separators. All but the first begin with ``hang``."""
     if columns(text) <= width:
         return [text]
-    hang = hang if len(hang) <= width // 2 else ""
+    if len(hang) > width // 2:
+        hang = ""
     lines, line = [], " " * min(_indent(text), width // 2)
     empty = True
     for word in text.split():
         for at, piece in enumerate(_pieces(word, width - len(hang))):
-            gap = "" if empty or at else " "
+            gap = " "
+            if empty or at:
+                gap = ""
             if not empty and columns(line) + len(gap) + columns(piece) > width:
                 lines.append(line)
                 line, gap = hang, ""

@@ -55,30 +55,39 @@ class TurnDiff(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        noun = f" {self.noun}" if self.noun else ""
-        wanted = f"- {self.against}{noun}, " if self.against else ""
-        return f"turn {self.turn}: {wanted}+ actual{noun}"
+        actual = f"actual {self.noun}".rstrip()
+        if not self.against:
+            return f"turn {self.turn}: + {actual}"
+        wanted = f"{self.against} {self.noun}".rstrip()
+        return f"turn {self.turn}: - {wanted}, + {actual}"
 
     @property
     def differs(self) -> bool:
         return any(mark in "+-" for mark, _ in self.lines)
+
+    @property
+    def sides(self) -> tuple[Pieces, ...]:
+        """Each line in pieces; a line without marked words is a single piece."""
+        if self.words:
+            return self.words
+        return tuple([((text, False),) for _, text in self.lines])
 
 
 def call_text(call: ToolCall) -> str:
     """Return a call on one line: ``refund(order="A-1", amount=20)``."""
     if not call.name and call.category:
         return one_line(f"any {call.category} tool", MAX_CALL_CHARS)
-    name = call.name or "(no name)"
+    body = ""
     if call.any_args:
         body = "…"
-    elif call.args is None:
-        body = ""
     elif isinstance(call.args, dict) and len(call.args) <= 100:
         body = ", ".join(f"{key}={_value_text(value)}" for key, value in call.args.items())
-    else:
+    elif call.args is not None:
         body = _value_text(call.args)
-    error = f" → error: {shorten(call.error, 100)}" if call.error else ""
-    return one_line(f"{shorten(name, 100)}({shorten(body, MAX_CALL_CHARS)}){error}", 2 * MAX_CALL_CHARS)
+    said = f"{shorten(call.name or '(no name)', 100)}({shorten(body, MAX_CALL_CHARS)})"
+    if call.error:
+        said += f" → error: {shorten(call.error, 100)}"
+    return one_line(said, 2 * MAX_CALL_CHARS)
 
 
 def _value_text(value: Any, depth: int = 0) -> str:
@@ -89,21 +98,25 @@ def _value_text(value: Any, depth: int = 0) -> str:
         return _items_text(value, depth + 1)
     if isinstance(value, str):
         return json.dumps(shorten(value, MAX_CALL_CHARS), ensure_ascii=False)
-    return json.dumps(value) if value is None or isinstance(value, bool | int | float) else shorten(str(value), 100)
+    if value is None or isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return shorten(str(value), 100)
 
 
 def _items_text(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> str:
     """Return an object or array with its first items."""
     parts = []
-    if isinstance(value, dict):
-        for key, held in islice(value.items(), MAX_ITEMS):
-            parts.append(f"{_value_text(str(key))}: {_value_text(held, depth)}")
-    else:
-        parts = [_value_text(item, depth) for item in value[:MAX_ITEMS]]
+    for item in islice(value, MAX_ITEMS):
+        if isinstance(value, dict):
+            parts.append(f"{_value_text(str(item))}: {_value_text(value[item], depth)}")
+        else:
+            parts.append(_value_text(item, depth))
     if len(value) > MAX_ITEMS:
         parts.append("…")
     inside = ", ".join(parts)
-    return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
+    if isinstance(value, dict):
+        return f"{{{inside}}}"
+    return f"[{inside}]"
 
 
 def differences(case: CaseResult) -> tuple[TurnDiff, ...]:
@@ -131,8 +144,12 @@ def answers_apart(wanted: str, said: str, against: str, turn: int = 1) -> TurnDi
     if not wanted:
         return TurnDiff(turn, "", (("+", _answer(_flat(said))),), "answer")
     sides = words_apart(_flat(wanted), _flat(said))
-    lines = [(mark, "".join(text for text, _ in side)) for mark, side in zip("-+", sides, strict=True)]
-    return TurnDiff(turn, against, tuple(lines), "answer", sides)
+    old, new = map(_joined, sides)
+    return TurnDiff(turn, against, (("-", old), ("+", new)), "answer", sides)
+
+
+def _joined(pieces: Pieces) -> str:
+    return "".join([text for text, _ in pieces])
 
 
 def _flat(text: str) -> str:
@@ -203,7 +220,7 @@ def trajectory_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
 def _difference(wanted: Sequence[ToolCall], made: Sequence[ToolCall]) -> list[tuple[str, str]]:
     from difflib import SequenceMatcher  # weight: only needed for a difference
 
-    left, right = [call_text(call) for call in wanted[:MAX_CALLS]], [call_text(call) for call in made[:MAX_CALLS]]
+    left, right = list(map(call_text, wanted[:MAX_CALLS])), list(map(call_text, made[:MAX_CALLS]))
     # Expected calls that allow any arguments are compared only by name.
     keys, made_keys, of_any_args = list(left), list(right), set()
     for at, call in enumerate(wanted[:MAX_CALLS]):
@@ -221,7 +238,10 @@ def _difference(wanted: Sequence[ToolCall], made: Sequence[ToolCall]) -> list[tu
         for kind, a, b, c, d in group:
             if kind == "equal":
                 lines += [(" ", text) for text in right[c:d]]
-            else:
-                lines += [("-", text) for text in left[a:b]] + [("+", text) for text in right[c:d]]
-    cut = max(len(wanted), len(made)) - MAX_CALLS
-    return [*lines, (" ", f"… ({count(cut, 'more call')} not compared)")] if cut > 0 else lines
+                continue
+            lines += [("-", text) for text in left[a:b]]
+            lines += [("+", text) for text in right[c:d]]
+    more = max(len(wanted), len(made)) - MAX_CALLS
+    if more > 0:
+        lines.append((" ", f"… ({count(more, 'more call')} not compared)"))
+    return lines

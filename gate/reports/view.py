@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
-from gate.model.finding import Finding, Wording
+from gate.model.finding import Fell, Finding, Wording
 from gate.reports import cases, explanation, labels, replayed
-from gate.reports.formatting import count, figure, figures, seconds, threshold
+from gate.reports.formatting import agree, count, figure, figures, seconds, threshold
 from gate.reports.rows import RowView
 from gate.reports.story import story
-from gate.reports.trajectory_diff import TurnDiff, answers_apart, differences
+from gate.reports.trajectory_diff import TurnDiff, answer_diff, answers_apart, trajectory_diff
 from gate.reports.wording import sentence
 from gate.reports.words import NOT_COMPARED, thin
 
@@ -46,13 +47,19 @@ class CaseTable(Struct, frozen=True):
         return any(before for _, before, _ in self.lines)
 
     @property
+    def ids(self) -> set[str]:
+        """The ids of all cases of the list."""
+        return {case.id for case, _, _ in self.lines} | {case.id for case in self.rest}
+
+    @property
     def more(self) -> str:
         """``3 more, same cause``; empty if there are none."""
         if not self.rest:
             return ""
-        if not self.one_cause:
-            return f"{len(self.rest):,} more"
-        return f"{len(self.rest):,} more, same {'cause' if len(self.lines) == 1 else 'causes'}"
+        said = f"{len(self.rest):,} more"
+        if self.one_cause:
+            said += f", same {agree(len(self.lines), 'cause', 'causes')}"
+        return said
 
 
 class View:
@@ -118,8 +125,10 @@ class View:
     @cached_property
     def explain(self) -> str:
         """The command that shows the trials of the first case; empty if there is none."""
-        first = (*self.worse, *self.failing)[:1]
-        return labels.explain_command(self.record, first[0].id) if first and self.record else ""
+        listed = self.worse or self.failing
+        if not listed or not self.record:
+            return ""
+        return labels.explain_command(self.record, listed[0].id)
 
     # --- the cases --------------------------------------------------------------------------------
 
@@ -139,8 +148,9 @@ class View:
 
     @property
     def failing_title(self) -> str:
-        compared = ", not shown to be worse" if self.suite.has_baseline else ""
-        return f"Cases with failing trials{compared}"
+        if self.suite.has_baseline:
+            return "Cases with failing trials, not shown to be worse"
+        return "Cases with failing trials"
 
     @cached_property
     def improved(self) -> tuple[CaseResult, ...]:
@@ -153,51 +163,52 @@ class View:
         decided = self.suite.deciding
         if decided is not self.suite and decided.cases:
             return View(decided).table
-        if fell := self._fell():
-            return fell
+        cause = self.suite.cause
+        if cause.kind == "suite_got_worse" and cause["fell"]:
+            return self._fell(cause["fell"])
         listed = self.worse
-        if self.suite.cause.kind == "incomplete":
+        if cause.kind == "incomplete":
             listed = self._edited_and_missing(listed)
         elif not listed and self.suite.verdict is not Verdict.PASS:
             listed = self.failing
         shown, complete = cases.one_of_each_reason(listed, MOST_KINDS)
-        known = {case.id for case in shown}
-        rest = tuple(case for case in listed if case.id not in known)
-        return CaseTable(tuple(map(_line, shown)), rest, complete)
+        rest = [case for case in listed if case not in shown]
+        return CaseTable(tuple(map(_line, shown)), tuple(rest), complete)
 
     def _edited_and_missing(self, listed: tuple[CaseResult, ...]) -> tuple[CaseResult, ...]:
         """Return the cases that passed at the base, were edited and miss now: others do not explain a missing
         comparison."""
         edited: set[str] = set()
         for gap in self.suite.cause["gaps"]:
-            if gap.kind == "cases_not_compared" and gap["how"] == "edited":
+            if gap.kind == "cases_changed" and gap["how"] == "edited":
                 edited.update(gap["cases"])
         return tuple(case for case in listed if case.id in edited)
 
-    def _fell(self) -> CaseTable | None:
-        """Return the cases whose score fell most, if a criterion got worse and no case broke."""
-        cause = self.suite.cause
-        if cause.kind != "suite_got_worse" or not cause["fell"]:
-            return None
-        first = explanation.first_cause(self.suite)
-        scale = next(row.criterion.scale for row in self.suite.criteria if row.criterion.name == first)
+    def _fell(self, fell: Sequence[Fell]) -> CaseTable:
+        """Return the cases whose score fell most; no case broke."""
+        row = self.suite.row(explanation.first_cause(self.suite))
+        assert row is not None
         by_id = {case.id: case for case in self.suite.cases}
         lines = []
-        for one in cause["fell"][:MOST_KINDS]:
-            before, now = figures((one.before, one.now), scale)
+        for one in fell[:MOST_KINDS]:
+            before, now = figures((one.before, one.now), row.criterion.scale)
             lines.append((by_id[one.case_id], before, now))
-        return CaseTable(tuple(lines), tuple(by_id[one.case_id] for one in cause["fell"][MOST_KINDS:]))
+        rest = [by_id[one.case_id] for one in fell[MOST_KINDS:]]
+        return CaseTable(tuple(lines), tuple(rest))
 
     @cached_property
     def evidence(self) -> tuple[CaseResult | None, tuple[TurnDiff, ...]]:
         """The first case of the table with a visible difference, with its calls, or else its answers."""
-        if worded := _wording(self.suite):
+        worded = _wording(self.suite)
+        if worded is not None:
             return worded
         for case, _, _ in self.table.lines:
-            if turns := differences(case):
-                calls = tuple(turn for turn in turns if not turn.noun)
-                return case, (calls or turns)[:MOST_TURNS]
-        return (self.table.lines[0][0] if self.table.lines else None), ()
+            turns = trajectory_diff(case) or answer_diff(case)
+            if turns:
+                return case, turns[:MOST_TURNS]
+        if not self.table.lines:
+            return None, ()
+        return self.table.lines[0][0], ()
 
     def scores(self, case: CaseResult) -> tuple[str, ...]:
         """Return the scores of a case with the thresholds: ``evalview_score 92.5 (at least 70)``."""
@@ -239,17 +250,25 @@ class View:
 
     @cached_property
     def all_warnings(self) -> tuple[str, ...]:
-        return explanation.warnings(self.suite)
+        failures = filter(None, [explanation.agent_failures(self.suite)])
+        return (*failures, *[line for _, line in explanation.warnings(self.suite)])
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """The warnings that are not shown in the headline, below it, or in the first case."""
-        told = (self.headline, *self.opening)
-        found = []
-        for one, line in zip(self.suite.warnings, self.all_warnings, strict=True):
-            if not self._is_told(one) and not any(line in said for said in told):
+        told, failures = (self.headline, *self.opening), explanation.agent_failures(self.suite)
+        found = [] if not failures or self._shows_failure else [failures]
+        for one, line in explanation.warnings(self.suite):
+            if not self._is_told(one):
                 found.append(line)
-        return tuple(found)
+        return tuple(line for line in found if not any(line in said for said in told))
+
+    @property
+    def _shows_failure(self) -> bool:
+        """True if the first case shows the most common failure of the agent."""
+        case, _ = self.evidence
+        facts = self.suite.crashes
+        return case is not None and facts is not None and facts.message in case.reasons
 
     def _is_told(self, found: Finding) -> bool:
         """True if the text above already states a warning, or if it does not concern this verdict."""
@@ -259,10 +278,6 @@ class View:
                 return True  # they warn of missed losses, and a loss was found
             case "few_cases" | "thin_baseline":
                 return bool(thin(decided))
-            case "agent_failures":
-                case, _ = self.evidence
-                facts = self.suite.crashes
-                return case is not None and facts is not None and facts.message in case.reasons
             case _:
                 return False
 
@@ -338,8 +353,11 @@ def says_verdict(text: str, verdict: Verdict) -> bool:
 
 
 def _line(case: CaseResult) -> CaseLine:
-    before = f"{case.baseline_passed:,}/{case.baseline_trials:,}" if case.baseline_trials else ""
-    now = f"{case.passed:,}/{case.trials:,}" if case.trials else "not measured"
+    before, now = "", "not measured"
+    if case.baseline_trials:
+        before = f"{case.baseline_passed:,}/{case.baseline_trials:,}"
+    if case.trials:
+        now = f"{case.passed:,}/{case.trials:,}"
     if case.status is CaseStatus.FLAKY:
         now += f", {cases.status(case)}"
     return case, before, now
@@ -348,9 +366,9 @@ def _line(case: CaseResult) -> CaseLine:
 def _wording(suite: SuiteResult) -> tuple[CaseResult, tuple[TurnDiff, ...]] | None:
     """Return the answer that shows how a criterion got worse, next to the earlier one or the expected one."""
     cause = suite.deciding.cause
-    found: Wording | None = cause["wording"] if cause.kind == "suite_got_worse" else None
-    if found is None:
+    if cause.kind != "suite_got_worse" or cause["wording"] is None:
         return None
+    found: Wording = cause["wording"]
     case = next(one for one in suite.cases if one.id == found.case_id)
     if found.before:
         return case, (answers_apart(found.before, found.now, "before"),)

@@ -12,7 +12,7 @@ A field is a field of the finding; its format follows the colon:
 - ``{value:figure}``: on the criterion's scale, ``share``: a percentage, ``seconds``: a time, each with digits that show
   its difference from others of the format in the template; ``{most:%}``: without that; ``{p:chance}``: a p-value as a
   share of runs
-- ``{q:quantile}``: ``p95``; ``{commit:12}``: the first characters
+- ``{commit:12}``: the first characters
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 from gate.model import Criterion, Scale, Verdict
 from gate.model.finding import CaseTally, Finding, KindName
-from gate.reports.formatting import NAMED, by_chance, count, figures, listing, percentage
+from gate.reports.formatting import NAMED, agree, by_chance, count, figures, listing, percentage
 
 Teller = Callable[[Finding, Any], str | Sequence[str]]
 """Makes words that need more than a template, from a finding and its criterion or suite."""
@@ -38,19 +38,28 @@ Table = Mapping[KindName, Words | Mapping[Verdict, Words]]
 def clauses(found: Finding, table: Table, about: Any = None) -> list[str]:
     """Return the words of a finding, one text per clause; ``about``: the criterion or suite of the finding."""
     words = words_of(found, table)
-    said = words(found, about) if callable(words) else words
-    texts = [said] if isinstance(said, str) else said
-    if not callable(words):
-        data = {name: _in_words(value, table, about) for name, value in found.data.items()}
-        scale = about.scale if isinstance(about, Criterion) else Scale.UNIT
-        texts = [fill(template, data, scale) for template in texts]
-    return [text for text in texts if text]
+    if callable(words):
+        return list(filter(None, _several(words(found, about))))
+    scale = Scale.UNIT
+    if isinstance(about, Criterion):
+        scale = about.scale
+    data = {name: _in_words(value, table, about) for name, value in found.data.items()}
+    texts = [fill(template, data, scale) for template in _several(words)]
+    return list(filter(None, texts))
+
+
+def _several(said: str | Sequence[str]) -> Sequence[str]:
+    if isinstance(said, str):
+        return [said]
+    return said
 
 
 def words_of(found: Finding, table: Table) -> Words:
     """Return the words for a finding's kind and verdict."""
     words = table[found.kind]
-    return words[found.verdict] if isinstance(words, Mapping) else words
+    if isinstance(words, Mapping):
+        return words[found.verdict]
+    return words
 
 
 _PLAIN = re.compile(r"[a-z]+(?=[,:;.]?(?: |$))")
@@ -61,7 +70,9 @@ def sentence(text: str) -> str:
     said = text.strip()
     if _PLAIN.match(said):
         said = said[0].upper() + said[1:]
-    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
+    if said.endswith((".", "!", "?", "…")):
+        return said
+    return f"{said}."
 
 
 def _in_words(value: Any, table: Table, about: Any) -> Any:
@@ -110,12 +121,16 @@ def _shown(value: Any, form: str) -> str:
         kind = {tuple: "list", float: "%"}.get(type(value), "")
         return if_any.replace("#", _shown(value, kind))
     if "|" in form:
+        number = _number(value)
         one, _, many = form.partition("|")
-        said = one if _number(value) == 1 else many
-        return said.replace("#", str(_number(value)))
+        return agree(number, one, many).replace("#", str(number))
+    if form.isdigit():
+        return str(value)[: int(form)]
     match form:
+        case "" if isinstance(value, Enum):
+            return str(value.value).replace("_", " ")
         case "":
-            return str(value.value).replace("_", " ") if isinstance(value, Enum) else str(value)
+            return str(value)
         case "n":
             return str(len(value))
         case ",":
@@ -132,17 +147,17 @@ def _shown(value: Any, form: str) -> str:
             return percentage(value)
         case "chance":
             return by_chance(value)
-        case "quantile":
-            return f"p{100 * value:g}"
         case _:
-            return str(value)[: int(form)] if form.isdigit() else count(_number(value), form)
+            return count(_number(value), form)
 
 
 def _name(one: Any) -> str:
     """Return a name, a pair of names, or the case id of a tally."""
     if isinstance(one, CaseTally):
         return one.case_id
-    return " → ".join(one) if isinstance(one, tuple) else str(one)
+    if isinstance(one, tuple):
+        return " → ".join(one)
+    return str(one)
 
 
 def _tally(one: CaseTally) -> str:
@@ -151,4 +166,6 @@ def _tally(one: CaseTally) -> str:
 
 def _number(value: Any) -> int:
     """Return a number, or the number of names."""
-    return int(value) if isinstance(value, int) else len(value)
+    if isinstance(value, int):
+        return int(value)
+    return len(value)

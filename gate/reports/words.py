@@ -34,6 +34,7 @@ from gate.reports.reasons import (
     fails,
     fails_besides,
     how_it_differs,
+    only_warns,
     reason,
     why_apart,
     why_not_confirmed,
@@ -74,6 +75,22 @@ def tell_cases(suite: SuiteResult) -> str:
 def tell_short(found: Finding) -> str:
     """Return the headline's short form of a finding that is also in a list."""
     return "; ".join(clauses(found, IN_HEADLINE))
+
+
+def tell_warning(found: Finding, row: CriterionResult) -> str:
+    """Return a finding on a criterion as a warning."""
+    if found.kind == "change":
+        worse = with_means(change(found["change"].value, row.criterion.scale), row)
+        return f"{row.criterion.name} got worse beyond its margin: {worse}; it only warns{_wording(found['wording'])}"
+    told = f"{row.criterion.name}: {'; '.join(clauses(found, WORDS, row.criterion))}"
+    if found.is_excused:
+        return f"{told}: {WOULD}"
+    if found.kind == "mean":
+        return f"{told}; an unchanged agent misses it in {percentage(found['chance'])} of runs like this one"
+    return told
+
+
+WOULD = "it does not block (`ratchet: false` would)"
 
 
 # --- facts about a suite --------------------------------------------------------------------------
@@ -177,7 +194,8 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 
 def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return that the suite could not be measured, and why."""
-    said = [f"could not {'decide' if cause.kind in MEASURED else 'measure'}", tell(cause)]
+    is_measured = cause.kind in MEASURED or (cause.kind == "trials_lost" and cause["decide"])
+    said = [f"could not {'decide' if is_measured else 'measure'}", tell(cause)]
     if cause.kind == "failures_not_confirmed" and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
@@ -185,7 +203,7 @@ def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     return said
 
 
-MEASURED = ("failures_not_confirmed", "collapsed", "lost_decide")
+MEASURED = ("failures_not_confirmed", "collapsed")
 """Problems of a suite that was measured but could not be decided."""
 
 
@@ -198,7 +216,7 @@ def _same_agent(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _passes(cause: Finding, suite: SuiteResult) -> list[str]:
     if cause["compared"]:
-        found = "no loss that blocks" if any(one.kind == "quiet_rise" for one in suite.warnings) else "no loss found"
+        found = "no loss that blocks" if any(map(only_warns, suite.criteria)) else "no loss found"
         return [f"{found} in {count(cause['compared'], 'case')}", _uncompared(cause["uncompared"])]
     cases = count(cause["cases"], "case")
     if cause["checked"] < cause["cases"]:
@@ -317,17 +335,19 @@ def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
-    row = row_of(suite, cause["criterion"])
-    said = [f"{criterion(cause['criterion'])} {fails(row) if row is not None else 'fails'}"]
-    besides = [criterion(name) for name in suite.below if name != cause["criterion"]]
+    first = cause["criteria"][0]
+    row = row_of(suite, first)
+    said = [f"{criterion(first)} {fails(row) if row is not None else 'fails'}"]
+    besides = [criterion(name) for name in suite.below if name != first]
     if besides:
         said.append(f"{listing(besides)} {'fails' if len(besides) == 1 else 'fail'}, too")
     return said
 
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
-    row = row_of(suite, cause["criterion"])
-    return [f"{criterion(cause['criterion'])} could not be measured", reason(row) if row is not None else ""]
+    first = cause["criteria"][0]
+    row = row_of(suite, first)
+    return [f"{criterion(first)} could not be measured", reason(row) if row is not None else ""]
 
 
 def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -365,13 +385,22 @@ def _outage(found: Finding, _: object) -> str:
     return f"an outage: {cases} of {count(found['of'], 'case')} that answered at the baseline {verb} alike{often}"
 
 
-def _lost_decide(found: Finding, _: object) -> str:
+def _not_run(found: Finding, _: object) -> str:
+    if found["cases"]:
+        return fill("no trial of {cases:list} was run", found.data)
+    if found["wanted"]:
+        return fill("{epochs} of {wanted:epoch} {epochs:was|were} run", found.data)
+    return fill("{quarantined:every case is in quarantine: nothing is left to judge|no cases}", found.data)
+
+
+def _trials_lost(found: Finding, _: object) -> str:
     lost = []
-    if found["trials"]:
-        lost.append(f"{count(found['trials'], 'trial')} could not be measured")
+    if found["lost"]:
+        lost.append(fill(TRIALS_LOST, found.data))
     if found["unscored"]:
-        lost.append(f"{count(found['unscored'], 'answer')} could not be scored")
-    return f"{' and '.join(lost)}; counted as failures, they would change the verdict"
+        lost.append(fill("{unscored:answer} could not be scored", found.data))
+    turn = "; counted as failures, they would change the verdict" if found["decide"] else ""
+    return f"{' and '.join(lost)}{turn}"
 
 
 def _answered_by(found: Finding, _: object) -> str:
@@ -383,37 +412,6 @@ def _answered_by(found: Finding, _: object) -> str:
 
 def _model_changed(found: Finding, _: object) -> str:
     return f"{tell_short(found)}; unless this change did that, the provider drifted"
-
-
-def _agent_failures(_: Finding, suite: SuiteResult) -> str:
-    facts = suite.crashes
-    return "the agent failed" if facts is None else f"{crashes(suite, facts)}; most often: {facts.message}"
-
-
-def _excused(found: Finding, suite: SuiteResult) -> str:
-    """Return the missed threshold or limit, which the baseline missed as well."""
-    row = row_of(suite, found["criterion"])
-    if row is None:
-        return str(found["criterion"])
-    excused = found["found"]
-    if excused.kind == "mean":
-        mean = excused["mean"]
-        side = "below" if row.criterion.direction is Direction.HIGHER else "above"
-        now, before, least = figures((mean.value, mean.before, mean.threshold), row.criterion.scale)
-        return f"{found['criterion']}: {now} is {side} {least}, as the baseline was ({before}): {WOULD}"
-    said = clauses(excused, WORDS, row.criterion)[0]
-    return f"{found['criterion']}: {said}, as the baseline was above it too: {WOULD}"
-
-
-WOULD = "it does not block (`ratchet: false` would)"
-
-
-def _quiet_rise(found: Finding, suite: SuiteResult) -> str:
-    row = row_of(suite, found["criterion"])
-    if row is None:
-        return str(found["criterion"])
-    said = f"{found['criterion']} got worse beyond its margin: {change(found['change'], row.criterion.scale)}"
-    return f"{with_means(said, row)}; it only warns{_wording(found['wording'])}"
 
 
 def _wording(found: Wording | None) -> str:
@@ -485,22 +483,12 @@ def _before(found: Finding) -> str:
     return f"the newest {known} of {total:,} before: {told}" if known < total else f"before: {told}"
 
 
-def _cases_unchecked(found: Finding, _: object) -> str:
-    cases = found["cases"]
-    told, named = count(len(cases), "case"), listing(cases)
-    if found["were_checked"]:
-        none = "no blocking criterion applies to the answers, although one did at the baseline"
-        return f"{told} {'is' if len(cases) == 1 else 'are'} unchecked, not passed ({named}): {none}"
-    if len(cases) == 1:
-        return f"{told} has nothing for a blocking criterion to check: it is unchecked, not passed ({named})"
-    return f"{told} have nothing to check: they are unchecked, not passed ({named})"
-
-
 def _cases_changed(found: Finding, _: object) -> str:
     cases = found["cases"]
     if found["how"] == "renamed":
         cases = tuple([f"{before} → {now}" for before, now in zip(found["before"], cases, strict=True)])
-    return fill(CASES_CHANGED[found["how"]], {"cases": cases})
+    words = CASES_CHANGED if found.verdict is Verdict.PASS else CASES_NOT_COMPARED
+    return fill(words[found["how"]], {**found.data, "cases": cases})
 
 
 def _not_accepted(found: Finding, suite: SuiteResult) -> str:
@@ -520,14 +508,14 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 TRIALS_LOST = (
     "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
 )
-NOT_RUN = "no trial of {cases:list} was run"
-CASES_NOT_COMPARED = {
-    "gone": (
-        "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
-        "{selected: or left the selection|} ({cases:list})"
-    ),
-    "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
-    "none": "none of the base's {of:case} is compared{edited:+ (# edited)}",
+LEFT_OUT = (
+    "left {lost} of {of:trial} without a score{error:+ (#)}"
+    "{gone:; it was not called again, and the comparison uses the stored baseline|}{repeated:+; attempts repeated: #}"
+)
+LOST_BY = {
+    "infrastructure": "infrastructure errors",
+    "agent": "failures of the agent",
+    "base": "failures of the base commit's agent",
 }
 WHY_ALIKE = {
     "steady": ": a fixed seed, a cache, or a deterministic agent",
@@ -536,30 +524,38 @@ WHY_ALIKE = {
         " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial (is there a cache?)"
     ),
 }
+SAY_LITTLE = {
+    "no_calls": "no answer reports a tool call, although answers of the baseline did",
+    "one_answer": "all {answers:answer} to {cases:case} are the same",
+}
 CASES_CHANGED = {
     "new": "new, judged only by thresholds: {cases:list}",
     "edited": "edited, judged only by thresholds: {cases:list}",
     "removed": "removed since the baseline: {cases:list}",
     "renamed": "renamed, and compared by their content: {cases:list}",
+    "all": "none of the base's {of:case} is compared{edited:+ (# edited)}",
+}
+CASES_NOT_COMPARED = {
+    **CASES_CHANGED,
+    "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
+    "removed": (
+        "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
+        "{selected: or left the selection|} ({cases:list})"
+    ),
 }
 
 WORDS: Table = {
     **reasons.WORDS,
     "stated": "{text}",
     # reasons why a suite could not be measured
-    "no_cases": "{quarantined:every case is in quarantine: nothing is left to judge|no cases}",
+    "not_run": _not_run,
     "outage": _outage,
     "failures_not_confirmed": _failures_not_confirmed,
-    "lost_decide": _lost_decide,
     "collapsed": _collapsed,
     "trials_lost": {
-        Verdict.ERROR: lambda found, _: fill(TRIALS_LOST if found["of"] else NOT_RUN, found.data),
-        Verdict.PASS: (
-            "infrastructure errors left {lost} of {of:trial} without a score{repeated:+; attempts repeated: #}"
-        ),
+        Verdict.ERROR: _trials_lost,
+        Verdict.PASS: lambda found, _: fill(f"{LOST_BY[found['by']]} {LEFT_OUT}", found.data),
     },
-    # parts of the base that were not compared
-    "cases_not_compared": lambda found, _: fill(CASES_NOT_COMPARED[found["how"]], found.data),
     # causes of a verdict
     "shard": {
         Verdict.INCONCLUSIVE: (
@@ -569,13 +565,13 @@ WORDS: Table = {
         Verdict.ERROR: ("could not measure shard {shard} of {of}", "{problem}"),
     },
     "passes": _passes,
-    "not_enough_evidence": _not_enough_evidence,
     "cases_broke": _cases_broke,
     "suite_got_worse": _suite_got_worse,
     "baseline_moved": _baseline_moved,
-    "criterion_decides": {
+    "criteria_decide": {
         Verdict.BELOW_THRESHOLD: _criterion_fails,
         Verdict.ERROR: _criterion_not_measured,
+        Verdict.INCONCLUSIVE: _not_enough_evidence,
     },
     "nothing_passes": ("no trial passes (0 of {trials:,})", "no baseline is stored yet"),
     "not_shown_fixed": (
@@ -585,44 +581,29 @@ WORDS: Table = {
     ),
     "same_agent": _same_agent,
     "incomplete": _incomplete,
-    "cut_short": ("could not measure", "stopped: {why}", "{epochs} of {wanted:epoch} {epochs:was|were} run"),
     # changes
     "answered_by": _model_changed,
     "base_run_beside": (
         "no baseline is stored yet, so the base commit's agent was run as well: gate baseline save on the default "
         "branch stores these runs"
     ),
-    "other_agent": "{text}",
     "tools_changed": "the tools of {servers:list} changed{changes:+: #| since the baseline was recorded}",
     "cases_changed": _cases_changed,
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # warnings
-    "agent_failures": _agent_failures,
-    "threshold_close": (
-        "{criterion}: its threshold is close, an unchanged agent misses it in {chance:share} of runs like this one"
-    ),
-    "excused": _excused,
     "few_cases": (
         "{cases:paired case}: {blind:so few only show a case that breaks outright|only clear breaks can be found}"
     ),
     "thin_baseline": _thin_baseline,
-    "quiet_rise": _quiet_rise,
-    "failures_excused": (
-        "{at_base:the base commit's agent|the agent} failed in {failed} of {of:trial}"
-        "{gone: and was not called again: the comparison uses the stored baseline|} ({error})"
-    ),
     "provider_moved": _provider_moved,
     "unproven": _unproven,
     "measured_before": _measured_before,
     "repeats_alike": lambda found, _: fill(
         f"repeated trials give identical answers{WHY_ALIKE[found['why']]}", found.data
     ),
-    "calls_not_reported": (
-        "no answer reports a tool call, although answers of the baseline did: the scores of {criteria:all} are right "
-        "only if the agent made none"
+    "scores_say_little": lambda found, _: fill(
+        f"the scores of {{criteria:all}} say little: {SAY_LITTLE[found['why']]}", found.data
     ),
-    "one_answer": ("all {answers:answer} to {cases:case} are the same: {criteria:all} {criteria:holds|hold} trivially"),
-    "cases_unchecked": _cases_unchecked,
     "not_accepted": _not_accepted,
 }
 """The words of every kind."""
@@ -633,7 +614,7 @@ IN_HEADLINE: Table = {
         "compared with the agent at {commit:7}, run alongside this change"
         "{without_rules: by this change's rules, because the base has none|}"
     ),
-    "other_agent": "another agent than the base's: agent.{key} differs",
+    "stated": "{agent_key:+another agent than the base's: agent.# differs}",
     "measured_before": _measured_again,
 }
 """The headline of each cause."""

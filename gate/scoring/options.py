@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from gate.model.strict import StrictModel
 
 
-class ExecutorOptions(BaseModel):
+class ExecutorOptions(StrictModel):
     """The executor of recorded trials: one of the keys, or nothing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     processes: int | None = Field(default=None, ge=1, le=256)
     """Worker processes on this machine; 1: the gate's own process. Default: as many as pay."""

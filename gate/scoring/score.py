@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from gate.errors import first_problem
-from gate.judges.asking import scored_criterion
+from gate.judges.asking import answered_for_score
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import InAgentMetric, RunInAgent, checked
 from gate.model import ARGUMENTS, CALLS, PARTS, RESPONSE, RESULTS, Case, Criterion, ErrorKind, Score, Trial, TrialError
@@ -90,14 +90,19 @@ async def score_trial(
     """Return the trial with its scores; a trial without an answer gets none.
 
     Hard criteria come first: if a blocking one fails, the trial's other scores are not computed. A hard criterion
-    broken before the agent fails still counts as broken.
+    broken before the agent fails still counts as broken. If anything else fails, such as the simulated user, after the
+    agent has done what is forbidden, that decides the trial: running it again would forget what was seen.
     """
     trial = _silence_as_failure(trial)
     in_loop = judge is not None or run_in_agent is not None  # else nothing is awaited, and there may be no loop
     case, performance = case.as_held(trial.invocations), TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
-        broken = await _broken_before(scorers, case, performance, judge, in_loop=in_loop) if trial.failed else {}
-        return replace(trial, scores=broken) if trial.failed else trial
+        if not trial.failed:
+            scorers = [s for s in scorers if s.criterion.absence and s.criterion.blocking]
+        broken = await _broken_before(scorers, case, performance, judge, in_loop=in_loop)
+        if trial.failed:
+            return replace(trial, scores=broken)
+        return replace(trial, scores=broken, error=None) if broken else trial
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
         scores[scorer.criterion.name] = await _score(scorer, case, performance, judge, in_loop=in_loop)
@@ -199,15 +204,26 @@ async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: An
         return await off_loop(measured) if in_loop else measured()
     if (unseen := _unseen(metric, performance)) is not None:
         return unseen
-    asking = scored_criterion.set(scorer.criterion.name)
+    return await judged_score(metric, case, performance, judge)
+
+
+async def judged_score(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
+    """Return the score of a metric that asks a judge, with the models that answered."""
+    answered: set[tuple[str, str]] = set()
+    asking = answered_for_score.set(answered)
     try:
-        if _is_built_in(metric):
-            return await metric.judge_score(case, performance, judge)
-        with _Answer() as found:
-            found.give(await metric.judge_score(case, performance, judge))
-        return found.score
+        score = await _judged(metric, case, performance, judge)
     finally:
-        scored_criterion.reset(asking)
+        answered_for_score.reset(asking)
+    return replace(score, judges=tuple(sorted(answered)))
+
+
+async def _judged(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
+    if _is_built_in(metric):
+        return await metric.judge_score(case, performance, judge)
+    with _Answer() as found:
+        found.give(await metric.judge_score(case, performance, judge))
+    return found.score
 
 
 def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
@@ -244,11 +260,18 @@ UNRECORDED = {
 
 
 def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -> Score:
+    """Return the score that is computed from others; whoever judged one of its parts judged it, too."""
+    answered: set[tuple[str, str]] = set()
+    for part in metric.parts:
+        if part in scores:
+            answered.update(scores[part].judges)
     if _is_built_in(metric):
-        return metric.combine(case, scores)
-    with _Answer() as found:
-        found.give(metric.combine(case, scores))
-    return found.score
+        score = metric.combine(case, scores)
+    else:
+        with _Answer() as found:
+            found.give(metric.combine(case, scores))
+        score = found.score
+    return replace(score, judges=tuple(sorted(answered)))
 
 
 def _is_built_in(metric: Metric[Any]) -> bool:

@@ -16,6 +16,7 @@ from gate.judges.calibration import calibrate, check_file, describe, read_labels
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.pipeline.budget import judge_of
+from gate.scoring.score import judged_score
 
 
 async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:
@@ -35,7 +36,7 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
     async with judge_of(config, environment) as judge:
         found = await calibrate(
             said,
-            lambda case, invocation: judged.judge_score(case, TrialOutput((invocation,)), judge),
+            lambda case, invocation: judged_score(judged, case, TrialOutput((invocation,)), judge),
             lambda value: value >= mark,
         )
     save(path, scorer.criterion.fingerprint, replace(found, threshold=mark), metric)

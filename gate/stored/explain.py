@@ -15,7 +15,7 @@ from gate.decision.engine.evidence_json import stage_name
 from gate.decision.prepare import with_outcomes
 from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
-from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, Side, SuiteResult, Trial
+from gate.model import Case, CaseResult, Criterion, Scale, Score, Side, SuiteResult, Trial
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of
@@ -23,8 +23,8 @@ from gate.reports import replayed
 from gate.reports.cases import improvement
 from gate.reports.console import SIGNS
 from gate.reports.formatting import (
-    FINEST,
     count,
+    demand,
     figure,
     percentage,
     threshold,
@@ -57,14 +57,16 @@ def explain_record(
     ``verbose`` adds every figure and test.
     """
     record = read_whole(path)
+    references: Sequence[Reference] = (NO_REFERENCE,)
     if baseline is None and config_path.exists():
         config = load_config(config_path)
         terms = own_terms(record, settings_of(config, now()))
         references = find_as_run_did(record.header, terms, config, environment).all
     else:
-        other = path_of_baseline(baseline or "none")
-        references = (NO_REFERENCE if other is None else read_baseline(other),)
         terms = own_terms(record)
+        other = path_of_baseline(baseline or "none")
+        if other is not None:
+            references = (read_baseline(other),)
     if case_id is not None:
         return _explain_case(record, references, terms, case_id)
     view = View(judge_record(record, references, terms))
@@ -83,9 +85,10 @@ def _page(view: View, width: int | None) -> list[str]:
     """Return the verdict, what was compared with what, a row for each criterion, and how it was decided."""
     suite = view.suite
     lines = [f"{console(suite.suite_id)}: {console(view.verdict_line)}"]
-    lines += [console(sentence(text)) for text in view.opening]
+    lines += map(_sentence, view.opening)
     lines += ["", f"baseline     {console(baseline_line(suite.baseline, source=False))}"]
-    if measured := commit_line(suite):
+    measured = commit_line(suite)
+    if measured:
         lines.append(f"this change  {console(measured)}")
     lines += ["", table(_criteria(view), width)]
     if any(row.worst_change for row in view.rows):
@@ -95,10 +98,14 @@ def _page(view: View, width: int | None) -> list[str]:
     lines += [_why(row) for row in view.rows if row.needs_words]
     story = [*view.whole_story, *view.from_recordings]
     if story:
-        lines += ["", *(console(sentence(text)) for text in story)]
+        lines += ["", *map(_sentence, story)]
     lines += [f"  {console(told)}" for told in view.differences()]
     lines += [console(one.line) for one in view.further]
     return lines
+
+
+def _sentence(text: str) -> str:
+    return console(sentence(text))
 
 
 def _criteria(view: View) -> list[tuple[str, ...]]:
@@ -108,14 +115,18 @@ def _criteria(view: View) -> list[tuple[str, ...]]:
         sign, _ = SIGNS[row.tone]
         before, now = row.means
         at_worst, allowed = row.worst_change or ("–", "–")
-        wanted = row.wanted if row.criterion.has_threshold else "–"
+        wanted = "–"
+        if row.criterion.has_threshold:
+            wanted = row.wanted
         rows.append((f"{sign} {row.name}", before, now, at_worst, allowed, wanted))
     return rows
 
 
 def _why(row: RowView) -> str:
     """Return the reason for a criterion's verdict."""
-    said = row.reason if row.reason.startswith(f"{row.standing}: ") else f"{row.standing}: {row.reason}"
+    said = row.reason
+    if not said.startswith(f"{row.standing}: "):
+        said = f"{row.standing}: {said}"
     return f"{console(row.name)}: {console(said)}"
 
 
@@ -143,19 +154,25 @@ def _of_criterion(row: RowView) -> list[str]:
         lines.append(f"  evidence  {console(row.evidence)}")
     if result.spent is not None:
         lines.append(f"  spent     {percentage(result.spent)} of this comparison's error budget")
-    return [*lines, *(f"  of which  {console(name, 80)} {said}" for name, said in row.dimensions)]
+    for name, said in row.dimensions:
+        lines.append(f"  of which  {console(name, 80)} {said}")
+    return lines
 
 
 def _e(value: float) -> str:
     """Return an e-value to three digits, written out if short enough: ``1.25``, ``10,200``, ``3.1e+12``."""
-    return f"{float(f'{value:.3g}'):,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
+    if 100 <= value < 1e9:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.3g}"
 
 
 def rule_lines(suite: SuiteResult) -> list[str]:
     """Return each test that the decision rule made, with the level at which it blocks."""
     if suite.outcome is None:
-        why = suite.baseline.missing if suite.baseline else ""
-        return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
+        line = "no pairing: nothing was tested against a baseline"
+        if suite.baseline and suite.baseline.missing:
+            line += f" ({console(suite.baseline.missing)})"
+        return [line]
     found = suite.outcome.evidence
     lines = [f"stage: {stage_name(suite.outcome.stage)}; seed {suite.seed}"]
     for look in found.looks:
@@ -163,25 +180,28 @@ def rule_lines(suite: SuiteResult) -> list[str]:
     for test in found.repeats:
         asked = f"repeats of {count(test.cases, 'case')} that failed, after epoch {test.epochs}"
         lines.append(f"{asked}: p = {test.p:.2g}, blocks at {test.threshold:.2g}")
-    e_value = "beyond all bounds" if found.e_value is None else _e(found.e_value)
+    e_value = "beyond all bounds"
+    if found.e_value is not None:
+        e_value = _e(found.e_value)
     lines.append(f"broken cases together: e = {e_value}, blocks at {found.e_threshold:.0f}")
     return lines
 
 
 def _suspects(suite: SuiteResult) -> list[str]:
-    suspects = [(case.e_value, case) for case in suite.cases if case.e_value is not None and case.e_value >= 2]
-    suspects.sort(key=lambda one: -one[0])
+    suspects = [case for case in suite.cases if case.e_value is not None and case.e_value >= 2]
     if not suspects:
         return []
-    return ["", *(_case_line(case) for _, case in suspects[:20])]
+    suspects.sort(key=lambda case: -(case.e_value or 0.0))
+    return ["", *map(_case_line, suspects[:20])]
 
 
 def _improved(view: View) -> list[str]:
-    lines = [
-        f"{console(case.id)}: {improvement(case, view.suite)}, e = {_e(case.improvement or 0.0)}"
-        for case in view.improved[:20]
-    ]
-    return ["", "passed more often than in the baseline", *lines] if lines else []
+    if not view.improved:
+        return []
+    lines = ["", "passed more often than in the baseline"]
+    for case in view.improved[:20]:
+        lines.append(f"{console(case.id)}: {improvement(case, view.suite)}, e = {_e(case.improvement or 0.0)}")
+    return lines
 
 
 def _tools(suite: SuiteResult, width: int | None) -> list[str]:
@@ -189,15 +209,19 @@ def _tools(suite: SuiteResult, width: int | None) -> list[str]:
         return []
     rows = [("tool", "calls", "timed", "seconds", "seconds per call")]
     for one in suite.tools:
-        mean = "–" if one.seconds_per_call is None else f"{one.seconds_per_call:.3g}"
+        mean = "–"
+        if one.seconds_per_call is not None:
+            mean = f"{one.seconds_per_call:.3g}"
         rows.append((one.name, str(one.calls), str(one.timed), f"{one.seconds:.3g}", mean))
     return ["", "time per tool, over the turns in which the agent times its tools", table(rows, width)]
 
 
 def _case_line(case: CaseResult) -> str:
-    e_value = f", e = {_e(case.e_value)}" if case.e_value is not None else ""
     before = f"baseline {case.baseline_passed} of {case.baseline_trials}"
-    return f"{console(case.id)}: {case.status.value}, {case.passed} of {case.trials} passed, {before}{e_value}"
+    line = f"{console(case.id)}: {case.status.value}, {case.passed} of {case.trials} passed, {before}"
+    if case.e_value is not None:
+        line += f", e = {_e(case.e_value)}"
+    return line
 
 
 def _explain_case(record: Record, references: Sequence[Reference], terms: Terms, case_id: str) -> str:
@@ -207,17 +231,19 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
     demanded = {criterion.name: (criterion, _demanded(criterion, cases[case_id])) for criterion in terms.criteria}
     reported = any(reported_before(record.header, one) for one in references)
     no_call = "(no call)" if reported or shows_calls(record.trials) else "(calls not reported)"
-    lines = [console(case_id)]
-    for trial in without_unseen(terms.criteria, _compared(record), reported=reported):
-        if trial.case_id == case_id:
-            side = "this change" if trial.side is Side.CANDIDATE else "baseline, run now"
-            lines += _trial_lines(side, trial, demanded, no_call)
+    own = without_unseen(terms.criteria, _compared(record), reported=reported)
+    shown = [("this change", trial, no_call) for trial in own]
     for reference in references:
+        name = reference_name(reference.name)
         for stored in reference.records:
-            for trial in _compared(stored):
-                if trial.case_id == case_id:
-                    side = reference_name(reference.name) if trial.side is Side.CANDIDATE else "baseline, run now"
-                    lines += _trial_lines(side, trial, demanded, "(no call)")
+            shown += [(name, trial, "(no call)") for trial in _compared(stored)]
+    lines = [console(case_id)]
+    for of_candidate, trial, instead in shown:
+        side = of_candidate
+        if trial.side is Side.BASELINE:
+            side = "baseline, run now"
+        if trial.case_id == case_id:
+            lines += _trial_lines(side, trial, demanded, instead)
     return "\n".join(lines)
 
 
@@ -226,8 +252,7 @@ def _demanded(criterion: Criterion, case: Case) -> str:
     own = case.thresholds.get(criterion.name)
     if own is None:
         return threshold(criterion)
-    word = "at most" if criterion.direction is Direction.LOWER else "at least"
-    return f"{word} {figure(own, criterion.scale, finer=FINEST)}, this case's own limit"
+    return f"{demand(criterion, own)}, this case's own limit"
 
 
 def _compared(record: Record) -> Sequence[Trial]:
@@ -253,15 +278,22 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
         if invocation.text:
             lines.append(f"    {console(invocation.text, 300)}")
     for name, score in trial.scores.items():
-        criterion, limit = demanded.get(name, (None, ""))
-        shown = f" ({limit})" if limit and score.value is not None else ""
-        reason = score.reason
-        if criterion is not None and criterion.scale in (Scale.USD, Scale.SECONDS):
-            reason = _FIGURE.sub("", reason)
-        said = console(score.error or reason, 300)
-        lines.append(f"  {console(name)} {_value(score, criterion)}{shown} {said}".rstrip())
-        lines += [f"    {console(part, 80)} {value:.3f}" for part, value in score.dimensions.items()]
+        lines += _score_lines(name, score, *demanded.get(name, (None, "")))
     return [*lines, *_log_lines(trial)]
+
+
+def _score_lines(name: str, score: Score, criterion: Criterion | None, limit: str) -> list[str]:
+    """Return a score with its limit and its reason, and its parts."""
+    line = f"  {console(name)} {_value(score, criterion)}"
+    if limit and score.value is not None:
+        line += f" ({limit})"
+    reason = score.reason
+    if criterion is not None and criterion.scale in (Scale.USD, Scale.SECONDS):
+        reason = _FIGURE.sub("", reason)
+    lines = [f"{line} {console(score.error or reason, 300)}".rstrip()]
+    for part, value in score.dimensions.items():
+        lines.append(f"    {console(part, 80)} {value:.3f}")
+    return lines
 
 
 _FIGURE = re.compile(r"\A(?:\$\d[\d.,]*\d|\d[\d.]* s)(?:, |$)")
@@ -271,12 +303,16 @@ _FIGURE = re.compile(r"\A(?:\$\d[\d.,]*\d|\d[\d.]* s)(?:, |$)")
 def _log_lines(trial: Trial) -> list[str]:
     """Return the agent's output other than its answers."""
     written = log_lines(trial.log, len(trial.log))
-    return ["  the agent wrote:", *(f"    {line}" for line in written)] if written else []
+    if not written:
+        return []
+    return ["  the agent wrote:", *(f"    {line}" for line in written)]
 
 
 def _value(score: Score, criterion: Criterion | None) -> str:
+    if score.value is None and score.error:
+        return "not measured"
     if score.value is None:
-        return "not measured" if score.error else "does not apply"
+        return "does not apply"
     if criterion is not None and criterion.scale.is_relative:
         return figure(score.value, criterion.scale)
     return f"{score.value:.3f}"

@@ -59,7 +59,6 @@ from gate.records import (
     merge,
     read_header,
     read_record,
-    redacted,
     write_record,
 )
 from gate.records.model import count as counted
@@ -128,7 +127,9 @@ def compare_records(
 def _with_note_of_picked_run(terms: Terms, path: Path, reference: Reference, record: Record) -> Terms:
     """Return the terms, with a note if the baseline was picked by hand from several runs of its commit."""
     header = reference.records[0].header
-    others = [] if header.commit == record.header.commit else other_runs_beside(path, header, path.parent)
+    if header.commit == record.header.commit:
+        return terms
+    others = other_runs_beside(path, header, path.parent)
     if not others:
         return terms
     left = f"{count(len(others), 'other run')} of its commit beside it"
@@ -136,12 +137,20 @@ def _with_note_of_picked_run(terms: Terms, path: Path, reference: Reference, rec
     return replace(terms, notes=(*terms.notes, note))
 
 
+def _where(source: Path | Record | None) -> str:
+    """Return the file of a record; empty if it is none."""
+    if isinstance(source, Path):
+        return str(source)
+    return ""
+
+
 def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
     """Raise `BaselineError` if the baseline is a shard or an outage, is the candidate itself, or belongs to another
     suite."""
-    where = "" if isinstance(baseline, Record) else str(baseline)
+    where = _where(baseline)
     for stored in reference.records:
-        if problem := shard_of(stored) or outage_in(stored):
+        problem = shard_of(stored) or outage_in(stored)
+        if problem:
             hint = "name the record to judge first, then the baseline"
             raise BaselineError(f"not a baseline: {problem}", where=where, hint=hint)
         if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
@@ -155,13 +164,18 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
 def _distance(git: Git, header: Header, reference: Reference) -> int | None:
     """Return the number of first-parent commits from the record's base commit back to the reference's."""
     ancestors = _ancestors(git, header)
-    commit = reference.commit
-    return ancestors.index(commit) if commit in ancestors else None
+    if reference.commit not in ancestors:
+        return None
+    return ancestors.index(reference.commit)
 
 
 def _ancestors(git: Git, header: Header) -> tuple[str, ...]:
-    base = git.resolve(header.base_commit) if header.base_commit and git.is_repository() else None
-    return tuple(git.first_parents(base, SEARCHED)) if base else ()
+    if not header.base_commit or not git.is_repository():
+        return ()
+    base = git.resolve(header.base_commit)
+    if not base:
+        return ()
+    return tuple(git.first_parents(base, SEARCHED))
 
 
 def report_record(
@@ -192,14 +206,16 @@ def _with_note_of_difference(terms: Terms, found: References) -> Terms:
     here = tuple(map(identity, found.all))
     if not terms.design.compared or terms.design.compared == here:
         return terms
-    then, now_ = (" and ".join(one) for one in (terms.design.compared, here))
-    note = f"the run compared this record with {then}; here it is compared with {now_}, so the verdict may be another"
+    then = f"the run compared this record with {' and '.join(terms.design.compared)}"
+    note = f"{then}; here it is compared with {' and '.join(here)}, so the verdict may be another"
     return replace(terms, notes=(*terms.notes, note))
 
 
 def path_of_baseline(baseline: str) -> Path | None:
     """Return the file named by ``--against``; None for ``none``."""
-    return None if baseline == "none" else Path(baseline)
+    if baseline == "none":
+        return None
+    return Path(baseline)
 
 
 def find_as_run_did(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
@@ -214,14 +230,16 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
             config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
         git = Git(config.root, environment=environment)
         ancestors = _ancestors(git, header)
-        base = ancestors[0] if ancestors else None
+        base = next(iter(ancestors), None)
         where = GitContext(
             header.commit, header.dirty, base, ancestors, anchored=terms.design.anchored, release=terms.design.release
         )
         store = store_of(config, environment)
         if store is not None:
             stack.enter_context(store)
-        own = frozenset[str]() if terms.design.same_as else runs_in(header)
+        own = runs_in(header)
+        if terms.design.same_as:
+            own = frozenset()
         return find_references(config, store, header.suite_id, where, git, own, plan=header.plan)
 
 
@@ -249,10 +267,11 @@ def _result(
     if record.header.shard != (1, 1):
         index, total = record.header.shard
         what = f"the record is shard {index} of {total}, which decides nothing"
-        where = "" if isinstance(source, Record) else str(source)
-        raise MeasureError(what, where=where, hint="`gate merge` joins the shards")
+        raise MeasureError(what, where=_where(source), hint="`gate merge` joins the shards")
     suite = accepted(judge_record(record, found.all, terms), found)
-    paths = [] if isinstance(source, Record) else [source]
+    paths = []
+    if isinstance(source, Path):
+        paths.append(source)
     result = result_of([suite], terms.settings, command=terms.design.command or command, record_paths=paths)
     return write_reports(result, outputs, lambda: [shown_trials(source, record.header, found.first, terms)])
 
@@ -300,7 +319,7 @@ def decide_merged(
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
-    with store if store is not None else nullcontext():
+    with store or nullcontext():
         baselines = find_all_references(config, store, plans, where, git, environment, runs_in(header))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
@@ -337,11 +356,11 @@ def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> P
 
 def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
     """Return the plan of a record's suite. Raises `ConfigError` if the configuration does not have it."""
-    found = {plan.suite.id: plan for plan in plans}
-    if suite_id not in found:
-        hint = nearest(suite_id, list(found))
-        raise ConfigError(f"the record belongs to suite {suite_id!r}", where=str(config.path), hint=hint)
-    return found[suite_id]
+    for plan in plans:
+        if plan.suite.id == suite_id:
+            return plan
+    hint = nearest(suite_id, [plan.suite.id for plan in plans])
+    raise ConfigError(f"the record belongs to suite {suite_id!r}", where=str(config.path), hint=hint)
 
 
 def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
@@ -352,15 +371,30 @@ def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
 def with_key_of_judge(
     config: Config, environment: Mapping[str, str], header: Header | None = None
 ) -> Mapping[str, str]:
-    """Return the environment with a placeholder key for a judge that is never called; its model and address still
-    count.
+    """Return the environment with placeholder keys for judges and a simulated user that are never called; their models
+    and addresses still count.
 
-    The key is left out if ``header`` shows that the record was measured without one.
+    The judges' are left out if ``header`` shows that the record was measured without one.
     """
+    environment = with_key_of_user(config, environment)
     if header is not None and not any(asks_judge(criterion.metric) for criterion in header.criteria):
         return environment
-    key = config.file.judge.api_key_env if config.file.judge else None
-    return {"OPENAI_API_KEY": "not used", **({key: "not used"} if key else {}), **environment}
+    keys = {"OPENAI_API_KEY": "not used"}
+    if config.file.judge is not None:
+        if config.file.judge.api_key_env:
+            keys[config.file.judge.api_key_env] = "not used"
+        for juror in config.file.judge.jury:
+            if juror.api_key_env:
+                keys[juror.api_key_env] = "not used"
+    return {**keys, **environment}
+
+
+def with_key_of_user(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment with a placeholder key for a simulated user that is never called."""
+    user = config.file.simulated_user
+    if user is None or user.api_key_env is None:
+        return environment
+    return {user.api_key_env: "not used", **environment}
 
 
 # --- measured by an untrusted run -----------------------------------------------------------------
@@ -381,7 +415,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     all_plans = make_plans(config, with_key_of_judge(config, environment))
     plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
     store = store_of(config, environment)
-    with store if store is not None else nullcontext():  # suites that this configuration no longer has are not missed
+    with store or nullcontext():  # suites that this configuration no longer has are not missed
         baselines = [find_references(config, store, p.suite.id, where, git, plan=p.planned) for p in plans]
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
@@ -394,8 +428,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
 
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
-        missing = _cases_not_measured(record, plan, settings)
-        doubts = (*([missing] if missing else []), *found.doubts)
+        doubts = (*_cases_not_measured(record, plan, settings), *found.doubts)
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         if record.header.stripped:
             same, verdict = found.first.commit or "", found.fell_short
@@ -426,7 +459,9 @@ def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
     trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
     if not record.header.stripped:  # else they are from the store
         trials = _in_rounds(trials, cases)
-    footer = None if record.footer is None else replace(record.footer, terms={})
+    footer = record.footer
+    if footer is not None:
+        footer = replace(footer, terms={})
     return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
 
 
@@ -437,9 +472,10 @@ def _with_base_beside(own: Record, trials: Sequence[Trial], base_commit: str | N
     """
     of_base = []
     for trial in trials:
-        if trial.side is Side.BASELINE:
-            place = {"round": 1} if trial.tag == BASE else {"tag": CONFIRM, "round": trial.number}
-            of_base.append(replace(trial, again=False, **place))
+        if trial.side is Side.BASELINE and trial.tag == BASE:
+            of_base.append(replace(trial, again=False, round=1))
+        elif trial.side is Side.BASELINE:
+            of_base.append(replace(trial, again=False, tag=CONFIRM, round=trial.number))
     header = replace(own.header, base_commit=base_commit)
     return replace(own, header=header, trials=(*own.trials, *of_base))
 
@@ -453,7 +489,7 @@ def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[T
     of_case: dict[str, list[Trial]] = {case.id: [] for case in cases}
     for trial in sorted(trials, key=lambda trial: trial.number):
         of_case.setdefault(trial.case_id, []).append(trial)
-    whole = max(1, min((len(found) for found in of_case.values()), default=1))
+    whole = max(1, min(map(len, of_case.values()), default=1))
     made = []
     for found in of_case.values():
         for number, trial in enumerate(found, 1):
@@ -462,14 +498,16 @@ def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[T
     return tuple(sorted(made, key=lambda trial: trial.round))
 
 
-def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> str:
-    """Return a note if too many cases of this plan were not measured for a pass; else empty."""
+def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> list[str]:
+    """Return a note if too many cases of this plan were not measured for a pass."""
+    measured = set()
+    for case in record.header.plan:
+        measured |= {case.id, case.fingerprint}
     judged = [case for case in plan.planned if case.id not in settings.quarantine]
-    found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}
-    gone = [case for case in judged if case.fingerprint not in found and case.id not in found]
+    gone = [case for case in judged if measured.isdisjoint((case.id, case.fingerprint))]
     if are_few(len(gone), len(judged)):
-        return ""
-    return f"{len(gone)} of {len(judged)} cases of the base branch were not measured"
+        return []
+    return [f"{len(gone)} of {len(judged)} cases of the base branch were not measured"]
 
 
 def _check_measured_by(record: Record, plan: Plan) -> None:
@@ -500,7 +538,8 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
             where=str(path),
             hint="name the record of the run itself: --record, .gate/records, or the artifact of its job",
         )
-    plan = plan_named(record.header.suite_id, make_plans(config, environment), config)
+    plans = make_plans(config, with_key_of_user(config, environment))
+    plan = plan_named(record.header.suite_id, plans, config)
     match = match_cases(plan.planned, record.header.plan)
     kept = [trial for trial in record.trials if trial.case_id in match.same]
     if not kept:
@@ -510,23 +549,23 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     run_budget = RunBudget(budget, judge_budget(budget))
     async with TrialRunner(config, plan, environment, run_budget) as runner:
         trials = [trial async for trial in runner.score(_renamed(kept, match))]
-        judge_cost, judges = runner.judge_cost_usd, runner.judges
-    trials = sorted(
-        (redacted(t, runner.redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number)
-    )
-    before = record.footer.stopped if record.footer is not None else ""
+        judge_cost = runner.judge_cost_usd
+    trials.sort(key=lambda trial: (trial.round, trial.case_id, trial.side.value, trial.number))
+    stopped = [run_budget.stopped]
+    if record.footer is not None:
+        stopped.insert(0, record.footer.stopped)
     footer = replace(
         counted(tuple(trials)),
         duration=monotonic() - started,
         judge_cost_usd=judge_cost,
-        stopped="; ".join(filter(None, dict.fromkeys((before, run_budget.stopped)))),
+        stopped="; ".join(filter(None, dict.fromkeys(stopped))),
         terms=_rescored_terms(record, plan),
-        judges=judges,
     )
     write_record(output, Record(_rescored_header(record.header, plan, match), tuple(trials), footer))
-    left = len(record.trials) - len(kept)
-    gone = f"; {count(left, 'trial')} of cases that changed or left the suite were left out" if left else ""
-    return f"{output}: {count(len(trials), 'trial')} scored again{gone}"
+    said, left = f"{output}: {count(len(trials), 'trial')} scored again", len(record.trials) - len(kept)
+    if left:
+        said += f"; {count(left, 'trial')} of cases that changed or left the suite were left out"
+    return said
 
 
 async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial]:
@@ -538,9 +577,9 @@ async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial
 def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
     """Return the header of the same run with the scored cases, each in its shard."""
     shards = {match.ids[case.id]: case.shard for case in header.plan if case.id in match.same}
-    cases = tuple(replace(case, shard=shards[case.id]) for case in plan.planned if case.id in shards)
+    cases = [replace(case, shard=shards[case.id]) for case in plan.planned if case.id in shards]
     selected = header.selected or bool(plan.deselected)
-    return replace(header, plan=cases, criteria=plan.criteria, selected=selected, created=now().timestamp())
+    return replace(header, plan=tuple(cases), criteria=plan.criteria, selected=selected, created=now().timestamp())
 
 
 def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:

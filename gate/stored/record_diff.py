@@ -76,7 +76,8 @@ class CaseDiff(Struct, frozen=True):
 
 def own_part(record: Record) -> Record:
     """Return the record stripped, with only the trials of its own agent."""
-    return strip(replace(record, trials=tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)))
+    own = [trial for trial in record.trials if trial.side is Side.CANDIDATE]
+    return strip(replace(record, trials=tuple(own)))
 
 
 def header_differences(old: Record, new: Record) -> dict[str, tuple[Any, Any]]:
@@ -95,9 +96,14 @@ def criterion_differences(old: Record, new: Record) -> dict[str, tuple[str, str]
     after = {criterion.name: criterion for criterion in new.header.criteria}
     found = {}
     for name in criterion_names(old, new):
-        words = _words(before.get(name), after.get(name))
-        if words[0] != words[1]:
-            found[name] = words
+        if name not in before:
+            found[name] = ("", after[name].metric)
+        elif name not in after:
+            found[name] = (before[name].metric, "")
+        else:
+            was, now = _words(before[name], after[name])
+            if was != now:
+                found[name] = (was, now)
     return found
 
 
@@ -112,7 +118,7 @@ def case_diffs(old: Record, new: Record) -> list[CaseDiff]:
     after = {case.id: case.fingerprint for case in new.header.plan}
     trials_before, trials_after = _by_case(old), _by_case(new)
     found = []
-    for case_id in (*after, *(gone for gone in before if gone not in after)):
+    for case_id in dict.fromkeys((*after, *before)):
         if case_id not in before:
             status = "added"
         elif case_id not in after:
@@ -127,9 +133,15 @@ def case_diffs(old: Record, new: Record) -> list[CaseDiff]:
 
 def means_over(cases: Iterable[CaseDiff], criterion: str) -> tuple[Mean, Mean]:
     """Return the old and the new mean over the unchanged cases, each case counting by its own mean."""
-    pairs = [case.means(criterion) for case in cases if case.status == "same"]
-    old = [before for (before, _), _ in pairs if before is not None]
-    new = [after for _, (after, _) in pairs if after is not None]
+    old, new = [], []
+    for case in cases:
+        if case.status != "same":
+            continue
+        (before, _), (after, _) = case.means(criterion)
+        if before is not None:
+            old.append(before)
+        if after is not None:
+            new.append(after)
     return _mean(old), _mean(new)
 
 
@@ -162,7 +174,10 @@ def _trajectories(trials: Iterable[Trial]) -> dict[str, tuple[Trajectory, int]]:
         if trial.error is not None:
             continue
         turns = tuple(turn.tool_calls for turn in trial.invocations)
-        key = json.dumps([[(call.name, call.args) for call in calls] for calls in turns], sort_keys=True)
+        made = []
+        for calls in turns:
+            made.append([(call.name, call.args) for call in calls])
+        key = json.dumps(made, sort_keys=True)
         _, earlier = found.get(key, (turns, 0))
         found[key] = turns, earlier + 1
     return dict(sorted(found.items(), key=lambda item: -item[1][1]))
@@ -182,7 +197,7 @@ def diff_records(old: Path, new: Path, width: int | None = None) -> str:
         lines.append(f"criterion {name}: {words[0] or 'absent'} → {words[1] or 'absent'}")
     shown = [console(line) for line in lines] or ["same plan and criteria"]
     cases = case_diffs(before, after)
-    scales = {one.name: one.scale for record in (before, after) for one in record.header.criteria}
+    scales = {one.name: one.scale for one in (*before.header.criteria, *after.header.criteria)}
     rows = [("criterion", "old", "new")]
     for name in criterion_names(before, after):
         was, now = means_over(cases, name)
@@ -197,15 +212,15 @@ def diff_records(old: Path, new: Path, width: int | None = None) -> str:
 def _plain_field(name: str, value: Any) -> str:
     if name == "dirty":
         return UNCOMMITTED if value else "clean"
-    if not value:
-        return "unknown" if name != "commit" else "no commit"
-    return str(value)[:SHORT] if name in ("commit", "agent") else str(value)
+    if name == "commit":
+        return str(value or "no commit")[:SHORT]
+    if name == "agent":
+        return str(value or "unknown")[:SHORT]
+    return str(value or "unknown")
 
 
-def _words(one: Criterion | None, other: Criterion | None) -> tuple[str, str]:
+def _words(one: Criterion, other: Criterion) -> tuple[str, str]:
     """Return the fields in which the two differ, spelled out for each."""
-    if one is None or other is None:
-        return ("" if one is None else one.metric, "" if other is None else other.metric)
     old, new = [], []
     for name in Criterion.__struct_fields__:
         before, after = getattr(one, name), getattr(other, name)
@@ -229,7 +244,9 @@ def _plain(value: Any) -> str:
 
 def _mean_text(mean: Mean, scale: Scale) -> str:
     value, n = mean
-    return "–" if value is None else f"{figure(value, scale)} (n = {n})"
+    if value is None:
+        return "–"
+    return f"{figure(value, scale)} (n = {n})"
 
 
 def _passes(record: Record) -> Mapping[str, tuple[int, int]]:
@@ -261,4 +278,6 @@ def _case_lines(case: CaseDiff, before: tuple[int, int], after: tuple[int, int])
 
 def _share(passes: tuple[int, int]) -> str:
     good, known = passes
-    return f"{good}/{known}" if known else NOT_MEASURED
+    if not known:
+        return NOT_MEASURED
+    return f"{good}/{known}"

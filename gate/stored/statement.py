@@ -30,7 +30,7 @@ RECORD, REPORT, COMMIT = "record/", "report/", "commit"
 NO_BASELINE = "agent-gate:no-baseline"
 UNPROVEN, NOT_ASKED = "unproven", "not asked"
 """The origin of a baseline: unproven, or not looked up."""
-_CHUNK = 1 << 20
+
 Outcome = Literal["PASSED", "WARNED", "FAILED"]
 
 
@@ -72,7 +72,9 @@ def outcome_of(verdict: Verdict) -> Outcome:
     """Return a statement's word for a verdict; only a pass counts as PASSED."""
     if verdict is Verdict.PASS:
         return "PASSED"
-    return "WARNED" if verdict is Verdict.INCONCLUSIVE else "FAILED"
+    if verdict is Verdict.INCONCLUSIVE:
+        return "WARNED"
+    return "FAILED"
 
 
 def statement_of(result: Result, reports: Iterable[Path], *, rules: str | None) -> Statement:
@@ -109,7 +111,9 @@ def _outcome(result: Result, headers: Sequence[Header], *, failed: bool) -> Outc
         return found
     if result.exit_code != ExitCode.PASS:
         return "FAILED"
-    return "WARNED" if any(header.selected for header in headers) else "PASSED"
+    if any(header.selected for header in headers):
+        return "WARNED"
+    return "PASSED"
 
 
 def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestResult:
@@ -118,11 +122,12 @@ def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestRes
         for one in suite.criteria:
             if one.criterion.blocking and one.verdict is not Verdict.NOT_APPLIED:
                 by_outcome[outcome_of(one.verdict)].append(f"{suite.suite_id}: {one.criterion.name}")
-    by_outcome["WARNED"] += [f"{h.suite_id}: only {len(h.plan)} of {h.whole} cases" for h in headers if h.selected]
     rests_on = [Descriptor("agent-gate", uri=f"pkg:pypi/agent-gate@{result.version}")]
     rests_on.append(Descriptor("rules", {"gitCommit": rules}))
     for header in headers:
         rests_on += _measured_by(header)
+        if header.selected:
+            by_outcome["WARNED"].append(f"{header.suite_id}: only {len(header.plan)} of {header.whole} cases")
     for suite in result.suites:
         rests_on += [*_baselines(suite), *_recordings(suite)]
     return TestResult(
@@ -137,9 +142,9 @@ def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestRes
 def _measured_by(header: Header) -> list[Descriptor]:
     """Return the criteria and the agent of a record, and the commit that it was measured against."""
     rules = hashlib.sha256(encode(header.criteria, order="sorted")).hexdigest()
-    held = {
-        c.name: {"metric": c.metric, "threshold": c.threshold, "fingerprint": c.fingerprint} for c in header.criteria
-    }
+    held = {}
+    for one in header.criteria:
+        held[one.name] = {"metric": one.metric, "threshold": one.threshold, "fingerprint": one.fingerprint}
     found = [Descriptor("criteria", {"sha256": rules}, annotations={"suite": header.suite_id, "criteria": held})]
     if header.base_commit:
         found.append(Descriptor("base", {"gitCommit": header.base_commit}, annotations={"suite": header.suite_id}))
@@ -171,11 +176,8 @@ def _baselines(suite: SuiteResult) -> list[Descriptor]:
 
 def digest_of_file(path: Path) -> dict[str, str]:
     """Return the digest of a file's bytes. Raises `OSError`."""
-    found = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            found.update(chunk)
-    return {"sha256": found.hexdigest()}
+        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 # --- as bytes -----------------------------------------------------------------------------------------
@@ -290,9 +292,11 @@ def _check_record(statement: Statement, path: Path, name: str, header: Header) -
             raise UntrustedError(what, where=str(path))
     if statement.predicate.result != "PASSED":
         return
-    if header.selected or header.dirty:
-        part = "a part of the cases" if header.selected else "a work tree that differed from its commit"
-        raise UntrustedError(f"the statement says PASSED of {part}", where=str(path))
+    if header.selected:
+        raise UntrustedError("the statement says PASSED of a part of the cases", where=str(path))
+    if header.dirty:
+        what = "the statement says PASSED of a work tree that differed from its commit"
+        raise UntrustedError(what, where=str(path))
 
 
 def _judge_again(path: Path, record: Record | None, problem: UntrustedError | None) -> None:
@@ -310,8 +314,9 @@ def _judge_again(path: Path, record: Record | None, problem: UntrustedError | No
 
 def _compared_part(one: Descriptor) -> tuple[str, bytes]:
     """Return the part that two descriptors must share. The digest of criteria depends on the gate's version."""
-    rest = replace(one, digest={}) if one.name == "criteria" else one
-    return one.name, encode(rest, order="sorted")
+    if one.name == "criteria":
+        one = replace(one, digest={})
+    return one.name, encode(one, order="sorted")
 
 
 def compared_with(statement: Statement, suite_id: str) -> tuple[str, ...]:

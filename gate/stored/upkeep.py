@@ -76,7 +76,8 @@ def save_baseline(
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
     """
     record = read_whole(path, error=BaselineWriteError)
-    if commit := same_as(record):
+    commit = same_as(record)
+    if commit:
         return f"nothing to save: the agent is the one of {commit[:12]}, whose baseline counts for this commit, too"
     said: list[str] = []
     proven: list[Proofs] = []
@@ -84,7 +85,9 @@ def save_baseline(
         others = _unsaved_runs(config, store, path, record)
         if measured_for_it and not record.header.agent:
             others = []
-        left_out = 0 if record.header.agent else len(others)
+        left_out = len(others)
+        if record.header.agent:
+            left_out = 0
         lines = _ledger_lines(record, path, config, environment, release, left_out=left_out)
         suite_id, name = record.header.suite_id, commit_key(record.header)
         if accepted is not None and not _is_known(store.ledger(suite_id), name, *accepted):
@@ -108,11 +111,13 @@ def save_baseline(
             said.append(f"{count(len(others), 'other run')} of this commit left out: {names}")
         if key is not None:
             said += _signed(store, record.header, proven, key)
-        said += filter(None, [prune_recordings(config, store, environment)])
+        said.append(prune_recordings(config, store, environment))
     if proofs is not None:
         proofs += proven
-    said += _advice(config, environment, () if accepted is not None else lines)
-    return "\n".join([f"saved {where.removeprefix(f'{config.root}/')}", *said])
+    if accepted is not None:
+        lines = []
+    said += _advice(config, environment, lines)
+    return "\n".join([f"saved {where.removeprefix(f'{config.root}/')}", *filter(None, said)])
 
 
 MOST_NAMED = 3
@@ -128,8 +133,9 @@ def check_can_store(config: Config, environment: Mapping[str, str]) -> None:
     changed = changed_files(config, Git(config.root, environment=environment))
     if changed:
         names = ", ".join(one_line(name, 60) for name in changed[:MOST_NAMED])
-        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
-        what = f"a baseline belongs to a commit, and these files are not committed: {names}{more}"
+        what = f"a baseline belongs to a commit, and these files are not committed: {names}"
+        if len(changed) > MOST_NAMED:
+            what += f" and {len(changed) - MOST_NAMED} more"
         raise BaselineWriteError(what, hint="commit or ignore them, then run again")
 
 
@@ -209,7 +215,7 @@ def _ledger_lines(
     commits = {one.name: one.commit or UNCOMMITTED for one in references.all if one.records}
     at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)
     base, anchor = commits.get("baseline", ""), references.anchor
-    against = suite.further[-1] if suite.further else suite
+    against = (suite, *suite.further)[-1]
     mark = Mark(
         suite_name,
         key,
@@ -240,8 +246,10 @@ def _far_better(against: SuiteResult) -> bool:
 
     Then the anchor moves up. A looser rule would choose the luckiest of many records of an unchanged agent.
     """
-    found = next((row.change for row in against.criteria if row.criterion.name == PASS_RATE), None)
-    return found is not None and found.value > 2 * (found.value - found.low) > 0
+    rate = against.row(PASS_RATE)
+    if rate is None or rate.change is None:
+        return False
+    return rate.change.value > 2 * (rate.change.value - rate.change.low) > 0
 
 
 def _scope(record: Record, config: Config, environment: Mapping[str, str]) -> frozenset[str] | None:
@@ -337,8 +345,9 @@ def accept_baseline(
 def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:
     """Raise `BaselineError` if the record misses a threshold, as nobody can accept that."""
     suite, _, _ = _judge_now(record, record, config, environment)
-    if names := suite.beyond_accepting:
-        what = f"not accepted: a threshold, a limit or a hard rule is missed: {console(listing(names))}"
+    if suite.beyond_accepting:
+        names = console(listing(suite.beyond_accepting))
+        what = f"not accepted: a threshold, a limit or a hard rule is missed: {names}"
         hint = "lower it on the default branch, where people see it, and measure again"
         raise BaselineError(what, where=record.header.suite_id, hint=hint)
 
@@ -364,9 +373,9 @@ def _commit(git: Git, revision: str | None) -> str | None:
 def _person(git: Git, environment: Mapping[str, str]) -> str:
     """Return the person who accepts: the user in git's settings, else the CI's."""
     if git.is_repository():
-        known = [git.ask("config", "--get", f"user.{part}") for part in ("name", "email")]
-        if any(known):
-            return " ".join(filter(None, known))
+        name, email = git.ask("config", "--get", "user.name"), git.ask("config", "--get", "user.email")
+        if name or email:
+            return " ".join(filter(None, (name, email)))
     for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "USER"):
         if environment.get(name):
             return environment[name]
@@ -403,13 +412,16 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
         ledgers = {suite_id: store.ledger(suite_id) for suite_id in suites}
         best = {suite_id: find_anchor(store, suite_id, where, git) for suite_id in suites}
         proofs, doubts = _proofs(store, entries)
-    rows = [("suite", "commit", "created (UTC)", *(["proof"] if proofs else []), "found", "where")]
-    for nth, entry in enumerate(entries):
+    rows = [["suite", "commit", "created (UTC)", "found", "where"]]
+    for entry in entries:
         ledger, anchor = ledgers[entry.suite_id], best[entry.suite_id]
         is_anchor = anchor is not None and anchor.commit == entry.commit
         commit = (entry.commit or "–")[:12]
         said = _standing(ledger, entry, is_anchor=is_anchor)
-        rows.append((entry.suite_id, commit, _time(entry.created), *proofs[nth : nth + 1], said, entry.where))
+        rows.append([entry.suite_id, commit, _time(entry.created), said, entry.where])
+    if proofs:
+        for row, proof in zip(rows, ["proof", *proofs], strict=True):
+            row.insert(3, proof)
     return "\n".join([table(rows, width), *doubts, *never])
 
 
@@ -419,14 +431,18 @@ def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str
         return [], []
     store.prefetch(entries)
     found = [store.standing(entry) for entry in entries]
-    why = [*store.problems, *(store.reasons if "unproven" in found else ())]
+    why = list(store.problems)
+    if "unproven" in found:
+        why += store.reasons
     return found, [f"not all could be proven: {console(one, 300)}" for one in why]
 
 
 def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
     """Return the status of an entry, in words."""
     counting = ledger.at(now().timestamp())
-    words = [reference_name("anchor")] if is_anchor else []
+    words = []
+    if is_anchor:
+        words.append(reference_name("anchor"))
     rejected = " (rejected)" if counting.rejected(entry.key) else ""
     words += [f"release {tag}{rejected}" for tag in ledger.releases(entry.key)]
     accepted = ledger.accepted(entry.key)
@@ -442,7 +458,9 @@ def _end_of(accepted: Acceptance) -> str:
     """Return the end of an acceptance, in words."""
     if accepted.last_day is None:
         return ""
-    return f" {'until' if accepted.counts(now().timestamp()) else 'and ended on'} {accepted.last_day}"
+    if accepted.counts(now().timestamp()):
+        return f" until {accepted.last_day}"
+    return f" and ended on {accepted.last_day}"
 
 
 def show_baseline(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
@@ -470,7 +488,9 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -
     if info.provenance:
         head += f", {info.provenance}"
     suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))
-    rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
+    rows = []
+    for row in suite.criteria:
+        rows.append((row.criterion.name, interval(row.candidate, row.criterion.scale), sample(row.candidate)))
     return "\n".join([head, *_mark_lines(ledger, key_of(info.commit)), table(rows, width, head=False)])
 
 
@@ -481,14 +501,17 @@ def _mark_lines(ledger: Ledger, key: str) -> list[str]:
         if mark.key != key:
             continue
         against = []
-        for name, commit in (("base", mark.base), (reference_name("anchor"), mark.anchor)):
-            if commit:
-                against.append(f"{name} {commit[:12]}")
+        if mark.base:
+            against.append(f"base {mark.base[:12]}")
+        if mark.anchor:
+            against.append(f"{reference_name('anchor')} {mark.anchor[:12]}")
         found = mark.verdict.replace("_", " ")
         if against:
             found = f"{found} against {' and '.join(against)}"
-        release = f"release {console(mark.release)}: " if mark.release else ""
-        lines.append(f"  {_time(mark.at)}  {release}{console(found)}")
+        said = console(found)
+        if mark.release:
+            said = f"release {console(mark.release)}: {said}"
+        lines.append(f"  {_time(mark.at)}  {said}")
     accepted = ledger.accepted(key)
     if accepted is not None:
         by = f"accepted by {console(accepted.by)}{_end_of(accepted)}"

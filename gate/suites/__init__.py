@@ -84,14 +84,19 @@ def load(
     """
     sources = [root / path for path in paths]
     layout = fields or FieldPaths.model_construct()  # its defaults are valid
-    form = format_named(format, layout) if format is not None else None
-    suffixes = (*(form.suffixes if form is not None else ()), *SUFFIXES)
+    form, suffixes = None, SUFFIXES
+    if format is not None:
+        form = format_named(format, layout)
+        suffixes = (*form.suffixes, *SUFFIXES)
     files = _unique(chain.from_iterable([_files(source, root, suffixes) for source in sources]))
     if not files:
         raise MeasureError("no suite files", where=_listed(sources, root), hint=f"read are {', '.join(suffixes)}")
     groups: dict[Path | None, list[Path]] = {}
     for file, source in files:
-        groups.setdefault(_criteria_folder(file, source) if split else None, []).append(file)
+        above = None
+        if split:
+            above = _criteria_folder(file, source)
+        groups.setdefault(above, []).append(file)
     reader = _Reader(root, layout, form, losses)
     return [_suite(members, sources, folder, reader, name) for folder, members in groups.items()]
 
@@ -105,7 +110,9 @@ def case_files(paths: Sequence[Path], root: Path) -> frozenset[Path]:
     for path in paths:
         source = root / path
         if source.exists():
-            found.update([file for file, _ in _files(source, root, SUFFIXES) if file.name.endswith(SUFFIXES)])
+            for file, _ in _files(source, root, SUFFIXES):
+                if file.name.endswith(SUFFIXES):
+                    found.add(file)
             found.update(source.rglob(CRITERIA_FILE))
     return frozenset(found)
 
@@ -131,21 +138,29 @@ class _Reader(Struct, frozen=True):
 def format_named(name: str, fields: FieldPaths | None = None) -> Format:
     """Return a format, for rows with the layout ``fields``. Raises `ConfigError` if the name is unknown."""
     found = FORMATS.load(name, where="format")
-    return found if isinstance(found, Format) else found(fields or FieldPaths.model_construct())
+    if isinstance(found, Format):
+        return found
+    return found(fields or FieldPaths.model_construct())
 
 
 def _suite(files: list[Path], sources: Sequence[Path], folder: Path | None, reader: _Reader, name: str | None) -> Suite:
     base, root = folder or _common_folder(sources), reader.root
     contents = [_read(file, base, reader) for file in files]
     cases = tuple(chain.from_iterable([content.cases for content in contents]))
-    source = _listed([folder] if folder else sources, root)
+    source = _listed(sources, root)
+    if folder is not None:
+        source = _listed([folder], root)
     if not cases:
         raise MeasureError("no cases", where=source, hint=_why_none(contents, reader.losses or ()))
     refuse_duplicates(cases)
-    criteria = None if folder is None else _criteria(folder / CRITERIA_FILE, root)
+    criteria = None
+    if folder is not None:
+        criteria = _criteria(folder / CRITERIA_FILE, root)
     cases, notes = _limited(cases, criteria or {})
+    if not name or (folder is not None and source != "."):
+        name = source
     return Suite(
-        id=name if name and (folder is None or source == ".") else source,
+        id=name,
         cases=cases,
         criteria=criteria,
         recorded=_recorded(contents),
@@ -184,8 +199,10 @@ def _limited(cases: tuple[Case, ...], content: Mapping[str, Any]) -> tuple[tuple
     if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
         cases = tuple(_with_limit(case, min(limit, MAX_TURNS)) for case in cases)
     unread = sorted(stated.keys() - {"max_allowed_invocations", "maxAllowedInvocations", "type"})
-    note = f"user_simulator_config: {', '.join(map(str, unread))} not read: `simulated_user` in gate.yaml says how"
-    return cases, [note] if unread else []
+    if not unread:
+        return cases, []
+    names = ", ".join(map(str, unread))
+    return cases, [f"user_simulator_config: {names} not read: `simulated_user` in gate.yaml says how"]
 
 
 def _with_limit(case: Case, limit: int) -> Case:
@@ -252,20 +269,23 @@ def _nearest(data: Any, fields: FieldPaths) -> str:
     if held:
         return f"its rows look recorded: say under `fields` where they hold what, as in `messages: {shorten(held, 40)}`"
     keys = _keys(data)
-    asked, answered = (_known_as(name, keys) for name in ("input", "response"))
+    asked, answered = _known_as("input", keys), _known_as("response", keys)
     if asked and not isinstance(data, Mapping):
-        more = f", and {shorten(answered, 40)} `response`" if answered else ""
-        return f"as the gate's own cases: call {shorten(asked, 40)} `input`{more}; `gate help cases`"
+        renamed = f"{shorten(asked, 40)} `input`"
+        if answered:
+            renamed += f", and {shorten(answered, 40)} `response`"
+        return f"as the gate's own cases: call {renamed}; `gate help cases`"
     marks: dict[str, str] = {}
     for name in FORMATS:
         shape = format_named(name, fields).shape
         for mark in re.findall(r"`(\w+)`", shape):
             marks.setdefault(mark, shape)
-    near = next(filter(None, (closest(key, marks, cutoff=0.75) for key in keys)), None)
-    if near == "cases":
-        return "did you mean 'cases'? `gate help cases` shows the file"
-    if near is not None:
-        return f"nearest is {marks[near]}"
+    for key in keys:
+        near = closest(key, marks, cutoff=0.75)
+        if near == "cases":
+            return "did you mean 'cases'? `gate help cases` shows the file"
+        if near:
+            return f"nearest is {marks[near]}"
     return "`gate help cases` shows the gate's own; `format: NAME` says what one of the others misses"
 
 
@@ -273,18 +293,26 @@ def _keys(data: Any) -> list[str]:
     """Return the keys of a mapping, of a list's first row, or of a table's first line."""
     if isinstance(data, str):
         return [key.strip().strip('"') for key in data.partition("\n")[0].split(",")]
-    return list(map(str, as_mapping(data[0] if isinstance(data, list) and data else data)))
+    if isinstance(data, list) and data:
+        data = data[0]
+    return list(map(str, as_mapping(data)))
 
 
 def _conversation_key(data: Any) -> str:
     """Return the key of the conversation in a row, if it is a common one other than ours."""
-    row = as_mapping(data[0]) if isinstance(data, list) and data else {}
-    return next((str(key) for key in row if str(key).lower() in _CONVERSATIONS), "")
+    if isinstance(data, list) and data:
+        for key in map(str, as_mapping(data[0])):
+            if key.lower() in _CONVERSATIONS:
+                return key
+    return ""
 
 
 def _known_as(name: str, keys: Sequence[str]) -> str:
     """Return the first key that other tools use for one of ours."""
-    return next((key for key in keys if key.lower() in SAME_MEANING[name].split()), "")
+    for key in keys:
+        if key.lower() in SAME_MEANING[name].split():
+            return key
+    return ""
 
 
 def _is_schema(data: Any) -> bool:
@@ -297,7 +325,7 @@ def _is_schema(data: Any) -> bool:
 def _read_rows(path: Path, base: Path, reader: _Reader) -> Contents | None:
     """Read JSON Lines of recorded messages or traces, one line at a time; None for lines of another kind."""
     fields, where = reader.fields, _shown(path, reader.root)
-    first = next((value for _, value in read_json_lines(path, where=where)), None)
+    _, first = next(read_json_lines(path, where=where), (0, None))
     hint = ""
     if messages.recognises([first], fields):
         document = Document((), where, _name(path, base), row_lines=range(1, sys.maxsize))
@@ -316,8 +344,11 @@ def _read_rows(path: Path, base: Path, reader: _Reader) -> Contents | None:
 def _document(path: Path, base: Path, root: Path) -> Document:
     where, name = _shown(path, root), _name(path, base)
     if path.suffix == ".jsonl":
-        rows = list(read_json_lines(path, where=where))
-        return Document([row for _, row in rows], where, name, row_lines=tuple(line for line, _ in rows))
+        numbers, rows = [], []
+        for number, row in read_json_lines(path, where=where):
+            numbers.append(number)
+            rows.append(row)
+        return Document(rows, where, name, row_lines=numbers)
     if path.suffix in OPENED_BY:
         opening = format_named(OPENED_BY[path.suffix]).open
         assert opening is not None
@@ -331,7 +362,9 @@ def _document(path: Path, base: Path, root: Path) -> Document:
     except ConfigError as error:
         if error.what == EMPTY:
             raise ConfigError(EMPTY, where=where, hint="write at least one case: `gate help cases`") from None
-        data, lines = (_log_with_nan(text, where) if error.what == NAN else None), None
+        if error.what != NAN:
+            raise
+        data, lines = _log_with_nan(text, where), None
         if data is None:
             raise
     return Document(data, where, name, lines, root=root, folder=path.parent)
@@ -340,13 +373,17 @@ def _document(path: Path, base: Path, root: Path) -> Document:
 def _log_with_nan(text: str, where: str) -> Any:
     """Return the value of a log of Inspect, which writes NaN for missing scores; None if it is not such a log."""
     data = parse_json(text, where, allow_nan=True)
-    form = format_named("inspect")
-    return data if form.recognises(data) else None
+    if not format_named("inspect").recognises(data):
+        return None
+    return data
 
 
 def _name(path: Path, base: Path) -> str:
     name = _relative(path, base)
-    return next((name.removesuffix(suffix) for suffix in (*SUFFIXES, path.suffix) if name.endswith(suffix)), name)
+    for suffix in (*SUFFIXES, path.suffix):
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
 
 
 # --- which files ----------------------------------------------------------------------------------
@@ -358,9 +395,14 @@ def _files(source: Path, root: Path, suffixes: tuple[str, ...]) -> Iterator[tupl
         raise ConfigError("no such file or folder", where=_shown(source, root))
     if not source.is_dir():
         yield source, source
-        refers = format_named(REFERRING[source.suffix]).refers if source.suffix in REFERRING else None
-        for named in refers(source, root) if refers is not None else ():
-            yield from _files(named, root, EVAL_FILES if named.is_dir() else suffixes)
+        if source.suffix in REFERRING:
+            refers = format_named(REFERRING[source.suffix]).refers
+            assert refers is not None
+            for named in refers(source, root):
+                if named.is_dir():
+                    yield from _files(named, root, EVAL_FILES)
+                else:
+                    yield from _files(named, root, suffixes)
         return
     for folder, folders, names in os.walk(source, onerror=_cannot_list):
         here = Path(folder)
@@ -412,7 +454,9 @@ def _common_folder(sources: Sequence[Path]) -> Path:
 
 
 def _folder_of(source: Path) -> Path:
-    return source if source.is_dir() else source.parent
+    if source.is_dir():
+        return source
+    return source.parent
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -426,7 +470,9 @@ def _relative(path: Path, base: Path) -> str:
 def _shown(path: Path, root: Path) -> str:
     """Return a path for messages: relative to the working directory if it is below it, else to the root."""
     near = _relative(path, Path.cwd())
-    return near if not near.startswith("..") else _relative(path, root)
+    if near.startswith(".."):
+        return _relative(path, root)
+    return near
 
 
 def _listed(paths: Iterable[Path], root: Path) -> str:

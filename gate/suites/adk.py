@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,8 +12,18 @@ from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
-from gate.model import Behavior, Case, Complexity, Part, Persona, Rubric, Scenario, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, Loss, kinds_of, nothing_unread, without_losses
+from gate.model import Behavior, Case, Complexity, Persona, Rubric, Scenario, ToolCall, Turn
+from gate.suites.base import (
+    Contents,
+    Document,
+    Format,
+    Loss,
+    complexity_of,
+    expected_parts,
+    kinds_of,
+    nothing_unread,
+    without_losses,
+)
 
 _CASE_KEYS = (
     "eval_id",
@@ -88,9 +97,10 @@ def _cases(document: Document) -> Contents:
     """Return the cases of a file. A flat legacy list is one conversation, named after its file."""
     data = document.data
     if isinstance(data, Mapping):
-        key = "evalCases" if "evalCases" in data else "eval_cases"
-        found = _each(document, adk.get(data, "eval_cases"), _eval_case, key)
-        return replace(found, notes=(TYPESCRIPT,)) if key == "evalCases" else found
+        listed = adk.get(data, "eval_cases")
+        if "evalCases" in data:
+            return replace(_each(document, listed, _eval_case, "evalCases"), notes=(TYPESCRIPT,))
+        return _each(document, listed, _eval_case, "eval_cases")
     if data and "query" in data[0]:
         turns = tuple(_query(document, row, index) for index, row in enumerate(data))
         return Contents((Case(document.name, turns, location=document.location()),))
@@ -125,10 +135,13 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
 
 def _lost(name: str, body: Mapping[str, Any]) -> list[Loss]:
     """Return the parts of a case that google-adk reads but never checks."""
-    losses = [Loss(name, _FINAL_STATE)] if adk.get(body, _FINAL_STATE) not in (None, {}) else []
-    turns = [adk.get(turn, "intermediate_data") or {} for turn in adk.get(body, "conversation") or []]
-    if any(adk.get(data, "intermediate_responses") for data in turns):
-        losses.append(Loss(name, "intermediate_responses", check=False))
+    losses = []
+    if adk.get(body, _FINAL_STATE) not in (None, {}):
+        losses.append(Loss(name, _FINAL_STATE))
+    for turn in adk.get(body, "conversation") or []:
+        if adk.get(adk.get(turn, "intermediate_data") or {}, "intermediate_responses"):
+            losses.append(Loss(name, "intermediate_responses", check=False))
+            break
     return losses
 
 
@@ -145,17 +158,18 @@ def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
         raise FormatError("a case must have an eval_id")
     _refuse_misspelt(document, body, identifier, keys)
     held = _conversation(document, body, identifier, keys)
-    scenario = held if isinstance(held, Scenario) else None
-    written = held if isinstance(held, list) else []
-    turns = tuple(_turn(document, turn, (*keys, "conversation", index)) for index, turn in enumerate(written))
+    scenario = None
+    if isinstance(held, Scenario):
+        scenario, turns = held, [Turn(held.start)]
+    else:
+        turns = [_turn(document, turn, (*keys, "conversation", index)) for index, turn in enumerate(held)]
     session = adk.mapping(adk.get(body, "session_input") or {}, "session_input")
-    own = {name: adk.get(body, name) for name in ("rubrics", "tags", "complexity")}
     case = Case(
         identifier,
-        turns if scenario is None else (Turn(scenario.start),),
-        rubrics=_rubrics(document, own["rubrics"], (*keys, "rubrics")),
-        tags=_tags(document, own["tags"], keys),
-        complexity=_complexity(document, own["complexity"], keys),
+        tuple(turns),
+        rubrics=_rubrics(document, adk.get(body, "rubrics"), (*keys, "rubrics")),
+        tags=_tags(document, adk.get(body, "tags"), keys),
+        complexity=_complexity(document, adk.get(body, "complexity"), keys),
         location=document.location(*keys),
         scenario=scenario,
     )
@@ -164,9 +178,11 @@ def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
 
 def _refuse_misspelt(document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]) -> None:
     """Raise `ConfigError` for a key similar to a known one: ADK allows it, but it is probably a mistake."""
-    known = {*_CASE_KEYS, *(adk.camel(key) for key in _CASE_KEYS)}
+    known = {*_CASE_KEYS, *map(adk.camel, _CASE_KEYS)}
     for key in body:
-        near = None if key in known else closest(key, known, cutoff=0.85)
+        if key in known:
+            continue
+        near = closest(key, known, cutoff=0.85)
         if near:
             raise document.error(
                 f"case {identifier!r}: unknown key {key!r}", *keys, key, hint=f"did you mean {near!r}?"
@@ -196,7 +212,9 @@ def _scenario(document: Document, raw: Any, identifier: str, keys: tuple[Key, ..
         if not isinstance(start, str) or not start or not isinstance(plan, str) or not plan:
             raise FormatError("a conversation_scenario must have a starting_prompt and a conversation_plan")
         persona = adk.get(body, "user_persona")
-        return Scenario(start, plan, None if persona is None else _persona(persona))
+        if persona is not None:
+            persona = _persona(persona)
+        return Scenario(start, plan, persona)
     except FormatError as error:
         raise document.error(f"case {identifier!r}: {error}", *keys) from None
 
@@ -212,11 +230,12 @@ def _persona(raw: Any) -> Persona:
     behaviors = []
     for item in adk.items(adk.get(body, "behaviors"), "behaviors"):
         one = adk.mapping(item, "a behavior")
-        texts = [adk.items(adk.get(one, name), name) for name in ("behavior_instructions", "violation_rubrics")]
-        if not all(isinstance(text, str) for text in chain.from_iterable(texts)):
+        instructions = adk.items(adk.get(one, "behavior_instructions"), "behavior_instructions")
+        violations = adk.items(adk.get(one, "violation_rubrics"), "violation_rubrics")
+        if not all(isinstance(text, str) for text in (*instructions, *violations)):
             raise FormatError("behavior_instructions and violation_rubrics must be lists of strings")
-        names = [adk.get(one, name) for name in ("name", "description")]
-        behaviors.append(Behavior(_words(names[0]), _words(names[1]), tuple(texts[0]), tuple(texts[1])))
+        name, description = _words(adk.get(one, "name")), _words(adk.get(one, "description"))
+        behaviors.append(Behavior(name, description, tuple(instructions), tuple(violations)))
     return Persona(_words(adk.get(body, "id")), _words(adk.get(body, "description")), tuple(behaviors))
 
 
@@ -239,22 +258,30 @@ PERSONAS = {
 
 def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:
     try:
-        invocation = adk.to_invocation(raw)
-        stated = adk.get(raw, "final_response") is not None
+        turn = expected_turn(raw)
         attached = adk.attached(adk.get(raw, "user_content"))
     except FormatError as error:
         raise document.error(str(error), *keys) from error
-    if not invocation.user:
-        beside = f", only {kinds_of(attached)}" if attached else ""
-        raise document.error(f"user_content has no text{beside}", *keys, hint="describe the request in words")
-    rubrics = _rubrics(document, adk.get(raw, "rubrics"), (*keys, "rubrics"))
-    calls = tuple(ToolCall(call.name, call.args) for call in invocation.tool_calls)
-    return Turn(invocation.user, calls, invocation.response if stated else None, rubrics, attached)
+    if not turn.user:
+        what = "user_content has no text"
+        if attached:
+            what += f", only {kinds_of(attached)}"
+        raise document.error(what, *keys, hint="describe the request in words")
+    return replace(turn, rubrics=_rubrics(document, adk.get(raw, "rubrics"), (*keys, "rubrics")), attached=attached)
+
+
+def expected_turn(raw: Any) -> Turn:
+    """Return a turn that expects the calls of an invocation, and its final response if it states one."""
+    invocation = adk.to_invocation(raw)
+    calls = tuple([ToolCall(call.name, call.args) for call in invocation.tool_calls])
+    if adk.get(raw, "final_response") is None:
+        return Turn(invocation.user, calls)
+    return Turn(invocation.user, calls, invocation.response)
 
 
 def _rubrics(document: Document, raw: Any, keys: tuple[Key, ...]) -> tuple[Rubric, ...]:
     try:
-        return tuple(adk.to_rubric(item) for item in adk.items(raw, "rubrics"))
+        return tuple(map(adk.to_rubric, adk.items(raw, "rubrics")))
     except FormatError as error:
         raise document.error(str(error), *keys) from error
 
@@ -269,10 +296,9 @@ def _tags(document: Document, raw: Any, keys: tuple[Key, ...]) -> frozenset[str]
 
 def _complexity(document: Document, raw: Any, keys: tuple[Key, ...]) -> Complexity:
     try:
-        return Complexity.MEDIUM if raw is None else Complexity(raw)
-    except ValueError as error:
-        known = ", ".join(c.value for c in Complexity)
-        raise document.error(f"complexity must be one of {known}", *keys, "complexity") from error
+        return complexity_of(raw)
+    except FormatError as error:
+        raise document.error(str(error), *keys, "complexity") from error
 
 
 def _with_session(case: Case, session: Mapping[str, Any]) -> Case:
@@ -315,12 +341,10 @@ def _query(document: Document, raw: Any, *keys: Key) -> Turn:
             raise FormatError("a turn must have a query")
         if not isinstance(reference, str | None):
             raise FormatError("reference must be text")
-        calls = tuple(_legacy_call(call) for call in adk.items(adk.get(body, "expected_tool_use"), "expected_tool_use"))
+        calls = tuple(map(_legacy_call, adk.items(adk.get(body, "expected_tool_use"), "expected_tool_use")))
     except FormatError as error:
         raise document.error(str(error), *keys) from error
-    if reference is None:
-        return Turn(query, calls)
-    return Turn(query, calls, (Part(reference),) if reference else ())
+    return Turn(query, calls, expected_parts(reference))
 
 
 def _legacy_call(raw: Any) -> ToolCall:

@@ -16,7 +16,7 @@ from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
-from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Scenario, ToolCall, Turn
+from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Scenario, Turn
 from gate.security.limits import shorten
 from gate.suites import adk as adk_suite
 from gate.suites.base import Contents, Document, Format, Loss, is_answered, nothing_unread, without_losses
@@ -145,10 +145,7 @@ def _case(document: Document, body: Body, keys: tuple[Key, ...]) -> Case:
         raw = adk.get(pair, "expected_invocation")
         if raw is None:
             return _simulated(document, name, pair, keys)
-        expected = adk.to_invocation(raw)
-        calls = tuple(ToolCall(call.name, call.args) for call in expected.tool_calls)
-        stated = expected.response if adk.get(raw, "final_response") is not None else None
-        turns.append(Turn(expected.user, calls, stated))
+        turns.append(adk_suite.expected_turn(raw))
     return Case(name, tuple(turns), location=document.location(*keys))
 
 
@@ -168,7 +165,7 @@ def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int
     status = adk.get(body, "final_eval_status")
     if status not in STATUSES:
         raise FormatError(f"unknown final_eval_status {shorten(repr(status), 40)}: {PASSED_OR_NOT}")
-    invocations = tuple(_invocation(pair) for pair in _pairs(body))
+    invocations = tuple(map(_invocation, _pairs(body)))
     if not is_answered(invocations):
         return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
     found = list(filter(None, map(_foreign, metrics)))
@@ -184,9 +181,12 @@ def _foreign(metric: Body) -> ForeignScore | None:
     if status not in (*PASSED, *FAILED) or (_is_known_metric(metric) and _stated(metric)):
         return None
     name, score = _name(metric), adk.get(metric, "score")
-    said = f" ({score:g})" if isinstance(score, int | float) and not isinstance(score, bool) else ""
-    word = "passed" if status in PASSED else "failed"
-    return ForeignScore(f"{SCORER}:{name}", float(status in PASSED), f"google-adk's metric {name} {word}{said}")
+    reason = f"google-adk's metric {name} failed"
+    if status in PASSED:
+        reason = f"google-adk's metric {name} passed"
+    if isinstance(score, int | float) and not isinstance(score, bool):
+        reason += f" ({score:g})"
+    return ForeignScore(f"{SCORER}:{name}", float(status in PASSED), reason)
 
 
 def _name(metric: Body) -> str:
@@ -207,8 +207,9 @@ def _is_known_metric(metric: Body) -> bool:
 def _stated(metric: Body) -> dict[str, Any]:
     """Return the recorded criterion of a metric, such as its threshold; empty if there is none."""
     stated = adk.get(metric, "criterion")
-    found = dict(stated) if isinstance(stated, Mapping) else {"threshold": adk.get(metric, "threshold")}
-    return {key: value for key, value in found.items() if value is not None and key not in _INTERMEDIATES}
+    if not isinstance(stated, Mapping):
+        stated = {"threshold": adk.get(metric, "threshold")}
+    return {key: value for key, value in stated.items() if value is not None and key not in _INTERMEDIATES}
 
 
 def _is_intermediate(metric: Body) -> bool:

@@ -9,20 +9,15 @@ from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, first_problem, unknown_key
+from gate.formats.messages import FormatError
 from gate.formats.positions import Key, LineNumbers
 from gate.formats.reading import Ignored, UnreadKey, carried, unread, with_read_marks
 from gate.formats.shapes import as_mapping
-from gate.model import Case, Invocation, Location, Part, RecordedTrial
+from gate.model import Case, Complexity, Invocation, Location, Part, RecordedTrial, parts_of
 from gate.security.limits import shorten
-
-
-class StrictModel(BaseModel):
-    """A part of a file in which every key is known."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Document(Struct, frozen=True):
@@ -49,8 +44,9 @@ class Document(Struct, frozen=True):
         """Return the place of the value at ``keys``."""
         if self.lines is not None:
             return Location(self.where, self.lines.line(*keys))
-        row = keys[0] if keys else None
-        return Location(self.where, self.row_lines[row] if isinstance(row, int) else None)
+        if keys and isinstance(keys[0], int):
+            return Location(self.where, self.row_lines[keys[0]])
+        return Location(self.where)
 
     def error(self, what: str, *keys: Key, hint: str = "") -> ConfigError:
         """Return an error about the value at ``keys``."""
@@ -95,7 +91,9 @@ class Loss(Struct, frozen=True):
     """Its keys in the document, if known."""
 
     def __str__(self) -> str:
-        return f"{self.case}: {self.what}" if self.case else self.what
+        if not self.case:
+            return self.what
+        return f"{self.case}: {self.what}"
 
 
 MOST_NAMED = 3
@@ -109,11 +107,13 @@ def by_kind(losses: Sequence[Loss]) -> list[Loss]:
         kinds.setdefault((loss.what, loss.check), []).append(loss)
     found = list[Loss]()
     for alike in kinds.values():
+        one = alike[0]
         if len(alike) <= MOST_NAMED:
             found += alike
+        elif not one.case:
+            found.append(one)
         else:
-            what = f"{alike[0].what} (and in {len(alike) - 1} more cases)" if alike[0].case else alike[0].what
-            found.append(replace(alike[0], what=what))
+            found.append(replace(one, what=f"{one.what} (and in {len(alike) - 1} more cases)"))
     return found
 
 
@@ -121,17 +121,20 @@ def without_check(loss: Loss) -> Loss:
     """Return the loss without its check, for another tool's results: only new trials lose the check."""
     if not loss.check:
         return loss
-    told = loss.what if loss.keys else f"{loss.what} (other than in the verdict on recorded trials)"
-    return replace(loss, what=told, check=False)
+    if loss.keys:
+        return replace(loss, check=False)
+    return replace(loss, what=f"{loss.what} (other than in the verdict on recorded trials)", check=False)
 
 
 def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) -> Contents:
     """Return the contents, with notes on omissions. Raises `ConfigError` if a check would be lost."""
-    lost = next((loss for loss in losses if loss.check), None)
-    if lost is not None:
-        hint = "`gate import --allow-loss` writes the suite without it"
-        why = "it is not read here, and may be a check" if lost.keys and not lost.case else "the gate has no such check"
-        raise document.error(f"{lost}: {why}", *lost.keys, hint=hint)
+    for loss in losses:
+        if loss.check:
+            why = "the gate has no such check"
+            if loss.keys and not loss.case:
+                why = "it is not read here, and may be a check"
+            hint = "`gate import --allow-loss` writes the suite without it"
+            raise document.error(f"{loss}: {why}", *loss.keys, hint=hint)
     notes = tuple(f"{document.where}: {loss} is not carried over" for loss in by_kind(losses))
     return replace(found, notes=(*found.notes, *notes))
 
@@ -187,13 +190,16 @@ def losses_of(kinds: Mapping[str, int]) -> list[Loss]:
 
 
 def _loss(one: UnreadKey, checks: bool | Callable[[str], bool]) -> Loss:
-    check = checks if isinstance(checks, bool) else checks(one.path)
-    return Loss("", _often(one.path, one.count), check, one.first)
+    if not isinstance(checks, bool):
+        checks = checks(one.path)
+    return Loss("", _often(one.path, one.count), checks, one.first)
 
 
 def _often(what: str, number: int) -> str:
-    times = f" ({number} times)" if number > 1 else ""
-    return f"{shorten(what, 100)}{times}"
+    what = shorten(what, 100)
+    if number > 1:
+        what += f" ({number} times)"
+    return what
 
 
 class Format(Struct, frozen=True):
@@ -247,33 +253,62 @@ def validation_error(
     path = problem.path[added:]
     subject = _subject(document, path)
     if problem.kind == "unknown":
-        where = str(document.location(*path))
-        known = [*problem.known, *(ignored if len(path) == 1 else ())]
-        return unknown_key(str(path[-1]), known, f"{where}: {subject}" if subject else where)
-    named = path[1:] if subject else path
+        where, known = str(document.location(*path)), list(problem.known)
+        if subject:
+            where += f": {subject}"
+        if len(path) == 1:
+            known += ignored
+        return unknown_key(str(path[-1]), known, where)
+    named = path
+    if subject:
+        named = path[1:]
     names = ".".join([part for part in named if isinstance(part, str)])
+    what = problem.message
     if problem.kind == "missing":
         what = f"missing key {names!r}"
-    else:
-        what = f"{names}: {problem.message}" if names else problem.message
-    return document.error(f"{subject}: {what}" if subject else what, *path)
+    elif names:
+        what = f"{names}: {what}"
+    if subject:
+        what = f"{subject}: {what}"
+    return document.error(what, *path)
 
 
 def _subject(document: Document, path: tuple[Key, ...]) -> str:
     """Return the case that contains a path, by its id if it has one."""
-    case = path[:2] if path[:1] == ("cases",) else path[:1]
+    case = path[:1]
+    if case == ("cases",):
+        case = path[:2]
     if not case or not isinstance(case[-1], int):
         return ""
     value = document.data
     for part in case:
         value = value[part]
     identifier = as_mapping(value).get("id")
-    return f"case {identifier!r}" if isinstance(identifier, str | int) else f"case {case[-1] + 1}"
+    if not isinstance(identifier, str | int):
+        return f"case {case[-1] + 1}"
+    return f"case {identifier!r}"
 
 
 def kinds_of(attached: Iterable[Mapping[str, Any]]) -> str:
     """Return the kinds of a user's attachments, for messages."""
     return ", ".join(dict.fromkeys(chain.from_iterable(attached)))
+
+
+def complexity_of(raw: Any) -> Complexity:
+    """Return the stated complexity of a case. Raises `FormatError`."""
+    if raw is None:
+        return Complexity.MEDIUM
+    try:
+        return Complexity(raw)
+    except ValueError as error:
+        raise FormatError(f"complexity must be one of {', '.join(Complexity)}") from error
+
+
+def expected_parts(text: str | None) -> tuple[Part, ...] | None:
+    """Return an expected answer as parts: no parts for an empty one, None if nothing is stated."""
+    if text is None:
+        return None
+    return parts_of(text)
 
 
 def is_recorded(criterion: Any) -> bool:

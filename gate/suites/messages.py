@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 from msgspec.json import Encoder
 from msgspec.structs import replace
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from gate.errors import ConfigError
 from gate.formats import messages, paths
@@ -23,7 +23,8 @@ from gate.formats.messages import FormatError
 from gate.formats.paths import PathError
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored, carried, kind_of, unread, with_read_marks
-from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
+from gate.model import Case, Invocation, RecordedTrial, ToolCall, Turn
+from gate.model.strict import StrictModel, one_or_more, short_for
 from gate.security.limits import shorten
 from gate.suites.base import (
     NO_ANSWER,
@@ -31,7 +32,8 @@ from gate.suites.base import (
     Document,
     Format,
     Loss,
-    StrictModel,
+    complexity_of,
+    expected_parts,
     is_answered,
     losses_of,
     nothing_unread,
@@ -65,9 +67,7 @@ class FieldPaths(StrictModel):
     """The trial's number in its case. Default: the order of the rows."""
     messages: Path = "messages"
     """The conversation, as OpenAI's messages."""
-    expected_tools: Annotated[
-        ToolPaths | None, BeforeValidator(lambda value: {"path": value} if isinstance(value, str) else value)
-    ] = None
+    expected_tools: Annotated[ToolPaths | None, short_for("path")] = None
     """The expected calls; an empty list means that no call is expected."""
     expected_response: Path | None = None
     """The expected answer."""
@@ -93,7 +93,9 @@ class FieldPaths(StrictModel):
 
 def recognises(data: Any, fields: FieldPaths) -> bool:
     """True if a file has rows of messages: the first row has a value at the path of the messages."""
-    rows = data if fields.rows is None else value_at(data, fields.rows)
+    rows = data
+    if fields.rows is not None:
+        rows = value_at(data, fields.rows)
     return isinstance(rows, list) and bool(rows) and value_at(rows[0], fields.messages) is not None
 
 
@@ -187,13 +189,15 @@ def _gather(
     spill: InvocationFile | None = None,
 ) -> Contents:
     """Return the contents of rows; ``keys`` is the place of their list, None if a filter selected them."""
-    wanted = None if fields.trials is None else {str(trial) for trial in fields.trials}
+    wanted = set(map(str, fields.trials or ()))
     known: set[str] = set()
     groups: dict[str, _Group] = {}
     for index, raw in enumerate(data):
-        place = _Located(document, raw, () if keys is None else (*keys, index))
-        trial, case, stated, said, error = _row(place, fields, groups)
-        if wanted is not None:
+        at: tuple[Key, ...] = ()
+        if keys is not None:
+            at = (*keys, index)
+        trial, case, stated, said, error = _row(_Located(document, raw, at), fields, groups)
+        if fields.trials is not None:
             if trial is None:
                 raise document.error("`trials` needs `trial`, the path of each row's number")
             known.add(str(trial))
@@ -203,16 +207,21 @@ def _gather(
         if group is None:
             group = groups[case.id] = _Group(case, stated)
         kept: Sequence[Invocation] = ()
-        if error is None:
-            kept = (said,) if spill is None else spill.keep(said)
-        group.add(trial, case, RecordedTrial(case.id, 0, kept, error, str(document.location(*place.keys))))
-    for number in sorted((wanted or set()) - known):
+        if error is None and spill is not None:
+            kept = spill.keep(said)
+        elif error is None:
+            kept = (said,)
+        group.add(trial, case, RecordedTrial(case.id, 0, kept, error, str(document.location(*at))))
+    for number in sorted(wanted - known):
         raise document.error(f"no row has trial {number!r}", hint=f"known: {', '.join(sorted(known))}")
     recorded: list[RecordedTrial] = []
     unanswered: list[RecordedTrial] = []
     for group in groups.values():
         for recording in group.trials():
-            (unanswered if recording.error == NO_ANSWER else recorded).append(recording)
+            if recording.error == NO_ANSWER:
+                unanswered.append(recording)
+            else:
+                recorded.append(recording)
     cases = tuple([group.case for group in groups.values()])
     return Contents(cases, tuple(recorded), unanswered=tuple(unanswered))
 
@@ -282,8 +291,9 @@ def _row(
 
 
 def _invocation(place: _Located, fields: FieldPaths, *, failed: bool) -> Invocation:
-    found = place.at(fields.messages)
-    invocation = Invocation() if found is None and failed else carried(messages.to_invocation(found))
+    found, invocation = place.at(fields.messages), Invocation()
+    if found is not None or not failed:
+        invocation = carried(messages.to_invocation(found))
     usage = messages.to_usage(place.at(fields.usage), cost_usd=place.at(fields.cost_usd))
     duration = messages.number(place.at(fields.duration), "duration")
     if usage is None and duration is None:
@@ -295,15 +305,17 @@ def _case_of(place: _Located, fields: FieldPaths, user: str, groups: Mapping[str
     """Return the case of a row, and a digest of its definition; a known case is reused if the digest is equal."""
     stated = _stated(place, fields)
     known = groups.get(str(place.label(fields.id)))
-    case = known.case if known is not None and known.stated == stated else carried(_case(place, fields, user))
-    return case, stated
+    if known is not None and known.stated == stated:
+        return known.case, stated
+    return carried(_case(place, fields, user)), stated
 
 
 def _stated(place: _Located, fields: FieldPaths) -> bytes:
     """Return a digest of everything that `_case` reads except the user's text."""
-    tools = None if fields.expected_tools is None else fields.expected_tools.path
-    paths = (tools, fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity)
-    values = [carried(place.at(path)) for path in (*paths, *fields.content)]
+    paths = [fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity, *fields.content]
+    if fields.expected_tools is not None:
+        paths.append(fields.expected_tools.path)
+    values = [carried(place.at(path)) for path in paths]
     try:
         stated = _ENCODER.encode(values)
     except (TypeError, ValueError):  # YAML allows keys that JSON does not
@@ -319,20 +331,20 @@ def _case(place: _Located, fields: FieldPaths, user: str) -> Case:
     response = place.at(fields.expected_response)
     if not isinstance(response, str | None):
         raise FormatError("the expected response must be text")
-    parts: tuple[Part, ...] | None = None
-    if response is not None:
-        parts = (Part(response),) if response else ()
+    calls = None
+    if tools is not None:
+        calls = [[call.name, call.args] for call in tools]
     metadata = {name: place.at(path) for name, path in fields.metadata.items()}
     attached = messages.attached(place.at(fields.messages))
     return Case(
         str(place.label(fields.id)),
-        (Turn(user, tools, parts, attached=attached),),
+        (Turn(user, tools, expected_parts(response), attached=attached),),
         tags=_tags(place.at(fields.tags)),
-        complexity=_complexity(place.at(fields.complexity)),
+        complexity=complexity_of(place.at(fields.complexity)),
         metadata=metadata,
         location=place.document.location(*place.keys),
         content={
-            "tools": None if tools is None else [[call.name, call.args] for call in tools],
+            "tools": calls,
             "response": response,
             "metadata": metadata,
             "content": {path: place.at(path) for path in fields.content},
@@ -341,8 +353,10 @@ def _case(place: _Located, fields: FieldPaths, user: str) -> Case:
 
 
 def _expected_tools(place: _Located, paths: ToolPaths | None) -> tuple[ToolCall, ...] | None:
-    found = place.at(paths.path) if paths is not None else None
-    if found is None or paths is None:
+    if paths is None:
+        return None
+    found = place.at(paths.path)
+    if found is None:
         return None
     if not isinstance(found, list):
         raise FormatError(f"{paths.path}: the expected calls must be a list")
@@ -358,17 +372,10 @@ def _expected_tools(place: _Located, paths: ToolPaths | None) -> tuple[ToolCall,
 def _tags(raw: Any) -> frozenset[str]:
     if raw is None:
         return frozenset()
-    tags = [raw] if isinstance(raw, str) else raw
+    tags = one_or_more(raw)
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
         raise FormatError("tags must be a string or a list of strings")
     return frozenset(tags)
-
-
-def _complexity(raw: Any) -> Complexity:
-    try:
-        return Complexity.MEDIUM if raw is None else Complexity(raw)
-    except ValueError as error:
-        raise FormatError(f"complexity must be one of {', '.join(c.value for c in Complexity)}") from error
 
 
 # --- rows of one case -----------------------------------------------------------------------------

@@ -11,20 +11,21 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_v
 
 from gate.formats.positions import Key
 from gate.model import Case, Complexity, Part, Rubric, Scenario, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, StrictModel, validation_error
+from gate.model.strict import StrictModel, short_for
+from gate.suites.base import Contents, Document, Format, validation_error
 
 
 def _text(value: Any) -> Any:
     """Return a whole number as text, any other value unchanged: other numbers would lose their spelling."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value
 
 
 def _listed(value: Any) -> Any:
-    return value if isinstance(value, list | None) else [value]
-
-
-def _persona(value: Any) -> Any:
-    return {"id": value} if isinstance(value, str) else value
+    if isinstance(value, list | None):
+        return value
+    return [value]
 
 
 Text = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
@@ -53,7 +54,8 @@ class ToolModel(StrictModel):
             raise ValueError("a tool has either a name or a category")
         if self.category is not None and self.args is not None:
             raise ValueError("args go with a name, not with a category")
-        if called := _CALL.match(self.name or ""):
+        called = _CALL.match(self.name or "")
+        if called:
             raise ValueError(f"{self.name!r} is a call: write {{name: {called['name']}, args: {{…}}}}")
         return self
 
@@ -68,10 +70,8 @@ class RubricModel(StrictModel):
     description: str | None = None
 
 
-Tool = Annotated[ToolModel, BeforeValidator(lambda value: {"name": value} if isinstance(value, str | int) else value)]
-RubricItem = Annotated[
-    RubricModel, BeforeValidator(lambda value: {"id": value, "text": value} if isinstance(value, str) else value)
-]
+Tool = Annotated[ToolModel, short_for("name"), BeforeValidator(_text)]
+RubricItem = Annotated[RubricModel, short_for("id", "text")]
 
 
 class NativeTurn(StrictModel):
@@ -105,7 +105,7 @@ class ScenarioModel(StrictModel):
 
     start: Text
     plan: Text
-    persona: Annotated[PersonaModel | None, BeforeValidator(_persona)] = None
+    persona: Annotated[PersonaModel | None, short_for("id")] = None
     max_turns: int | None = Field(default=None, ge=1, le=100)
 
 
@@ -138,11 +138,9 @@ class CaseModel(StrictModel):
         if [self.input, self.turns, self.scenario].count(None) != 2:
             raise ValueError("a case has either an input or turns, or a scenario")
         if self.input is None and (self.tools is not None or self.response is not None):
-            kind = (
-                "turns, tools and response belong to a turn"
-                if self.turns
-                else "a scenario, nothing is expected by turn"
-            )
+            kind = "a scenario, nothing is expected by turn"
+            if self.turns:
+                kind = "turns, tools and response belong to a turn"
             raise ValueError(f"in a case with {kind}")
         for shortcut in _stated_shortcuts(self):
             criterion, option = SHORTCUTS[shortcut]
@@ -188,19 +186,23 @@ def recognises(data: Any) -> bool:
 
 def read(document: Document) -> Contents:
     """Return the cases of a file."""
-    bare = isinstance(document.data, list)
+    keys: tuple[Key, ...] = ("cases",)
+    data, added = document.data, 0
+    if isinstance(data, list):
+        data, keys, added = {"cases": data}, (), 1
     try:
-        file = NativeFile.model_validate({"cases": document.data} if bare else document.data)
+        file = NativeFile.model_validate(data)
     except ValidationError as error:
-        raise validation_error(document, error, _MODELS, added=1 if bare else 0) from error
-    keys: tuple[Key, ...] = () if bare else ("cases",)
+        raise validation_error(document, error, _MODELS, added=added) from error
     cases = [_case(document, case, file.defaults, (*keys, index)) for index, case in enumerate(file.cases)]
     return Contents(tuple(cases))
 
 
 def _case(document: Document, model: CaseModel, defaults: DefaultsModel, keys: tuple[Key, ...]) -> Case:
+    scenario = None
     if model.scenario is not None:
-        turns = [Turn(model.scenario.start)]
+        scenario = convert(model.scenario.model_dump(), Scenario)
+        turns = [Turn(scenario.start)]
     elif model.turns is None:
         assert model.input is not None
         turns = [_turn(model.input, model.tools, model.response, [])]
@@ -218,17 +220,16 @@ def _case(document: Document, model: CaseModel, defaults: DefaultsModel, keys: t
         rubrics=_rubrics(model.rubrics),
         location=document.location(*keys),
         cluster=model.cluster or "",
-        scenario=None if model.scenario is None else _scenario(model.scenario),
+        scenario=scenario,
     )
 
 
-def _scenario(model: ScenarioModel) -> Scenario:
-    return convert(model.model_dump(), Scenario)
-
-
 def _turn(user: str, tools: list[ToolModel] | None, response: list[str] | None, rubrics: list[RubricModel]) -> Turn:
-    calls = None if tools is None else tuple([_expected(tool) for tool in tools])
-    parts = None if response is None else tuple([Part(text) for text in response])
+    calls = parts = None
+    if tools is not None:
+        calls = tuple(map(_expected, tools))
+    if response is not None:
+        parts = tuple(map(Part, response))
     return Turn(user, calls, parts, _rubrics(rubrics))
 
 
@@ -241,8 +242,7 @@ def _rubrics(models: list[RubricModel]) -> tuple[Rubric, ...]:
 
 
 def _stated_shortcuts(model: CaseModel) -> list[str]:
-    stated = model.model_fields_set
-    return [] if stated.isdisjoint(SHORTCUTS) else [key for key in SHORTCUTS if key in stated]
+    return [key for key in SHORTCUTS if key in model.model_fields_set]
 
 
 def _options(model: CaseModel) -> dict[str, dict[str, Any]]:

@@ -8,19 +8,17 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 from msgspec.structs import replace
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from gate.errors import ConfigError, MeasureError, nearest
+from gate.formats.shapes import in_list
 from gate.model import Case, Complexity, Suite
+from gate.model.strict import WORDS_SCHEMA, StrictModel, one_or_more
 from gate.security.limits import shorten
 
-_one_or_more = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
-_ONE_OR_MORE_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-Words = Annotated[list[str], _one_or_more, _ONE_OR_MORE_SCHEMA]
-
-
+Words = Annotated[list[str], BeforeValidator(one_or_more), WORDS_SCHEMA]
 Plain = str | bool | int | float
-_one_value_or_more = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
+_one_value_or_more = BeforeValidator(in_list)
 _PLAIN_SCHEMA = {"type": ["string", "number", "boolean"]}
 _PLAINS_SCHEMA = WithJsonSchema({"anyOf": [_PLAIN_SCHEMA, {"type": "array", "items": _PLAIN_SCHEMA, "minItems": 1}]})
 Values = Annotated[list[Plain], Field(min_length=1), _one_value_or_more, _PLAINS_SCHEMA]
@@ -29,7 +27,7 @@ _COMPLEXITY = {"enum": [one.value for one in Complexity]}
 _COMPLEXITY_SCHEMA = WithJsonSchema({"anyOf": [_COMPLEXITY, {"type": "array", "items": _COMPLEXITY}]})
 
 
-class Selection(BaseModel):
+class Selection(StrictModel):
     """The cases to run: those with any of the tags, any of the complexities, any of the ids, and for every key of
     ``metadata`` any of its values.
 
@@ -38,11 +36,9 @@ class Selection(BaseModel):
     so that ``3`` and ``"3"`` are one; of a list in the metadata, one that fits is enough.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
     tags: Words = []
     """Any of these tags."""
-    complexity: Annotated[list[Complexity], _one_or_more, _COMPLEXITY_SCHEMA] = []
+    complexity: Annotated[list[Complexity], BeforeValidator(one_or_more), _COMPLEXITY_SCHEMA] = []
     """Any of these complexities."""
     ids: Words = []
     """Any of these ids, or patterns with ``*``, ``?`` and ``[…]``."""
@@ -62,12 +58,16 @@ class Selection(BaseModel):
     def in_words(self) -> str:
         """The selection in words, as ``tags smoke, core; complexity simple``; empty if it selects every case."""
         parts = []
-        if self.tags:
-            parts.append(f"{'tag' if len(self.tags) == 1 else 'tags'} {', '.join(self.tags)}")
+        if len(self.tags) == 1:
+            parts.append(f"tag {self.tags[0]}")
+        elif self.tags:
+            parts.append(f"tags {', '.join(self.tags)}")
         if self.complexity:
             parts.append(f"complexity {', '.join(level.value for level in self.complexity)}")
-        if self.ids:
-            parts.append(f"{'case' if len(self.ids) == 1 else 'cases'} {', '.join(self.ids)}")
+        if len(self.ids) == 1:
+            parts.append(f"case {self.ids[0]}")
+        elif self.ids:
+            parts.append(f"cases {', '.join(self.ids)}")
         for key, values in self.metadata.items():
             parts.append(f"{key} {', '.join(map(str, values))}")
         return shorten("; ".join(parts), 200)
@@ -89,8 +89,10 @@ def where(conditions: Iterable[str]) -> dict[str, Any]:
             hint = "as in --where team=billing"
             raise ConfigError(f"expected KEY=VALUE, found {shorten(condition, 80)!r}", where="--where", hint=hint)
         name = key.strip()
-        group = found if name in own else found.setdefault("metadata", {})
-        group.setdefault(own.get(name, name), []).append(value.strip())
+        if name in own:
+            found.setdefault(own[name], []).append(value.strip())
+        else:
+            found.setdefault("metadata", {}).setdefault(name, []).append(value.strip())
     return found
 
 
@@ -101,7 +103,7 @@ def stated(case: Case, key: str) -> frozenset[str]:
         return _texts(value[key])
     for part in key.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            return frozenset({case.app[key]}) if key in case.app else frozenset()
+            return _texts(case.app.get(key))
         value = value[part]
     return _texts(value)
 
@@ -109,7 +111,7 @@ def stated(case: Case, key: str) -> frozenset[str]:
 def _texts(value: Any) -> frozenset[str]:
     """Return plain values as text, with booleans in YAML's spelling; mappings are left out."""
     texts = set()
-    for one in value if isinstance(value, list | tuple) else [value]:
+    for one in in_list(value):
         if isinstance(one, bool):
             texts.add(str(one).lower())
         elif isinstance(one, Plain):
@@ -176,11 +178,15 @@ def _refuse_unknown(cases: Sequence[Case], selection: Selection) -> None:
         tags.update(case.tags)
     for tag in selection.tags:
         if tag not in tags:
-            hint = nearest(tag, list(tags)) if tags else "no case has any"
+            hint = "no case has any"
+            if tags:
+                hint = nearest(tag, list(tags))
             raise ConfigError(f"no case has the tag {tag!r}", where="select.tags", hint=hint)
     for pattern in selection.ids:
         if not any(_matches(case.id, pattern) for case in cases):
-            hint = shorten(nearest(pattern, [case.id for case in cases]), 300) if cases else ""
+            hint = ""
+            if cases:
+                hint = shorten(nearest(pattern, [case.id for case in cases]), 300)
             raise ConfigError(f"no case has the id {pattern!r}", where="select.ids", hint=hint)
     for key, wanted in selection.metadata.items():
         known: set[str] = set()
@@ -189,7 +195,9 @@ def _refuse_unknown(cases: Sequence[Case], selection: Selection) -> None:
             known.update(stated(case, key))
             keys.update((*case.metadata, *case.app))
         if not known:
-            hint = nearest(key, sorted(keys)) if keys else "no case has any metadata"
+            hint = "no case has any metadata"
+            if keys:
+                hint = nearest(key, sorted(keys))
             raise ConfigError(f"no case has the key {key!r} in its metadata", where="select.metadata", hint=hint)
         for value in sorted(_texts(wanted) - known):
             what = f"no case has the {key} {shorten(value, 80)!r}"
@@ -198,5 +206,6 @@ def _refuse_unknown(cases: Sequence[Case], selection: Selection) -> None:
 
 def _counts_by_kind(cases: Iterable[Case]) -> str:
     found = Counter(f"{case.complexity.value}: {', '.join(sorted(case.tags)) or 'no tags'}" for case in cases)
-    listed = "; ".join(f"{count} × {kind}" for kind, count in found.most_common(10))
-    return f"there are {listed}" if listed else "there are no cases"
+    if not found:
+        return "there are no cases"
+    return "there are " + "; ".join(f"{count} × {kind}" for kind, count in found.most_common(10))

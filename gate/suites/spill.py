@@ -82,6 +82,8 @@ class StoredInvocation(Sequence[Invocation]):
         return iter(unpack_invocations(self.packed))
 
     def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]

@@ -12,24 +12,25 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError, MeasureError
 from gate.formats.reading import Ignored
-from gate.model import ARGUMENTS, CALLS, RESPONSE, RESULTS, Case, Invocation, Location, RecordedTrial, Suite, Turn
+from gate.formats.shapes import in_list
+from gate.model import Case, Location, RecordedTrial, Suite, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format, Loss, losses_of, with_note
 
 if TYPE_CHECKING:
-    from gate.traces import Conversation, TracedTurn, TraceReader
+    from gate.traces import Conversation, TraceReader
 
 MAX_NAMED = 5
 """Most conversations named in a note."""
 SESSION = "session"
 """The metadata key of a case that names its session or sessions."""
-_PARTS = {RESPONSE: "response", CALLS: "calls", ARGUMENTS: "arguments", RESULTS: "results"}
 
 
 def recognises(data: Any) -> bool:
     """True if parsed lines or a document contain spans."""
-    first = data[0] if isinstance(data, list) and data else data
-    return isinstance(first, dict) and bool(_reader().value(first))
+    if isinstance(data, list) and data:
+        data = data[0]
+    return isinstance(data, dict) and bool(_reader().value(data))
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
@@ -93,10 +94,13 @@ def _conversations_in(path: Path, where: str) -> tuple[Sequence[Conversation], T
 
 def contents(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> Contents:
     """Return conversations as cases. A conversation without turns shows no agent, and is only counted."""
-    with_turns = [conversation for conversation in conversations if conversation.turns]
-    cases = tuple([_case(conversation, where) for conversation in with_turns])
-    trials = tuple([_trial(one, case, 1, where) for one, case in zip(with_turns, cases, strict=True)])
-    return Contents(cases, trials, notes=_notes(conversations, refused, where))
+    cases, trials = [], []
+    for conversation in conversations:
+        if conversation.turns:
+            case = _case(conversation, where)
+            cases.append(case)
+            trials.append(_trial(conversation, case, 1, where))
+    return Contents(tuple(cases), tuple(trials), notes=_notes(conversations, refused, where))
 
 
 def _case(conversation: Conversation, where: str) -> Case:
@@ -105,23 +109,16 @@ def _case(conversation: Conversation, where: str) -> Case:
 
 
 def _trial(conversation: Conversation, case: Case, number: int, where: str) -> RecordedTrial:
-    said = tuple([_invocation(turn) for turn in conversation.turns])
+    said = tuple([turn.invocation for turn in conversation.turns])
     return RecordedTrial(case.id, number, said, conversation.error, f"{where}: session {conversation.session}")
-
-
-def _invocation(turn: TracedTurn) -> Invocation:
-    """Return the invocation of a turn, with the parts that its trace does not show marked as unseen."""
-    return replace(turn.invocation, unseen=unseen_in(turn))
-
-
-def unseen_in(turn: TracedTurn) -> tuple[str, ...]:
-    """Return the parts of a turn that its trace did not record, by the names in the model."""
-    return tuple([part for part, name in _PARTS.items() if not getattr(turn.captured, name)])
 
 
 def _notes(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> tuple[str, ...]:
     """Return notes on a file: unreadable data, and parts that its spans did not record."""
-    notes = [f"{where}: not read: {_counted(refused)}"] if refused else []
+    notes = []
+    if refused:
+        counted = ", ".join(f"{reason} ({number:,})" for reason, number in refused.items())
+        notes.append(f"{where}: not read: {counted}")
     left_out = sum(one.left_out for one in conversations)
     if left_out:
         notes.append(f"{where}: {left_out:,} spans beyond the bound of a trace were left out")
@@ -133,16 +130,13 @@ def _notes(conversations: Sequence[Conversation], refused: Mapping[str, int], wh
     for one in conversations:
         turns += len(one.turns)
         for turn in one.turns:
-            missing.update(turn.captured.missing)
-    del missing["user"]
+            missing.update(turn.invocation.unseen)
+            if turn.invocation.usage is None:
+                missing["usage"] += 1
     if missing:
         what = ", ".join(f"{name} in {number:,} of {turns:,} turns" for name, number in missing.items())
         notes.append(f"{where}: not recorded, so not measured: {what}")
     return tuple(notes)
-
-
-def _counted(refused: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason} ({number:,})" for reason, number in refused.items())
 
 
 # --- traces of cases that are written elsewhere ---------------------------------------------------
@@ -166,7 +160,9 @@ def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[
     for path, where in zip(paths, names, strict=True):
         conversations, reader = _conversations_in(path, where)
         notes += with_note(where, contents(conversations, reader.refused, where), losses_of(reader.unread)).notes
-        for conversation in (one for one in conversations if one.turns):
+        for conversation in conversations:
+            if not conversation.turns:
+                continue
             place = index.place_of(conversation)
             if isinstance(place, str):
                 lost.append((conversation.session, place))
@@ -199,9 +195,10 @@ def _nothing(names: Sequence[str], lost: Sequence[tuple[str, str]]) -> MeasureEr
 def _unmatched(lost: Sequence[tuple[str, str]]) -> list[str]:
     if not lost:
         return []
-    named = [f"{shorten(session, 80)} ({why})" for session, why in lost[:MAX_NAMED]]
-    more = f" and {len(lost) - MAX_NAMED:,} more" if len(lost) > MAX_NAMED else ""
-    return [f"{len(lost):,} conversations belong to no case and were not scored: {', '.join(named)}{more}"]
+    named = ", ".join(f"{shorten(session, 80)} ({why})" for session, why in lost[:MAX_NAMED])
+    if len(lost) > MAX_NAMED:
+        named += f" and {len(lost) - MAX_NAMED:,} more"
+    return [f"{len(lost):,} conversations belong to no case and were not scored: {named}"]
 
 
 _Place = tuple[int, Case]
@@ -222,8 +219,9 @@ class _Index:
                     self._by_session[session].append(place)
                 for tag in {case.id, *case.tags}:
                     self._by_tag[tag].append(place)
-                if case.turns and (words := _folded(case.turns[0].user)):
-                    self._by_words[words].append(place)
+                if case.turns:
+                    self._by_words[_folded(case.turns[0].user)].append(place)
+        self._by_words.pop("", None)
 
     def place_of(self, conversation: Conversation) -> _Place | str:
         """Return the case of a conversation, or the reason why it has none."""
@@ -247,13 +245,11 @@ class _Index:
         yield self._by_session.get(conversation.session, ()), "its session"
         tagged = chain.from_iterable([self._by_tag.get(tag, ()) for tag in sorted(conversation.tags)])
         yield _unique(tagged), "a tag of it"
-        yield self._by_words.get(words, ()) if words else (), "its first words"
+        yield self._by_words.get(words, ()), "its first words"
 
 
 def _sessions(case: Case) -> list[str]:
-    stated = case.metadata.get(SESSION)
-    named = stated if isinstance(stated, list) else [stated]
-    return [one for one in named if isinstance(one, str)]
+    return [one for one in in_list(case.metadata.get(SESSION)) if isinstance(one, str)]
 
 
 def _unique(places: Iterable[_Place]) -> list[_Place]:

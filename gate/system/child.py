@@ -21,10 +21,10 @@ from typing import IO, Any, Generic, TypeVar
 from uuid import uuid4
 from weakref import finalize
 
+from gate.stopping import LOOK_SECONDS, STOPPING
 from gate.system import guardian
 from gate.system.concealed import conceal
 from gate.system.guardian import MARK, sweep
-from gate.system.stopping import LOOK_SECONDS, STOPPING
 from gate.system.wire import GarbledError, Reading
 
 __all__ = [

@@ -104,11 +104,6 @@ class GitError(GateError):
         """The output of git, redacted."""
 
 
-class Tag(Struct, frozen=True):
-    name: str
-    commit: str
-
-
 class Sealed(Struct, frozen=True):
     """A repository as it was before untrusted code ran next to it; passed in the environment as `SEALED`.
 
@@ -419,14 +414,14 @@ class Git:
         found = re.match(r"ref: refs/heads/(\S+)\tHEAD", said)
         return found[1] if found else None
 
-    def tags(self, *, merged: str | None = None) -> list[Tag]:
-        """Return the tags of commits, newest first by their own date; with ``merged`` only those that the commit
-        contains."""
+    def tags(self, *, merged: str | None = None) -> list[tuple[str, str]]:
+        """Return the names and commits of tags, newest first by their own date; with ``merged`` only those in the
+        history of that commit."""
         only = [] if merged is None else [f"--merged={checked_revision(merged)}"]
         form = "--format=%(refname:strip=2)%09%(objecttype)%09%(objectname)%09%(*objecttype)%09%(*objectname)"
         said = self.text("for-each-ref", "--sort=-creatordate", form, *only, "refs/tags/")
         fields = [line.split("\t") for line in said.splitlines()]
-        return [Tag(f[0], f[4] or f[2]) for f in fields if "commit" in (f[1], f[3])]
+        return [(f[0], f[4] or f[2]) for f in fields if "commit" in (f[1], f[3])]
 
     def top(self) -> Path:
         """Return the work tree's folder, with links resolved. Raises `GitError` outside a repository."""

@@ -10,11 +10,10 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from gate.errors import Cancelled, MeasureError
-from gate.system.stopping import STOPPING, is_heeded
+from gate.stopping import SIGNALS, STOPPING, is_heeded
 
 T = TypeVar("T")
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 2.0
 """Seconds after the first signal from which another one ends the process at once. Programs such as `timeout` send the
 same signal twice in a row."""

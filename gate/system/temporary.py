@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tempfile import TemporaryDirectory
 
-from gate.system.stopping import STOPPING
+from gate.stopping import STOPPING
 
 
 class TemporaryFolder(TemporaryDirectory[str]):

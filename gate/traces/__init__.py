@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gate.traces.conversation import (
-    Captured,
     Conversation,
     TracedTurn,
     conversation_of,
@@ -14,7 +13,6 @@ from gate.traces.reader import TraceReader, read_file
 from gate.traces.span import LogRecord, Piece, Span
 
 __all__ = [
-    "Captured",
     "Conversation",
     "LogRecord",
     "Piece",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gate.formats.shapes import as_text
 from gate.traces.dialects import handoff_name
 from gate.traces.span import Span
-from gate.traces.values import hex_id, mapping, nanoseconds
+from gate.traces.values import hex_id, mapping, nanoseconds, present
 
 _OPERATIONS = {
     "agent": "invoke_agent",
@@ -29,14 +30,16 @@ def is_agents_sdk(value: Mapping[str, Any]) -> bool:
 def span(raw: Mapping[str, Any]) -> Span | None:
     """Return one span; None if it has no ids. A trace object becomes a span without times that holds the group's id."""
     trace_id, error = hex_id(raw.get("trace_id", raw.get("id")), 16), mapping(raw.get("error"))
+    if not trace_id:
+        return None
     if raw.get("object") == "trace":
         group = raw.get("group_id")
-        said = {"session.id": group} if isinstance(group, str) else {}
-        return Span(trace_id, f"{trace_id}.trace", attributes=said) if trace_id else None
+        if not isinstance(group, str):
+            return Span(trace_id, f"{trace_id}.trace")
+        return Span(trace_id, f"{trace_id}.trace", attributes={"session.id": group})
     span_id, data = hex_id(raw.get("id"), 8), mapping(raw.get("span_data"))
-    if not trace_id or not span_id:
+    if not span_id:
         return None
-    message = error.get("message")
     return Span(
         trace_id,
         span_id,
@@ -46,7 +49,7 @@ def span(raw: Mapping[str, Any]) -> Span | None:
         nanoseconds(raw.get("ended_at")),
         _attributes(data),
         failed=bool(error),
-        message=message if isinstance(message, str) else "",
+        message=as_text(error.get("message")),
         scope="openai-agents",
     )
 
@@ -54,7 +57,7 @@ def span(raw: Mapping[str, Any]) -> Span | None:
 def _attributes(data: Mapping[str, Any]) -> Mapping[str, Any]:
     inner = mapping(data.get("data"))
     kind = inner.get("sdk_span_type") if data.get("type") == "custom" else data.get("type")
-    operation = _OPERATIONS.get(kind) if isinstance(kind, str) else None
+    operation = _OPERATIONS.get(as_text(kind))
     if operation is None:
         return {}
     usage = mapping(inner.get("usage", data.get("usage")))
@@ -67,8 +70,9 @@ def _attributes(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if operation == "invoke_agent":
         found["gen_ai.agent.name"] = data.get("name")
     elif kind == "handoff":
-        receiver = data.get("to_agent")
-        found["gen_ai.tool.name"] = handoff_name(receiver) if isinstance(receiver, str) and receiver else None
+        receiver = as_text(data.get("to_agent"))
+        if receiver:
+            found["gen_ai.tool.name"] = handoff_name(receiver)
     elif operation == "execute_tool":
         found["gen_ai.tool.name"] = data.get("name")
         found["gen_ai.tool.call.arguments"] = data.get("input")
@@ -76,4 +80,4 @@ def _attributes(data: Mapping[str, Any]) -> Mapping[str, Any]:
     elif kind == "generation":
         found["gen_ai.input.messages"] = data.get("input")
         found["gen_ai.output.messages"] = data.get("output")
-    return {key: value for key, value in found.items() if value is not None}
+    return present(found)

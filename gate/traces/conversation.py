@@ -1,7 +1,7 @@
 """Builds conversations from pieces of traces: turns with calls, texts, usage and errors, and which parts were recorded.
 
-Content that instrumentation does not record is unseen, never empty or 0: `Captured` says for each part whether the
-trace would show it.
+Content that instrumentation does not record is unseen, never empty or 0: `Invocation.unseen` names the parts that the
+trace would not show.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from gate.formats.messages import FormatError, usage_of
-from gate.model import Invocation, Part, ToolCall, Usage
+from gate.model import ARGUMENTS, CALLS, RESPONSE, RESULTS, Invocation, Part, ToolCall, Usage
 from gate.traces import said
 from gate.traces.dialects import AGENTIC, Operation, session_of
-from gate.traces.said import Called
+from gate.traces.said import Call
 from gate.traces.span import Piece, Span
 from gate.traces.tree import Draft, ModelCall, Trace
 from gate.traces.values import first, first_recorded, listed
@@ -27,28 +27,10 @@ MAX_TAGS = 50
 _TAGS = ("tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags")
 
 
-class Captured(Struct, frozen=True):
-    """The parts of a turn that the trace would show; all others are not measured."""
-
-    user: bool = True
-    response: bool = True
-    calls: bool = True
-    """True if every call would be seen: there are spans of tools, or all outputs of the models are known."""
-    arguments: bool = True
-    results: bool = True
-    usage: bool = True
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The names of the missing parts."""
-        return tuple(name for name in self.__struct_fields__ if not getattr(self, name))
-
-
 class TracedTurn(Struct, frozen=True):
     """One turn of a conversation, built from its spans."""
 
     invocation: Invocation
-    captured: Captured
     trace_id: str
     span_id: str
     """The id of the span that contains the turn."""
@@ -88,17 +70,21 @@ def conversations_of(pieces: Iterable[Piece]) -> list[Conversation]:
 def conversation_of(pieces: Iterable[Piece], session: str = "") -> Conversation:
     """Return the conversation in the pieces of one session or trace."""
     traces = _traces(pieces)
-    named = session or first(map(_session, traces))
-    return _conversation(named or (traces[0].trace_id if traces else ""), traces)
+    named = session or first(map(_session, traces)) or first(trace.trace_id for trace in traces)
+    return _conversation(named, traces)
 
 
 def failure_of(pieces: Iterable[Piece]) -> str:
     """Return the error of a trace's outermost span, or of the first if there are several; empty on success."""
-    for trace in _traces(pieces):
-        spans = trace.spans()
-        known = {span.span_id for span in spans}
-        return Operation(next((span for span in spans if span.parent_id not in known), spans[0])).error
-    return ""
+    traces = _traces(pieces)
+    if not traces:
+        return ""
+    spans = traces[0].spans()
+    known = {span.span_id for span in spans}
+    for span in spans:
+        if span.parent_id not in known:
+            return Operation(span).error
+    return Operation(spans[0]).error
 
 
 def _traces(pieces: Iterable[Piece]) -> list[Trace]:
@@ -163,44 +149,41 @@ def _continues(before: Draft, draft: Draft) -> bool:
         return False
     asked = said.calls_in(before.models[-1].outputs())
     asked_ids = {call.id for call in asked if call.id}
-    answered = {one.id for one in said.results_in(inputs) if one.id}
-    return bool(asked_ids & answered) if asked_ids and answered else bool(asked)
+    answered_ids = {one.id for one in said.results_in(inputs) if one.id}
+    if asked_ids and answered_ids:
+        return not asked_ids.isdisjoint(answered_ids)
+    return bool(asked)
 
 
 # --- one turn -------------------------------------------------------------------------------------
 
 
 def _turn(draft: Draft) -> TracedTurn:
-    anchor, calls = draft.anchor, _calls(draft)
-    agentic = anchor.kind in AGENTIC
-    user = said.user_text(anchor.inputs()) if agentic else ""
-    user = user or first(said.user_text(call.inputs()) for call in draft.models)
-    user = user or said.user_text(anchor.inputs())
+    anchor, calls, user = draft.anchor, _calls(draft), _user(draft)
     texts, knows_texts = _texts(draft)
-    usage = _usage(draft)
-    captured = Captured(
-        user=bool(user),
-        response=knows_texts,
-        calls=bool(draft.tools) or (bool(draft.models) and all(call.tells_calls for call in draft.models)),
-        arguments=all(call.args is not UNSET for call in calls),
-        results=all(call.result is not UNSET for call in calls),
-        usage=usage is not None,
-    )
+    # Every call would be seen: there are spans of tools, or all outputs of the models are known.
+    knows_calls = bool(draft.tools) or (bool(draft.models) and all(call.tells_calls for call in draft.models))
+    known = {
+        RESPONSE: knows_texts,
+        CALLS: knows_calls,
+        ARGUMENTS: all(call.args is not UNSET for call in calls),
+        RESULTS: all(call.result is not UNSET for call in calls),
+    }
     *before, answer = texts or [()]
-    end = max([anchor.span.end, *[call.end for call in draft.models]])
+    end = max([anchor.span.end, *(call.end for call in draft.models)])
     invocation = Invocation(
         user=user,
         response=tuple(map(Part, answer)),
-        tool_calls=tuple([_plain(call) for call in calls]),
+        tool_calls=tuple(map(_plain, calls)),
         intermediate=tuple(map(Part, chain.from_iterable(before))),
-        usage=usage,
+        usage=_usage(draft),
         duration=max(0, end - anchor.span.start) / 1e9,
-        reports_calls=captured.calls,
+        reports_calls=knows_calls,
+        unseen=tuple([part for part, is_known in known.items() if not is_known]),
     )
     started = anchor.span.start / 1e9
     return TracedTurn(
         invocation,
-        captured,
         anchor.span.trace_id,
         anchor.span.span_id,
         started,
@@ -209,25 +192,38 @@ def _turn(draft: Draft) -> TracedTurn:
     )
 
 
-def _why_unanswered(draft: Draft, texts: Sequence[Sequence[str]]) -> str:
-    """Return the error that ended a turn without an answer, if its span has none; empty if there is an answer.
+def _user(draft: Draft) -> str:
+    """Return the text of the user: in the input of an agent or of a model call, else of another span around them."""
+    steps: list[Operation | ModelCall] = [*draft.models, draft.anchor]
+    if draft.anchor.kind in AGENTIC:
+        steps = [draft.anchor, *draft.models]
+    return first(said.user_text(step.inputs()) for step in steps)
 
-    A model call's error counts only if nothing followed it: agents retry calls, and ask other models.
-    """
+
+def _why_unanswered(draft: Draft, texts: Sequence[Sequence[str]]) -> str:
+    """Return the error that ended a turn without an answer, if its span has none; empty if there is an answer."""
     own = _own(draft)
-    if own and not own[-1].outputs() and (error := own[-1].error):
-        start = own[-1].steps[0].span.start
-        beside = any(call.end > start and (call.outputs() or not call.error) for call in own[:-1])
-        if not beside and not _concludes(draft, own):
-            return error
-    return draft.root.error if draft.root is not None and not texts else ""
+    if own and _ends_the_turn(own[-1], own[:-1]) and not _concludes(draft, own):
+        return own[-1].error
+    if draft.root is not None and not texts:
+        return draft.root.error
+    return ""
+
+
+def _ends_the_turn(call: ModelCall, earlier: Sequence[ModelCall]) -> bool:
+    """True if a turn's last model call came to nothing and no other one beside it succeeded: agents retry calls, and
+    ask other models."""
+    start = call.steps[0].span.start
+    return call.came_to_nothing and all(other.came_to_nothing for other in earlier if other.end > start)
 
 
 def _concludes(draft: Draft, own: Sequence[ModelCall]) -> bool:
     """True if the turn's span holds an answer: other words than those said along with a call."""
     final = _folded(_final(draft))
-    along_with_calls = [_folded(_said(call)) for call in own if said.calls_in(call.outputs())]
-    return bool(final) and final not in along_with_calls
+    for call in own:
+        if said.calls_in(call.outputs()) and _folded(_said(call)) == final:
+            return False
+    return bool(final)
 
 
 def _texts(draft: Draft) -> tuple[list[tuple[str, ...]], bool]:
@@ -273,49 +269,39 @@ def _usage(draft: Draft) -> Usage | None:
         total = usage_of(found)
     except FormatError:
         return None
-    return None if total is None else replace(total, model_calls=len(draft.models))
+    if total is None:
+        return None
+    return replace(total, model_calls=len(draft.models))
 
 
 # --- its tool calls -------------------------------------------------------------------------------
 
 
-class _Call(Struct):
-    """A call while its parts are collected."""
-
-    name: str
-    id: str = ""
-    args: Any = UNSET
-    result: Any = UNSET
-    error: str = ""
-    duration: float | None = None
+def _plain(call: Call) -> ToolCall:
+    args, result = call.args, call.result
+    if args is UNSET:
+        args = None
+    if result is UNSET:
+        result = None
+    return ToolCall(call.name, args, call.id or None, result, call.error or None, call.duration)
 
 
-def _plain(call: _Call) -> ToolCall:
-    return ToolCall(
-        call.name,
-        None if call.args is UNSET else call.args,
-        call.id or None,
-        None if call.result is UNSET else call.result,
-        call.error or None,
-        call.duration,
-    )
-
-
-def _calls(draft: Draft) -> list[_Call]:
+def _calls(draft: Draft) -> list[Call]:
     """Return the trajectory: calls with spans by start; a call without a span follows the one requested before it."""
     spanned = list(map(_spanned, draft.tools))
     asked = []
     for place, model in enumerate(draft.models):
-        asked += [(place, call) for call in said.calls_in(model.outputs())]
+        for one in said.calls_in(model.outputs()):
+            asked.append((place, one))
     if not asked:
         return spanned
     claims = _Claims(spanned)
-    behind: dict[int, list[_Call]] = defaultdict(list)
+    behind: dict[int, list[Call]] = defaultdict(list)
     wanting, previous = [], -1
     for place, one in asked:
         index = claims.take(one)
         if index is None:
-            call = _Call(one.name, one.id, one.args)
+            call = Call(one.name, one.id, one.args)
             behind[previous].append(call)
         else:
             call, previous = spanned[index], index
@@ -330,11 +316,13 @@ def _calls(draft: Draft) -> list[_Call]:
     return found
 
 
-def _spanned(spans: Sequence[Operation]) -> _Call:
+def _spanned(spans: Sequence[Operation]) -> Call:
     """Return one call from its spans, given the outermost first."""
     outermost, span = spans[0], spans[0].span
-    seconds = max(0, span.end - span.start) / 1e9 if span.end else None
-    return _Call(
+    seconds = None
+    if span.end:
+        seconds = max(0, span.end - span.start) / 1e9
+    return Call(
         outermost.name,
         first(step.id for step in spans),
         first_recorded(step.arguments for step in spans),
@@ -347,15 +335,17 @@ def _spanned(spans: Sequence[Operation]) -> _Call:
 class _Claims:
     """Calls with spans, each to be matched with one request of a model: by id, else by name in order."""
 
-    def __init__(self, calls: Sequence[_Call]) -> None:
+    def __init__(self, calls: Sequence[Call]) -> None:
         self._free = [True] * len(calls)
-        self._by_id = {call.id: index for index, call in reversed(list(enumerate(calls))) if call.id}
+        self._by_id: dict[str, int] = {}
         self._by_name: dict[str, deque[int]] = defaultdict(deque)
         for index, call in enumerate(calls):
             self._by_name[call.name].append(index)
+            if call.id:
+                self._by_id.setdefault(call.id, index)
 
-    def take(self, one: Called) -> int | None:
-        index = self._by_id.get(one.id) if one.id else None
+    def take(self, one: Call) -> int | None:
+        index = self._by_id.get(one.id)
         if index is not None and self._free[index]:
             self._free[index] = False
             return index
@@ -368,7 +358,7 @@ class _Claims:
         return None
 
 
-def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Called, _Call]]) -> None:
+def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Call, Call]]) -> None:
     """Fill in results from the inputs of later model calls: by id, else in order by name."""
     if not wanting:
         return
@@ -378,14 +368,14 @@ def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Call
     told: set[tuple[str, str, str]] = set()
     for place, model in enumerate(models):
         for given in said.results_in(model.inputs()):
-            key = (given.id, given.name, "" if given.id else repr(given.value))
-            if given.value is UNSET or key in told:
+            key = (given.id, given.name, "" if given.id else repr(given.result))
+            if given.result is UNSET or key in told:
                 continue
             told.add(key)
             if given.id in known:
-                by_id[given.id] = given.value
+                by_id[given.id] = given.result
             else:
-                in_order.append((place, given.name, given.value))
+                in_order.append((place, given.name, given.result))
     waiting = deque(in_order)
     for place, one, call in wanting:
         if one.id in by_id:

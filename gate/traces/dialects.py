@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from gate.formats.shapes import as_mapping, as_text
 from gate.model import Usage
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 from gate.traces import said
@@ -45,6 +46,7 @@ _OPERATIONS = {
 _OPENINFERENCE = {"AGENT": Kind.AGENT, "LLM": Kind.MODEL, "TOOL": Kind.TOOL}
 _TRACELOOP = {"workflow": Kind.WORKFLOW, "agent": Kind.AGENT, "tool": Kind.TOOL}
 _AI_SDK = {"generateText": Kind.AGENT, "streamText": Kind.AGENT, "doGenerate": Kind.MODEL, "doStream": Kind.MODEL}
+_MCP = {"tools/call": Kind.TOOL}
 _ADK_NAMES = {"invocation": Kind.WORKFLOW, "call_llm": Kind.MODEL, "agent_run": Kind.AGENT}
 _ADK = "gcp.vertex.agent"
 _MERGED = "(merged tools)"
@@ -99,9 +101,11 @@ class Operation:
         self.span, self._logs = span, logs
         self._usage: Usage | UnsetType | None = UNSET
         self.kind = kind_of(span)
-        self.id = _tool_id(span) if self.kind is Kind.TOOL else ""
-        self.name = _tool_name(span) if self.kind is Kind.TOOL else ""
-        self.agent = text_in(span.attributes, *_AGENT_NAME) if self.kind in AGENTIC else ""
+        self.id = self.name = self.agent = ""
+        if self.kind is Kind.TOOL:
+            self.id, self.name = _tool_id(span), _tool_name(span)
+        elif self.kind in AGENTIC:
+            self.agent = text_in(span.attributes, *_AGENT_NAME)
 
     @property
     def session(self) -> str:
@@ -140,8 +144,11 @@ class Operation:
     def ends_without_calls(self) -> bool:
         """True if the finish reasons of a model call are known and none of them is a tool call."""
         raw = parsed(self.span.attributes.get("gen_ai.response.finish_reasons"))
-        raw = [raw] if isinstance(raw, str) else raw
-        return isinstance(raw, list) and bool(raw) and not any(str(reason).lower() in _TOOL_ENDINGS for reason in raw)
+        if isinstance(raw, str):
+            raw = [raw]
+        if not isinstance(raw, list) or not raw:
+            return False
+        return not any(str(reason).lower() in _TOOL_ENDINGS for reason in raw)
 
 
 # --- what a span is -------------------------------------------------------------------------------
@@ -158,22 +165,29 @@ def kind_of(span: Span) -> Kind:
     if isinstance(named, str) and named:
         return _OPERATIONS.get(named, Kind.OTHER)
     for key, read in _MARKS.items():
-        if key in attributes and isinstance(mark := attributes[key], str) and mark:
+        mark = attributes.get(key)
+        if isinstance(mark, str) and mark:
             return read(mark)
     if span.scope == _ADK or "gcp.vertex.agent.invocation_id" in attributes:
-        return Kind.TOOL if span.name.startswith("execute_tool") else _ADK_NAMES.get(span.name, Kind.OTHER)
-    return Kind.MODEL if _is_model_call(attributes) else Kind.OTHER
+        if span.name.startswith("execute_tool"):
+            return Kind.TOOL
+        return _ADK_NAMES.get(span.name, Kind.OTHER)
+    if _is_model_call(attributes):
+        return Kind.MODEL
+    return Kind.OTHER
 
 
 def _of_ai_sdk(mark: str) -> Kind:
-    return Kind.TOOL if mark == "ai.toolCall" else _AI_SDK.get(mark.rpartition(".")[2], Kind.OTHER)
+    if mark == "ai.toolCall":
+        return Kind.TOOL
+    return _AI_SDK.get(mark.rpartition(".")[2], Kind.OTHER)
 
 
 _MARKS: Mapping[str, Callable[[str], Kind]] = {
     "openinference.span.kind": lambda mark: _OPENINFERENCE.get(mark.upper(), Kind.OTHER),
     "traceloop.span.kind": lambda mark: _TRACELOOP.get(mark, Kind.OTHER),
     "ai.operationId": _of_ai_sdk,
-    "mcp.method.name": lambda mark: Kind.TOOL if mark == "tools/call" else Kind.OTHER,
+    "mcp.method.name": lambda mark: _MCP.get(mark, Kind.OTHER),
 }
 """The meaning of each attribute that marks a span without ``gen_ai.operation.name``; the first one decides."""
 
@@ -191,10 +205,13 @@ def _tool_name(span: Span) -> str:
     named = text_in(span.attributes, *_TOOL_NAME)
     if named:
         return named
-    if receiver := _receiver(span):
+    receiver = _receiver(span)
+    if receiver:
         return handoff_name(receiver)
-    words = span.name.split(" ", 1)
-    return cut(words[1] if len(words) > 1 and words[0] in ("execute_tool", "tools/call") else span.name, MAX_ID_CHARS)
+    for operation in ("execute_tool ", "tools/call "):
+        if span.name.startswith(operation):
+            return cut(span.name.removeprefix(operation), MAX_ID_CHARS)
+    return cut(span.name, MAX_ID_CHARS)
 
 
 def handoff_name(receiver: str) -> str:
@@ -209,9 +226,10 @@ _HANDOFF_NAME = "handoff to "
 
 def _receiver(span: Span) -> str:
     """Return the agent to which a span hands the conversation over; empty if there is none."""
-    if named := text_in(span.attributes, _HANDOFF):
-        return named
-    return span.name.removeprefix(_HANDOFF_NAME) if span.name.startswith(_HANDOFF_NAME) else ""
+    named = text_in(span.attributes, _HANDOFF)
+    if not named and span.name.startswith(_HANDOFF_NAME):
+        return span.name.removeprefix(_HANDOFF_NAME)
+    return named
 
 
 def _tool_id(span: Span) -> str:
@@ -225,13 +243,17 @@ def _tool_message(value: Any) -> Mapping[str, Any]:
     """Return LangChain's tool message, in which OpenInference records a result; empty if it is not one."""
     if not isinstance(value, dict):
         return {}
-    held = value.get("data", value.get("kwargs", value))
-    return held if isinstance(held, dict) and "tool_call_id" in held and "content" in held else {}
+    held = as_mapping(value.get("data", value.get("kwargs", value)))
+    if "tool_call_id" not in held or "content" not in held:
+        return {}
+    return held
 
 
 def session_of(attributes: Mapping[str, Any]) -> str:
     """Return the session that attributes name; empty if they name none."""
-    return "" if _SESSION_KEYS.isdisjoint(attributes) else text_in(attributes, *_SESSION)
+    if _SESSION_KEYS.isdisjoint(attributes):
+        return ""
+    return text_in(attributes, *_SESSION)
 
 
 # --- its parts ------------------------------------------------------------------------------------
@@ -240,14 +262,15 @@ def session_of(attributes: Mapping[str, Any]) -> str:
 def _tool_content(step: Operation, keys: Sequence[str], event: str, of_event: str) -> Any:
     attributes = step.span.attributes
     for key in keys:
-        value = _recorded(key, attributes[key]) if key in attributes else UNSET
-        if value is not UNSET:
-            return value
+        if key in attributes:
+            value = _recorded(key, attributes[key])
+            if value is not UNSET:
+                return value
     for one in step.span.events:
         if one.name == event:
             return said.content(_of_blocks(one.attributes.get(of_event, one.attributes.get("content"))))
     if event == "gen_ai.choice":
-        return first_recorded(one.value for one in said.results_in(step.outputs()))
+        return first_recorded(one.result for one in said.results_in(step.outputs()))
     return first_recorded(call.args for call in said.calls_in((*step.inputs(), *step.outputs())))
 
 
@@ -260,7 +283,8 @@ def _recorded(key: str, value: Any) -> Any:
     if key in _RESULT:
         if isinstance(found, dict) and found.keys() == {"output", "kwargs"}:
             found = said.content(found["output"])
-        if message := _tool_message(found):
+        message = _tool_message(found)
+        if message:
             return said.content(message["content"])
     return found
 
@@ -278,16 +302,19 @@ def _of_whole_input(found: Any) -> Any:
             return UNSET
     if not isinstance(found, dict):
         return UNSET
-    return next((found[name] for name in ("inputs", "kwargs") if isinstance(found.get(name), dict)), found)
+    for name in ("inputs", "kwargs"):
+        if isinstance(found.get(name), dict):
+            return found[name]
+    return found
 
 
 def _of_blocks(value: Any) -> Any:
-    """Return the text of Bedrock's blocks, in which Strands holds the results of tools."""
+    """Return the text of Bedrock's only block, in which Strands holds the result of a tool; any other value as it
+    is."""
     blocks = parsed(value)
-    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        return value
-    texts = [block.get("text", block.get("json")) for block in blocks]
-    return texts[0] if len(texts) == 1 else value
+    if isinstance(blocks, list) and len(blocks) == 1 and isinstance(blocks[0], dict):
+        return blocks[0].get("text", blocks[0].get("json"))
+    return value
 
 
 def _usage(span: Span) -> Usage | None:
@@ -313,20 +340,25 @@ def _number(attributes: Mapping[str, Any], keys: Sequence[str]) -> float | None:
 
 def _count(attributes: Mapping[str, Any], keys: Sequence[str]) -> int | None:
     found = _number(attributes, keys)
-    return None if found is None else int(found)
+    if found is None:
+        return None
+    return int(found)
 
 
 def _error(span: Span, logs: Sequence[LogRecord]) -> str:
     kind = span.attributes.get("error.type")
     told_of: list[Event | LogRecord] = [*span.events, *logs]
-    raised = [one.attributes for one in told_of if one.name in _RAISED]
+    raised = None
+    for one in told_of:
+        if one.name in _RAISED:
+            raised = one.attributes
     status = span.attributes.get("gen_ai.tool.status")
-    if not (span.failed or kind or status == "error" or (raised and not span.end)):
+    if not (span.failed or kind or status == "error" or (raised is not None and not span.end)):
         return ""
-    told = raised[-1] if raised else {}
-    words = [kind or told.get("exception.type"), span.message or told.get("exception.message")]
-    kept = [word for word in words if isinstance(word, str) and word]
-    return shorten(": ".join(dict.fromkeys(kept)) or "the span ended in an error", MAX_ERROR_CHARS)
+    raised = raised or {}
+    words = as_text(kind or raised.get("exception.type")), as_text(span.message or raised.get("exception.message"))
+    kept = filter(None, dict.fromkeys(words))
+    return shorten(": ".join(kept) or "the span ended in an error", MAX_ERROR_CHARS)
 
 
 _RAISED = ("exception", "gen_ai.client.operation.exception")
@@ -342,9 +374,9 @@ def _inputs(span: Span, logs: Sequence[LogRecord]) -> tuple[Message, ...]:
         or _from_details(span, logs, "gen_ai.input.messages", "user")
         or _from_events(span, logs, outputs=False)
         or said.openinference(attributes, "llm.input_messages.")
-        or said.openllmetry(attributes, "gen_ai.prompt.")
+        or said.openllmetry(attributes, "gen_ai.prompt.", "user")
         or _ai_sdk_inputs(attributes)
-        or said.google(mapping(attributes.get("gcp.vertex.agent.llm_request")).get("contents"), "user")
+        or said.messages(mapping(attributes.get("gcp.vertex.agent.llm_request")).get("contents"))
         or _from_value(attributes, ("input.value", "traceloop.entity.input"), "user")
     )
 
@@ -356,9 +388,9 @@ def _outputs(span: Span, logs: Sequence[LogRecord]) -> tuple[Message, ...]:
         or _from_details(span, logs, "gen_ai.output.messages", "assistant")
         or _from_events(span, logs, outputs=True)
         or said.openinference(attributes, "llm.output_messages.")
-        or said.openllmetry(attributes, "gen_ai.completion.")
+        or said.openllmetry(attributes, "gen_ai.completion.", "assistant")
         or _ai_sdk_outputs(attributes)
-        or said.google(mapping(attributes.get("gcp.vertex.agent.llm_response")).get("content"), "assistant")
+        or said.messages(mapping(attributes.get("gcp.vertex.agent.llm_response")).get("content"), "assistant")
         or _from_value(attributes, ("final_result", "output.value", "traceloop.entity.output"), "assistant")
     )
 
@@ -389,32 +421,30 @@ def unread_kinds(piece: Piece) -> Iterator[str]:
 
 
 def _from_details(span: Span, logs: Sequence[LogRecord], key: str, role: str) -> tuple[Message, ...]:
-    for event in span.events:
-        if event.name == _DETAILS and (found := said.messages(event.attributes.get(key), role)):
-            return found
+    held = [event.attributes.get(key) for event in span.events if event.name == _DETAILS]
     for record in logs:
-        if record.name != _DETAILS:
-            continue
-        body = record.body if isinstance(record.body, dict) else {}
-        if found := said.messages(record.attributes.get(key, body.get(key)), role):
+        if record.name == _DETAILS:
+            held.append(record.attributes.get(key, as_mapping(record.body).get(key)))
+    for raw in held:
+        found = said.messages(raw, role)
+        if found:
             return found
     return ()
 
 
 def _from_events(span: Span, logs: Sequence[LogRecord], *, outputs: bool) -> tuple[Message, ...]:
     """Return messages recorded as single events, of the span or, if it has none, of its log records."""
-    told = [(event.name, event.attributes, event.attributes) for event in span.events if _is_message(event.name)]
+    told: list[Event | LogRecord] = [event for event in span.events if _is_message(event.name)]
     if not told:
-        told = [(r.name, r.body, r.attributes) for r in sorted(logs, key=lambda r: r.time) if _is_message(r.name)]
+        told += sorted([record for record in logs if _is_message(record.name)], key=lambda record: record.time)
     found = []
-    for name, body, attributes in told:
-        if (name == "gen_ai.choice") is not outputs:
-            continue
-        role = _MESSAGE_EVENTS.get(name, "assistant")
-        held = parsed(body)
-        held = held if isinstance(held, dict) and held else attributes
-        found.append(_event_message(held, role))
-    return tuple([one for one in found if one.says_something])
+    for one in told:
+        if (one.name == "gen_ai.choice") is outputs:
+            held = one.attributes
+            if isinstance(one, LogRecord):
+                held = mapping(one.body) or held
+            found.append(_event_message(held, _MESSAGE_EVENTS.get(one.name, "assistant")))
+    return said.with_content(found)
 
 
 def _is_message(name: str) -> bool:
@@ -425,8 +455,9 @@ def _event_message(held: Mapping[str, Any], role: str) -> Message:
     inner = parsed(held.get("message"))
     if isinstance(inner, dict):
         return said.message({"role": role, **inner}, role)
-    body = {"content": inner} if inner is not None else held
-    return said.message({**{key: held[key] for key in held if key != "message"}, **body, "role": role}, role)
+    if inner is not None:
+        held = {**held, "content": inner}
+    return said.message({**held, "role": role}, role)
 
 
 def _ai_sdk_inputs(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
@@ -440,8 +471,7 @@ def _ai_sdk_outputs(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
     text, calls = attributes.get("ai.response.text", attributes.get("ai.response.object")), "ai.response.toolCalls"
     if text is None and calls not in attributes:
         return ()
-    found = said.message({"role": "assistant", "content": text, "tool_calls": attributes.get(calls)})
-    return (found,) if found.says_something else ()
+    return said.messages({"role": "assistant", "content": text, "tool_calls": attributes.get(calls)})
 
 
 def _from_value(attributes: Mapping[str, Any], keys: Sequence[str], role: str) -> tuple[Message, ...]:
@@ -457,8 +487,12 @@ def _from_value(attributes: Mapping[str, Any], keys: Sequence[str], role: str) -
 
 def _unwrapped(held: list[Any]) -> list[Any]:
     """Return the messages without the extra list in which LangChain may nest them."""
-    return listed(held[0]) if len(held) == 1 and isinstance(held[0], list) else held
+    if len(held) == 1 and isinstance(held[0], list):
+        return held[0]
+    return held
 
 
 def _text_message(text: Any, role: str) -> tuple[Message, ...]:
-    return (Message(role, (text,)),) if isinstance(text, str) and not is_placeholder(text) else ()
+    if not isinstance(text, str) or is_placeholder(text):
+        return ()
+    return (Message(role, (text,)),)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gate.traces.span import NOTHING, Event, Span
-from gate.traces.values import MAX_ATTRIBUTES, hex_id, objects, whole
+from gate.formats.shapes import as_mapping, as_text, mappings_in
+from gate.traces.span import Event, Span
+from gate.traces.values import MAX_ATTRIBUTES, NOTHING, hex_id, whole
 
 
 def is_jaeger(value: Mapping[str, Any]) -> bool:
@@ -25,10 +26,9 @@ def pieces(document: Mapping[str, Any]) -> Iterator[Span | None]:
         if not _is_trace(trace):
             yield None
             continue
-        processes = trace.get("processes")
-        resources = _Resources(processes if isinstance(processes, dict) else {})
+        resources = _Resources(as_mapping(trace.get("processes")))
         for raw in trace["spans"]:
-            yield _span(raw, trace["traceID"], resources) if isinstance(raw, dict) else None
+            yield _span(as_mapping(raw), trace["traceID"], resources)
 
 
 class _Resources(dict[str, Mapping[str, Any]]):
@@ -39,8 +39,8 @@ class _Resources(dict[str, Mapping[str, Any]]):
         self._processes = processes
 
     def __missing__(self, name: str) -> Mapping[str, Any]:
-        process = self._processes.get(name)
-        self[name] = _tags(process.get("tags")) if isinstance(process, dict) else NOTHING
+        process = as_mapping(self._processes.get(name))
+        self[name] = _tags(process.get("tags"))
         return self[name]
 
 
@@ -48,27 +48,26 @@ def _span(raw: Mapping[str, Any], trace: Any, resources: _Resources) -> Span | N
     trace_id, span_id = hex_id(raw.get("traceID", trace), 16), hex_id(raw.get("spanID"), 8)
     if not trace_id or not span_id:
         return None
-    tags, name, process = _tags(raw.get("tags")), raw.get("operationName"), raw.get("processID")
+    tags, process = _tags(raw.get("tags")), raw.get("processID")
     start = whole(raw.get("startTime")) * 1_000
-    scope, message = tags.get("otel.scope.name", tags.get("otel.library.name")), tags.get("otel.status_description")
     return Span(
         trace_id,
         span_id,
         _parent(raw),
-        name if isinstance(name, str) else "",
+        as_text(raw.get("operationName")),
         start,
         start + whole(raw.get("duration")) * 1_000,
         tags,
-        tuple([_event(log) for log in objects(raw.get("logs"))]),
+        tuple(map(_event, mappings_in(raw.get("logs")))),
         tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true"),
-        message if isinstance(message, str) else "",
-        scope if isinstance(scope, str) else "",
+        as_text(tags.get("otel.status_description")),
+        as_text(tags.get("otel.scope.name", tags.get("otel.library.name"))),
         resources[process] if isinstance(process, str) else NOTHING,
     )
 
 
 def _parent(raw: Mapping[str, Any]) -> str:
-    for reference in objects(raw.get("references")):
+    for reference in mappings_in(raw.get("references")):
         if reference.get("refType", "CHILD_OF") == "CHILD_OF":
             return hex_id(reference.get("spanID"), 8)
     return hex_id(raw.get("parentSpanID"), 8)
@@ -82,7 +81,7 @@ def _event(log: Mapping[str, Any]) -> Event:
 
 def _tags(raw: Any) -> Mapping[str, Any]:
     found = {}
-    for tag in objects(raw)[:MAX_ATTRIBUTES]:
+    for tag in mappings_in(raw)[:MAX_ATTRIBUTES]:
         key = tag.get("key")
         if isinstance(key, str):
             found[key] = tag.get("value")

@@ -7,9 +7,10 @@ from typing import Any
 
 from gate.errors import ConfigError
 from gate.formats.reading import known_value
+from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.security.limits import MAX_NESTING
-from gate.traces.span import NOTHING, Event, LogRecord, Piece, Span
-from gate.traces.values import MAX_ATTRIBUTES, hex_id, nanoseconds, objects, whole
+from gate.traces.span import Event, LogRecord, Piece, Span
+from gate.traces.values import MAX_ATTRIBUTES, NOTHING, hex_id, nanoseconds, whole
 
 SPANS = ("resourceSpans", "resource_spans", "batches")
 LOGS = ("resourceLogs", "resource_logs")
@@ -38,9 +39,9 @@ def pieces(request: Mapping[str, Any]) -> Iterator[Piece | None]:
     for of_resource in _objects(request, *SPANS):
         resource = attributes(_object(of_resource, "resource").get("attributes"))
         for of_scope in _objects(of_resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
-            scope = _object(of_scope, "scope", "instrumentationLibrary").get("name")
+            scope = as_text(_object(of_scope, "scope", "instrumentationLibrary").get("name"))
             for raw in _objects(of_scope, "spans"):
-                yield span(raw, scope if isinstance(scope, str) else "", resource)
+                yield span(raw, scope, resource)
     for of_resource in _objects(request, *LOGS):
         resource = attributes(_object(of_resource, "resource").get("attributes"))
         for of_scope in _objects(of_resource, "scopeLogs", "scope_logs"):
@@ -51,25 +52,24 @@ def pieces(request: Mapping[str, Any]) -> Iterator[Piece | None]:
 def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = NOTHING) -> Span | None:
     """Return one span, from a request or printed by the SDK (``context``); None if it has no ids."""
     ids = raw.get("context")
-    ids = ids if isinstance(ids, dict) else raw
+    if not isinstance(ids, dict):
+        ids = raw
     trace_id = hex_id(_first(ids, "traceId", "trace_id"), 16)
     span_id = hex_id(_first(ids, "spanId", "span_id"), 8)
     if not trace_id or not span_id:
         return None
-    status = raw.get("status")
-    status = status if isinstance(status, dict) else NOTHING
-    name, message = raw.get("name"), status.get("message", status.get("description"))
+    status = as_mapping(raw.get("status"))
     return Span(
         trace_id,
         span_id,
         hex_id(_first(raw, "parentSpanId", "parent_span_id", "parent_id"), 8),
-        name if isinstance(name, str) else "",
+        as_text(raw.get("name")),
         nanoseconds(_first(raw, "startTimeUnixNano", "start_time_unix_nano", "start_time")),
         nanoseconds(_first(raw, "endTimeUnixNano", "end_time_unix_nano", "end_time")),
         attributes(raw.get("attributes")),
-        tuple([_event(event) for event in _objects(raw, "events")]) if raw.get("events") else (),
+        tuple(map(_event, _objects(raw, "events"))),
         _failed(status),
-        message if isinstance(message, str) else "",
+        as_text(status.get("message", status.get("description"))),
         scope,
         resource or attributes(_object(raw, "resource").get("attributes")),
     )
@@ -77,10 +77,8 @@ def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = 
 
 def _failed(status: Mapping[str, Any]) -> bool:
     """True if a status is an error; an unknown status stays unread."""
-    if not status:
-        return False
-    codes = [known_value(status, key, _CODES) for key in ("code", "status_code")]
-    return any(code in FAILED for code in codes if code is not None)
+    codes = {known_value(status, "code", _CODES), known_value(status, "status_code", _CODES)}
+    return not codes.isdisjoint(FAILED)
 
 
 def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) -> LogRecord | None:
@@ -89,22 +87,23 @@ def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) ->
     if not trace_id:
         return None
     said, body = attributes(raw.get("attributes")), raw.get("body")
+    if isinstance(body, dict):
+        body = any_value(body)
     name = _first(raw, "eventName", "event_name") or said.get("event.name") or said.get("otel.event.name")
     return LogRecord(
         trace_id,
         hex_id(_first(raw, "spanId", "span_id"), 8),
-        name if isinstance(name, str) else "",
+        as_text(name),
         said,
-        any_value(body) if isinstance(body, dict) else body,
+        body,
         nanoseconds(_first(raw, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano")),
         resource,
     )
 
 
 def _event(raw: Mapping[str, Any]) -> Event:
-    name = raw.get("name")
     time = nanoseconds(_first(raw, "timeUnixNano", "time_unix_nano", "timestamp"))
-    return Event(name if isinstance(name, str) else "", attributes(raw.get("attributes")), time)
+    return Event(as_text(raw.get("name")), attributes(raw.get("attributes")), time)
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -117,7 +116,7 @@ def attributes(raw: Any) -> Mapping[str, Any]:
     if not raw or not isinstance(raw, list):
         return NOTHING
     found = {}
-    for item in raw if len(raw) <= MAX_ATTRIBUTES else raw[:MAX_ATTRIBUTES]:
+    for item in raw[:MAX_ATTRIBUTES]:
         try:
             key, value = item["key"], item["value"]
         except (KeyError, TypeError, IndexError):
@@ -165,12 +164,11 @@ def _first(raw: Mapping[str, Any], usual: str, *keys: str) -> Any:
 
 
 def _object(raw: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    value = _first(raw, *keys)
-    return value if isinstance(value, dict) else NOTHING
+    return as_mapping(_first(raw, *keys))
 
 
 def _objects(raw: Any, *keys: str) -> Iterable[Mapping[str, Any]]:
-    return objects(_first(raw, *keys)) if isinstance(raw, dict) else ()
+    return mappings_in(_first(as_mapping(raw), *keys))
 
 
 # --- protobuf -------------------------------------------------------------------------------------
@@ -190,7 +188,9 @@ def from_protobuf(body: bytes, *, logs: bool = False) -> Mapping[str, Any]:
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
     except ImportError as error:
         raise ConfigError("traces in protobuf need opentelemetry-proto", where="agent.traces", hint=INSTALL) from error
-    request = (ExportLogsServiceRequest if logs else ExportTraceServiceRequest)()
+    request = ExportTraceServiceRequest()
+    if logs:
+        request = ExportLogsServiceRequest()
     try:
         request.ParseFromString(body)
         found: Mapping[str, Any] = MessageToDict(request)

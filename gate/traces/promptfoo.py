@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gate.traces.span import NOTHING, Span
+from gate.formats.shapes import as_mapping, as_text, mappings_in
+from gate.traces.span import Span
 from gate.traces.values import hex_id, whole
 
 FAILED = (2, "error")
@@ -14,14 +15,15 @@ FAILED = (2, "error")
 
 def spans(trace: Mapping[str, Any]) -> Iterator[Span]:
     """Yield the spans of a trace; one without an id is left out."""
-    listed = trace.get("spans")
-    for raw in listed if isinstance(listed, list) else []:
-        span_id = hex_id(raw.get("spanId"), 8) if isinstance(raw, dict) else ""
+    for raw in mappings_in(trace.get("spans")):
+        span_id = hex_id(raw.get("spanId"), 8)
         if not span_id:
             continue
-        attributes, status = raw.get("attributes"), raw.get("status")
-        code = status.get("code") if isinstance(status, dict) else raw.get("statusCode")
-        message = status.get("message") if isinstance(status, dict) else raw.get("statusMessage")
+        status = raw.get("status")
+        if isinstance(status, dict):
+            code, message = status.get("code"), status.get("message")
+        else:
+            code, message = raw.get("statusCode"), raw.get("statusMessage")
         start = whole(raw.get("startTime")) * 1_000_000
         yield Span(
             hex_id(trace.get("traceId"), 16) or "trace",
@@ -30,7 +32,7 @@ def spans(trace: Mapping[str, Any]) -> Iterator[Span]:
             str(raw.get("name") or ""),
             start,
             whole(raw.get("endTime")) * 1_000_000 or start,
-            attributes if isinstance(attributes, dict) else NOTHING,
+            as_mapping(raw.get("attributes")),
             failed=code in FAILED,
-            message=message if isinstance(message, str) else "",
+            message=as_text(message),
         )

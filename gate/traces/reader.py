@@ -43,7 +43,9 @@ class TraceReader:
         if len(line) > MAX_LINE_BYTES:
             self.refused[TOO_LONG] += 1
             return []
-        return self.document(line) if line.strip() else []
+        if not line.strip():
+            return []
+        return self.document(line)
 
     def document(self, data: bytes) -> list[Piece]:
         """Return the pieces of a JSON text of any length."""
@@ -56,8 +58,10 @@ class TraceReader:
 
     def protobuf(self, body: bytes, *, logs: bool = False) -> list[Piece]:
         """Return the pieces of a protobuf request. Raises `ConfigError` if its library is not installed."""
+        if not body:
+            return []
         try:
-            return self.value(otlp.from_protobuf(body, logs=logs)) if body else []
+            return self.value(otlp.from_protobuf(body, logs=logs))
         except ValueError:
             self.refused[NO_TRACE] += 1
             return []

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from gate.errors import ConfigError
 from gate.system.serving import HOST, Bounds, Incoming, LoopbackServer, Outgoing
-from gate.traces.dialects import Kind, Operation
+from gate.traces.dialects import Kind, kind_of
 from gate.traces.reader import TraceReader
 from gate.traces.span import Piece, Span
 from gate.traces.tree import MAX_SPANS
@@ -57,11 +57,14 @@ class AwaitedTurn(Struct):
     @property
     def complete(self) -> bool:
         """True if a root and every parent that is named have arrived."""
-        spans = [piece for piece in self.pieces if isinstance(piece, Span)]
-        known = {span.span_id for span in spans} | {"", self.parent_id}
-        return any(span.parent_id in ("", self.parent_id) for span in spans) and all(
-            span.parent_id in known for span in spans
-        )
+        parents: set[str] = set()
+        known = {"", self.parent_id}
+        for piece in self.pieces:
+            if isinstance(piece, Span):
+                parents.add(piece.parent_id)
+                known.add(piece.span_id)
+        has_root = not parents.isdisjoint(("", self.parent_id))
+        return has_root and parents <= known
 
     @property
     def held_together(self) -> bool:
@@ -70,7 +73,7 @@ class AwaitedTurn(Struct):
         Single calls of models and tools may be followed by others.
         """
         roots = [piece for piece in self.pieces if isinstance(piece, Span) and piece.parent_id in ("", self.parent_id)]
-        return any(Operation(span, ()).kind not in (Kind.MODEL, Kind.TOOL) for span in roots)
+        return any(kind_of(root) not in (Kind.MODEL, Kind.TOOL) for root in roots)
 
 
 class Receiver:
@@ -85,7 +88,9 @@ class Receiver:
         """
         self._take_whole = take
         self._is_new = port == 0
-        self._token = token or (token_hex(16) if self._is_new else "")
+        self._token = token
+        if self._is_new and not token:
+            self._token = token_hex(16)
         self._expected: dict[str, AwaitedTurn] = {}
         bounds = Bounds(MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_CONNECTIONS, IDLE_SECONDS)
         self._server = LoopbackServer(self._handle, port=port, bounds=bounds, where="agent.traces")
@@ -107,7 +112,7 @@ class Receiver:
     @property
     def endpoint(self) -> str:
         """The address to which agents export: ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
-        return f"http://{HOST}:{self._server.port}" + (f"/{self._token}" if self._token else "")
+        return f"http://{HOST}:{self._server.port}/{self._token}".rstrip("/")
 
     def endpoint_of(self, turn: AwaitedTurn) -> str:
         """Return an endpoint for one turn: everything sent to it belongs to this turn, whatever its trace id."""
@@ -148,8 +153,10 @@ class Receiver:
     async def _more_comes(self, turn: AwaitedTurn, wait: float) -> bool:
         """True if anything arrives before the silence is long enough; longer for an agent that the gate did not
         start."""
+        if self._is_new:
+            wait = QUIET_SECONDS
         try:
-            async with asyncio.timeout(QUIET_SECONDS if self._is_new else wait):
+            async with asyncio.timeout(wait):
                 await _arrival(turn)
         except TimeoutError:
             return False
@@ -191,8 +198,9 @@ class Receiver:
         turn = self._expected.get(path.partition("/")[0])
         if turn is not None:
             path = path.partition("/")[2]
-        signal = _PATHS.get(path)
-        return None if signal is None else (signal, turn)
+        if path not in _PATHS:
+            return None
+        return _PATHS[path], turn
 
     def _take(self, body: bytes, signal: str, kind: str, turn: AwaitedTurn | None) -> None:
         if kind == _JSON:
@@ -201,7 +209,7 @@ class Receiver:
             pieces = self._reader.protobuf(body, logs=signal == "logs")
         touched: dict[str, AwaitedTurn] = {}
         for piece in pieces:
-            of_turn = turn if turn is not None else self._expected.get(piece.trace_id)
+            of_turn = turn or self._expected.get(piece.trace_id)
             if of_turn is None:
                 self.unknown += 1
             elif of_turn.full:
@@ -230,7 +238,9 @@ def _unpacked(body: bytes, encoding: str) -> bytes | None:
         found = unpacker.decompress(body, MAX_BODY_BYTES)
     except zlib.error:
         return None
-    return found if unpacker.eof else None
+    if not unpacker.eof:
+        return None
+    return found
 
 
 def check_library() -> None:

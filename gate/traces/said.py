@@ -10,28 +10,24 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from gate.formats.reading import says_something
+from gate.formats.shapes import as_text
 from gate.security.limits import MAX_ID_CHARS, shorten
-from gate.traces.values import is_placeholder, listed, mapping, parsed
+from gate.traces.values import is_placeholder, listed, mapping, parsed, present
 
 _ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool", "developer": "system"}
 _READ_ROLES = frozenset({"user", "assistant", "system", "tool"})
 _INDEXED = re.compile(r"(\d{1,5})\.(.+)", re.DOTALL)
 
 
-class Called(Struct, frozen=True, gc=False):
-    """A call that a model requested."""
+class Call(Struct, gc=False):
+    """A call of a tool, as far as it is known: requested by a model, or with a result that was sent to a model."""
 
     name: str
     id: str = ""
     args: Any = UNSET
-
-
-class Returned(Struct, frozen=True, gc=False):
-    """The result of a tool, as sent to a model."""
-
-    id: str = ""
-    name: str = ""
-    value: Any = UNSET
+    result: Any = UNSET
+    error: str = ""
+    duration: float | None = None
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -39,8 +35,10 @@ class Message(Struct, frozen=True, gc=False):
 
     role: str
     texts: tuple[str, ...] = ()
-    called: tuple[Called, ...] = ()
-    returned: tuple[Returned, ...] = ()
+    called: tuple[Call, ...] = ()
+    """The calls that it requests."""
+    returned: tuple[Call, ...] = ()
+    """The calls whose results it holds; the name may be empty."""
     unread: tuple[str, ...] = ()
     """The kinds of its parts that no dialect here knows."""
 
@@ -51,8 +49,7 @@ class Message(Struct, frozen=True, gc=False):
 
 def messages(raw: Any, role: str = "user") -> tuple[Message, ...]:
     """Return the messages in a list, an object or JSON text, without empty ones. ``role``: the default role."""
-    found = [message(item, role) for item in listed(raw)]
-    return tuple([one for one in found if one.says_something])
+    return with_content(message(item, role) for item in listed(raw))
 
 
 def message(raw: Any, role: str = "user") -> Message:
@@ -67,12 +64,12 @@ def message(raw: Any, role: str = "user") -> Message:
     data = raw.get("kwargs")
     if isinstance(data, dict) and "content" in data:  # LangChain's serialized form
         raw = {"role": data.get("type", role), **data}
-    raw = _present(raw)
-    named = raw.get("role", raw.get("type"))
-    found = named if isinstance(named, str) and named else role
+    raw = present(raw)
+    found = as_text(raw.get("role", raw.get("type"))) or role
     found = _ROLES.get(found, found)
-    parts = raw.get("parts")
-    content = parts if isinstance(parts, list) else raw.get("content")
+    content = raw.get("parts")
+    if not isinstance(content, list):
+        content = raw.get("content")
     texts, called, returned, other = _parts(content, found, raw)
     if "tool_calls" in raw:
         called += filter(None, map(_called, listed(raw["tool_calls"])))
@@ -81,43 +78,39 @@ def message(raw: Any, role: str = "user") -> Message:
     return Message(found, tuple(texts), tuple(called), tuple(returned), tuple(other))
 
 
-def _parts(
-    content: Any, role: str, message: Mapping[str, Any]
-) -> tuple[list[str], list[Called], list[Returned], list[str]]:
+def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[str], list[Call], list[Call], list[str]]:
     """Return the texts, calls and results of a message, and the kinds of all other parts."""
     if role == "tool" and not isinstance(content, list):
         return [], [], [_returned(message, content)], []
-    if isinstance(content, str) and content[:1] == "[" and isinstance(blocks := parsed(content), list):
-        content = blocks  # Strands writes blocks as JSON text
+    if isinstance(content, str) and content[:1] == "[":
+        content = parsed(content)  # Strands writes blocks as JSON text
     if isinstance(content, dict) and isinstance(content.get("parts"), list):
         content = content["parts"]
+    if not isinstance(content, list):
+        content = [content]
     texts: list[str] = []
-    called: list[Called] = []
-    returned: list[Returned] = []
+    called: list[Call] = []
+    returned: list[Call] = []
     other: list[str] = []
-    for part in content if isinstance(content, list) else [content]:
-        if isinstance(part, str):
-            texts += [] if is_placeholder(part) else [part]
+    for part in content:
+        if isinstance(part, str) and not is_placeholder(part):
+            texts.append(part)
         elif isinstance(part, dict):
             known = role != "user" or part.get("type") in _OF_USERS
-            if not known or not _read_part(_present(part), texts, called, returned):
+            if not known or not _read_part(present(part), texts, called, returned):
                 other.append(f"a part of type {shorten(repr(part.get('type')), MAX_ID_CHARS)}")
     if role == "tool" and texts and not returned:
         return [], called, [_returned(message, "\n".join(texts))], other
     return texts, called, returned, other
 
 
-def _present(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the keys that have a value: some dialects write every possible key, with null."""
-    return {key: value for key, value in raw.items() if value is not None}
-
-
-def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], returned: list[Returned]) -> bool:
+def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Call], returned: list[Call]) -> bool:
     """Add a part to the list for its kind. False if the kind is unknown and the part is not empty."""
     kind = part.get("type")
     if kind in _CALLS or not _CALL_KEYS.isdisjoint(part):
         call = _called(_held(part, _CALL_KEYS))
-        called += [] if call is None else [call]
+        if call is not None:
+            called.append(call)
     elif kind in _RESULTS or not _RESULT_KEYS.isdisjoint(part):
         returned.append(_returned(_held(part, _RESULT_KEYS), UNSET))
     elif kind in ("reasoning", "thinking") or part.get("thought") is True:
@@ -132,10 +125,12 @@ def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], 
 
 
 def _held(part: Mapping[str, Any], keys: Set[str]) -> Mapping[str, Any]:
-    """Return the value at the first of these keys that the part has; the part itself if it has none."""
-    if keys.isdisjoint(part):
-        return part
-    return next((part[key] for key in keys if isinstance(part.get(key), dict)), part)
+    """Return the object at the first of these keys that the part has; the part itself if it has none."""
+    for key in keys:
+        held = part.get(key)
+        if isinstance(held, dict):
+            return held
+    return part
 
 
 _CALLS = frozenset({"tool_call", "tool-call", "tool_use", "function_call"})
@@ -155,27 +150,27 @@ def _id(raw: Mapping[str, Any], keys: Sequence[str] = _IDS) -> str:
     return ""
 
 
-def _called(raw: Any) -> Called | None:
+def _called(raw: Any) -> Call | None:
     if not isinstance(raw, dict):
         return None
     body = raw.get("function")
-    body = body if isinstance(body, dict) else raw
+    if not isinstance(body, dict):
+        body = raw
     name = body.get("name", body.get("toolName"))
     if not isinstance(name, str) or is_placeholder(name):
         return None
     for key in ("arguments", "args", "input"):
         if key in body:
-            return Called(name, _id(raw), content(body[key]))
-    return Called(name, _id(raw))
+            return Call(name, _id(raw), content(body[key]))
+    return Call(name, _id(raw))
 
 
-def _returned(raw: Mapping[str, Any], value: Any) -> Returned:
+def _returned(raw: Mapping[str, Any], value: Any) -> Call:
     for key in ("response", "result", "output", "content"):
         if value is UNSET and key in raw:
             value = raw[key]
-    name = raw.get("name", raw.get("toolName"))
-    keys = ("tool_call_id", *(key for key in _IDS if key != "tool_call_id"))
-    return Returned(_id(raw, keys), name if isinstance(name, str) else "", content(value))
+    name = as_text(raw.get("name", raw.get("toolName")))
+    return Call(name, _id(raw, ("tool_call_id", *_IDS)), result=content(value))
 
 
 def content(value: Any) -> Any:
@@ -191,7 +186,10 @@ def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     """Return ``prefix.0.role``, ``prefix.0.tool_calls.1.name`` … as a list of objects, by index."""
     found: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
-        if key.startswith(prefix) and (match := _INDEXED.fullmatch(key, len(prefix))):
+        if not key.startswith(prefix):
+            continue
+        match = _INDEXED.fullmatch(key, len(prefix))
+        if match:
             found.setdefault(int(match[1]), {})[match[2]] = value
     return [found[index] for index in sorted(found)]
 
@@ -201,53 +199,53 @@ def openinference(attributes: Mapping[str, Any], prefix: str, *, whole: bool = F
 
     ``whole``: include messages without supported content.
     """
-    found = map(_openinference, indexed(attributes, prefix))
-    return tuple(found) if whole else _all(found)
+    found = tuple(map(_openinference, indexed(attributes, prefix)))
+    if whole:
+        return found
+    return with_content(found)
 
 
 def _openinference(entry: Mapping[str, Any]) -> Message:
-    calls = [
-        {
-            "id": call.get("tool_call.id"),
-            "name": call.get("tool_call.function.name"),
-            "arguments": call.get("tool_call.function.arguments"),
-        }
-        for call in indexed(entry, "message.tool_calls.")
-    ]
-    parts = [_openinference_part(part) for part in indexed(entry, "message.contents.")]
-    said = entry.get("message.content")
+    content = entry.get("message.content")
+    if content is None:
+        content = list(map(_openinference_part, indexed(entry, "message.contents."))) or None
     return message(
         {
             "role": entry.get("message.role"),
-            "content": said if said is not None or not parts else parts,
-            "tool_calls": calls,
+            "content": content,
+            "tool_calls": list(map(_openinference_call, indexed(entry, "message.tool_calls."))),
             "tool_call_id": entry.get("message.tool_call_id"),
             "name": entry.get("message.name"),
         }
     )
 
 
+def _openinference_call(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "id": call.get("tool_call.id"),
+        "name": call.get("tool_call.function.name"),
+        "arguments": call.get("tool_call.function.arguments"),
+    }
+
+
 def _openinference_part(part: Mapping[str, Any]) -> Any:
     """Return the text of a part; the part itself if it has none, because it is of another type."""
     text = part.get("message_content.text")
-    return text if text is not None else {**part, "type": part.get("message_content.type")}
+    if text is None:
+        return {**part, "type": part.get("message_content.type")}
+    return text
 
 
-def openllmetry(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
+def openllmetry(attributes: Mapping[str, Any], prefix: str, role: str) -> tuple[Message, ...]:
     """Return OpenLLMetry's messages, which are also spread over indexed attributes."""
-    role = "assistant" if "completion" in prefix else "user"
     found = []
     for entry in indexed(attributes, prefix):
         found.append(message({**entry, "tool_calls": indexed(entry, "tool_calls.")}, role))
-    return _all(found)
+    return with_content(found)
 
 
-def google(raw: Any, role: str) -> tuple[Message, ...]:
-    """Return Google's contents, recorded by ADK, as messages."""
-    return _all(message(item, role) for item in listed(raw))
-
-
-def _all(found: Iterable[Message]) -> tuple[Message, ...]:
+def with_content(found: Iterable[Message]) -> tuple[Message, ...]:
+    """Return the messages that are not empty."""
     return tuple([one for one in found if one.says_something])
 
 
@@ -256,12 +254,12 @@ def texts_in(found: Iterable[Message]) -> list[str]:
     return list(chain.from_iterable([one.texts for one in found]))
 
 
-def calls_in(found: Iterable[Message]) -> list[Called]:
+def calls_in(found: Iterable[Message]) -> list[Call]:
     """Return the calls requested in messages."""
     return list(chain.from_iterable([one.called for one in found]))
 
 
-def results_in(found: Iterable[Message]) -> list[Returned]:
+def results_in(found: Iterable[Message]) -> list[Call]:
     """Return the results of tools in messages."""
     return list(chain.from_iterable([one.returned for one in found]))
 
@@ -283,7 +281,9 @@ def plain_text(value: Any) -> str:
     """Return the text of an input or output recorded as one value; empty for other values and states of graphs."""
     found = parsed(value)
     if isinstance(found, str):
-        return "" if is_placeholder(found) else found
+        if is_placeholder(found):
+            return ""
+        return found
     if isinstance(value, str) and not isinstance(found, dict | list):
         return value  # a number or boolean
     held = mapping(found)
@@ -292,7 +292,9 @@ def plain_text(value: Any) -> str:
         text = held.get(key)
         if isinstance(text, str) and not is_placeholder(text):
             texts.append(text)
-    return texts[0] if len(texts) == 1 else ""
+    if len(texts) != 1:
+        return ""
+    return texts[0]
 
 
 _TEXT_KEYS = ("input", "output", "question", "answer", "query", "content", "text", "prompt")

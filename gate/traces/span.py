@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-NOTHING: Mapping[str, Any] = {}
+from gate.traces.values import NOTHING
 
 
 class Event(Struct, frozen=True, gc=False):

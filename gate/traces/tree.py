@@ -111,7 +111,8 @@ class Trace:
         self._sorted = []
         if isinstance(piece, LogRecord):
             self._logs[piece.span_id].setdefault((piece.time, piece.name, repr(piece.attributes)), piece)
-        elif (known := self._spans.get(piece.span_id)) is not None:
+        elif piece.span_id in self._spans:
+            known = self._spans[piece.span_id]
             if piece is not known and _fuller(piece, known):
                 self._spans[piece.span_id] = piece
         elif len(self._spans) >= MAX_SPANS:
@@ -132,11 +133,11 @@ class Trace:
         drafts: dict[str, Draft] = {}
         calls = _Calls()
         for place in _walk(steps):
-            draft = drafts.get(place.anchor)
-            if draft is None:
-                root = steps[place.root] if place.root != place.anchor else None
-                draft = drafts[place.anchor] = Draft(steps[place.anchor], root=root)
-            calls.add(place, draft)
+            if place.anchor not in drafts:
+                drafts[place.anchor] = Draft(steps[place.anchor])
+                if place.root != place.anchor:
+                    drafts[place.anchor].root = steps[place.root]
+            calls.add(place, drafts[place.anchor])
         calls.finish()
         found = [draft for draft in drafts.values() if draft.is_a_turn]
         for draft in found:
@@ -148,10 +149,11 @@ class Trace:
         """Return a span's log records; those without a span belong to the one with the id ``home``."""
         if not self._logs:
             return ()
-        found = self._logs.get(span.span_id)
-        if found is None and span.span_id == home:
-            found = self._logs.get("")
-        return () if found is None else tuple(found.values())
+        if span.span_id in self._logs:
+            return tuple(self._logs[span.span_id].values())
+        if span.span_id == home:
+            return tuple(self._logs[""].values())
+        return ()
 
     def _home(self) -> str:
         """Return the only model call or only span: log records without a span belong to it. Empty if there are
@@ -159,9 +161,10 @@ class Trace:
         if "" not in self._logs:
             return ""
         spans = self.spans()
-        models = [span.span_id for span in spans if kind_of(span) is Kind.MODEL]
-        found = models or [span.span_id for span in spans]
-        return found[0] if len(found) == 1 else ""
+        found = [span for span in spans if kind_of(span) is Kind.MODEL] or spans
+        if len(found) > 1:
+            return ""
+        return found[0].span_id
 
 
 LogRecordKey = tuple[int, str, str]

@@ -14,6 +14,7 @@ from msgspec.json import Decoder
 
 from gate.errors import ConfigError
 from gate.formats.json_text import is_too_deep, parse_json
+from gate.formats.shapes import as_mapping
 from gate.security.limits import MAX_ID_CHARS, MAX_NESTING, cut
 
 MAX_ATTRIBUTES = 5_000
@@ -24,6 +25,7 @@ _PLACEHOLDERS = frozenset({"", "<REDACTED>", "__REDACTED__", "<elided>", "<not s
 _BEGINNINGS = frozenset({one[:1] for one in _PLACEHOLDERS} | {chr(n) for n in range(0x3001) if chr(n).isspace()})
 _LONGEST = max(map(len, _PLACEHOLDERS))
 _DIGITS = "0123456789abcdef"
+NOTHING: Mapping[str, Any] = {}
 
 
 def is_placeholder(value: Any) -> bool:
@@ -72,8 +74,6 @@ def whole(raw: Any) -> int:
 
 def nanoseconds(raw: Any) -> int:
     """Return a time in nanoseconds, from a number, a text or an ISO 8601 date; 0 if it is none of them."""
-    if isinstance(raw, str) and raw.isdecimal():
-        return int(raw) if len(raw) < 20 else 0
     if isinstance(raw, str) and "-" in raw[1:]:
         try:
             return int(datetime.fromisoformat(raw.replace("Z", "+00:00")).timestamp() * 1_000_000) * 1_000
@@ -109,8 +109,12 @@ def _slowly(text: str, value: str) -> Any:
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """Return an object, also from JSON text; an empty one for any other value."""
-    value = parsed(value)
-    return value if isinstance(value, dict) else {}
+    return as_mapping(parsed(value))
+
+
+def present(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the keys that have a value: some dialects write every possible key, with null."""
+    return {key: value for key, value in raw.items() if value is not None}
 
 
 def listed(value: Any) -> list[Any]:
@@ -124,16 +128,10 @@ def listed(value: Any) -> list[Any]:
 def text_in(attributes: Mapping[str, Any], *keys: str) -> str:
     """Return the first of these attributes with a text that is no placeholder, bounded like a name; else empty."""
     for key in keys:
-        if key in attributes and isinstance(value := attributes[key], str) and not is_placeholder(value):
-            return value if len(value) <= MAX_ID_CHARS else cut(value, MAX_ID_CHARS)
+        value = attributes.get(key)
+        if isinstance(value, str) and not is_placeholder(value):
+            return cut(value, MAX_ID_CHARS)
     return ""
-
-
-def objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list; none for any other value."""
-    if not isinstance(value, list):
-        return []
-    return [item for item in value if isinstance(item, dict)]
 
 
 def first(texts: Iterable[str]) -> str:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from gate.errors import ConfigError
 from gate.model.defaults import OPENAI_URL
+from gate.model.strict import StrictModel
 
 Mode = Literal["live", "replay", "replay-then-live", "fail"]
 """The source of answers: the outside world; the recording, and an error where it has none; the recording as long as it
@@ -19,11 +20,7 @@ Kind = Literal["model", "tool", "mcp"]
 MOST_PATTERNS = 50
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class UpstreamOptions(_Section):
+class UpstreamOptions(StrictModel):
     """A server that may be reached through the proxy; a text alone is its address."""
 
     url: str
@@ -50,7 +47,7 @@ class UpstreamOptions(_Section):
         return value.rstrip("/")
 
 
-class WorldOptions(_Section):
+class WorldOptions(StrictModel):
     """The part of the outside world that is recorded while the baseline is measured, and replayed while a change is."""
 
     models: Mode = "replay-then-live"

@@ -133,6 +133,27 @@ def test_another_judge_is_not_calibrated_by_it(judged: Project, stub: JudgeStub)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("model", ["judge-1-2026-01", "judge-1-2026-09"])
+def test_another_model_under_the_judges_name_is_not_calibrated_by_it(
+    judged: Project, stub: JudgeStub, model: str
+) -> None:
+    def answer(request: Request) -> Reply:
+        reply = verdict(request)
+        reply.body["model"] = answering
+        return reply
+
+    stub.answer, answering = answer, "judge-1-2026-01"
+    calibrate(judged)
+    answering = model
+    _, result = judged.result("run")
+    [suite] = result["suites"]
+    is_other = model != "judge-1-2026-01"
+    assert (suite["criteria"][1]["judge"] is None) == is_other
+    told = [warning for warning in suite["warnings"] if "another model than the one that answered" in warning]
+    assert len(told) == is_other
+
+
+@pytest.mark.slow
 def test_another_threshold_is_not_calibrated_by_it(judged: Project, stub: JudgeStub) -> None:
     calibrate(judged)
     configure(judged, stub, threshold=0.8)

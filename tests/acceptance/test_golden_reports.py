@@ -43,7 +43,7 @@ WORLDS: dict[str, tuple[str, str, str]] = {
     "pass": (STEADY, CRITERIA, CRITERIA),
     "regressed": (f"if number < 4: return {GUESS}", CRITERIA, CRITERIA),
     "below_threshold": (f"if number < 8: return {GUESS}", "", CRITERIA),
-    "inconclusive": (f"if number < 2 and trial % 2: return {GUESS}", FREE, FREE),
+    "mean_fell": (f"if number < 2 and trial % 2: return {GUESS}", FREE, FREE),
     "not_compared": (f"if number < 9: return {GUESS}", FREE, "{tool_trajectory_avg_score: {match_type: EXACT}}"),
     "no_baseline": (STEADY, "", CRITERIA),
     "trade": (f"if number < 2: return {GUESS}", FREE, FREE),

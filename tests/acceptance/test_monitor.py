@@ -13,6 +13,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -510,6 +511,17 @@ def test_a_canary_is_held_to_the_stable_versions_window(
     windows(shop, canary, stable)
     found, said = look(shop, "--versus", "stable.sqlite")
     assert (found, says in said) == (code, True), said
+
+
+def test_a_stable_window_from_long_ago_says_from_when(shop: Project) -> None:
+    windows(shop, 97, 98)
+    days = 40 * 86_400
+    with sqlite3.connect(shop.root / "stable.sqlite") as state:
+        state.execute("UPDATE traces SET at = at - ?, seen = seen - ?", (days, days))
+        (newest,) = state.execute("SELECT max(at) FROM traces").fetchone()
+    found, said = look(shop, "--versus", "stable.sqlite")
+    day = f"{datetime.fromtimestamp(newest, UTC):%Y-%m-%d}"
+    assert (found, f"; stable is from {day}" in said) == (0, True), said
 
 
 def test_a_canary_whose_model_calls_fail_has_failed_traces(shop: Project) -> None:

@@ -110,6 +110,14 @@ CONFIGURATION = (
     Slip("gate.yaml", "evals/", "[]", 2, "gate.yaml:1: suite: name at least one file or folder"),
     Slip("gate.yaml", "evals/", "", 2, "gate.yaml:1: suite: expected a path … found nothing (as in suite: evals/)"),
     Slip("gate.yaml", "evals/", "{path: evals/}", 2, "gate.yaml:1: suite: … found a mapping (as in suite: evals/)"),
+    Slip("gate.yaml", "\n  python: bot:answer", " {http: {}}", 2, "gate.yaml:2: agent.http: missing key 'url'"),
+    Slip(
+        "gate.yaml",
+        "tool_trajectory_avg_score: 0.8",
+        "rubric: 0.8",
+        2,
+        "gate.yaml:5: rubric: missing option 'dimensions' (as in {dimensions: {accuracy: {weight: 0.6}, …}})",
+    ),
     above("timeout: 30", "gate.yaml:4: unknown key … (write it under agent or judge)"),
     above("env: {A: b}", "gate.yaml:4: unknown key … (write it under agent)"),
     above("alpha: 0.1", "gate.yaml:4: unknown key … (write it under gate)"),
@@ -212,6 +220,7 @@ SUITE = (
     Slip("evals/first.yaml", "    tools: []\n", "", 3, "it applies to no case: none states what it checks"),
     Slip("evals/first.yaml", "  - id", "<<<<<<< HEAD\n  - id", 2, "evals/first.yaml:2: an unresolved merge conflict"),
     Slip("evals/first.json", "", '{"cases": [', 2, "evals/first.json:1: not JSON: Expecting value"),
+    Slip("evals/second.jsonl", "", '{"id": "b", "inp', 2, "evals/second.jsonl:1: … (if the file is cut off, write it"),
     Slip("evals/second.yaml", "", CASES, 2, "evals/second.yaml:2: duplicate case id 'a', first at evals/first.yaml:2"),
     Slip("evals/first.yaml", CASES, CASES + CASES[7:], 2, "evals/first.yaml:6: duplicate case id 'a', first at"),
 )

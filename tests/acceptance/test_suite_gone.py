@@ -1,4 +1,4 @@
-"""A suite that the base measured and the change renames or removes is not compared, and says so."""
+"""A suite or case that the base measured and the change renames, removes or no longer selects is not compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(FOLDER / "agent.py", project.root / "agent.py")
     project.write("behaviour.json", {})
     for name in ("one", "two"):
-        project.write(f"evals/{name}/suite.yaml", suite_of(2))
+        project.write(f"evals/{name}/suite.yaml", suite_of(4))
         project.write(f"evals/{name}/test_config.json", {"criteria": {"tool_trajectory_avg_score": 1.0}})
     project.write("gate.yaml", {"suite": "evals", "agent": {"python": "agent:answer"}})
     project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
@@ -57,15 +57,37 @@ def test_a_run_of_selected_cases_owes_nothing_for_the_others(project: Project) -
     assert judged(project, "--case", "c00")[0] == 0
 
 
+def select(project: Project, *ids: str) -> None:
+    project.write("gate.yaml", {"suite": "evals", "agent": {"python": "agent:answer"}, "select": {"ids": ids}})
+
+
+def test_cases_that_the_change_no_longer_selects_are_not_compared(project: Project) -> None:
+    select(project, "c00")
+    code, causes = judged(project)
+    assert (code, [cause["kind"] for cause in causes]) == (1, ["incomplete", "incomplete"])
+    assert all("3 of 4 cases" in json.dumps(cause["gaps"]) for cause in causes)
+    assert judged(project, "--case", "c00")[0] == 0
+
+
+@pytest.mark.slow
+def test_a_selection_that_the_base_has_as_well_owes_nothing_for_the_others(project: Project) -> None:
+    project.git("checkout", "-q", "main")
+    select(project, "c00")
+    project.commit("select")
+    project.git("checkout", "-qB", "change")
+    project.write("README.md", "another file")
+    assert judged(project)[0] == 0
+
+
 @pytest.mark.slow
 def test_a_removed_suite_is_missed_under_a_selection_that_takes_its_cases(project: Project) -> None:
     project.git("rm", "-rq", "evals/two")
-    for ids, code in (("c*", 1), ("new", 0)):
-        project.write("evals/one/more.yaml", {"cases": [{"id": "new", "input": "item new", "tools": []}]})
-        agent = {"python": "agent:answer"}
-        project.write("gate.yaml", {"suite": "evals", "agent": agent, "select": {"ids": [ids, "new"]}})
-        project.write("behaviour.json", {"new": "no_tools"})
-        assert judged(project)[0] == code
+    project.write("evals/one/more.yaml", {"cases": [{"id": "new", "input": "item new", "tools": []}]})
+    project.write("behaviour.json", {"new": "no_tools"})
+    for asked, code in (("c*", 1), ("new", 0)):
+        assert judged(project, "--case", asked, "--case", "new")[0] == code
+    select(project, "new")
+    assert judged(project)[0] == 1
 
 
 @pytest.mark.slow

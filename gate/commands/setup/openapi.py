@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -62,18 +63,28 @@ KEY_VARIABLE = "AGENT_API_KEY"
 Schema = Mapping[str, Any]
 
 
-class DescribedAgent(Struct, frozen=True):
-    """A way to call a server, from its description."""
+class FoundAgent(Struct, frozen=True):
+    """An agent that the repository seems to contain or that a server offers, and how to call it."""
 
+    framework: str
     why: str
-    agent: dict[str, Any]
+    agent: Mapping[str, Any]
     """The section ``agent`` in gate.yaml."""
-    framework: str = "an HTTP server"
-    notes: tuple[str, ...] = ()
-    """The parts that only a person who knows the server can supply."""
+    fill: tuple[str, ...] = ()
+    """The parts that only a person who knows the agent can fill in."""
+    where: str = ""
+    """File and line, or the server's address."""
+    rank: tuple[int, ...] = (9,)
+    """The rank among the proposals; the lowest comes first."""
+    adapter: str = ""
+    """The content of the adapter file that calls it, if it needs one."""
+    module: Path | None = None
+    """The module of the agent, if the gate starts it."""
+    start: str = ""
+    """The command that starts its server."""
 
 
-def agent_of(document: Any, *, origin: str = "", path: str = "") -> DescribedAgent | None:
+def agent_of(document: Any, *, origin: str = "", path: str = "") -> FoundAgent | None:
     """Return the operation that is most likely the agent; None if no operation takes a message.
 
     ``origin`` is the address where the server was reached, which replaces that in the description; ``path`` is that of
@@ -137,23 +148,23 @@ def _base(document: Schema, origin: str) -> _Base:
     return _Base(origin or f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/"))
 
 
-def _framework(paths: Schema, base: _Base) -> DescribedAgent | None:
+def _framework(paths: Schema, base: _Base) -> FoundAgent | None:
     """Return the agent of a server whose protocol has its own kind of agent; None for any other."""
     root = base.origin + base.prefix
     if "/run" in paths and "/list-apps" in paths:
         agent: dict[str, Any] = {"adk": {"url": root, "app": "my_app"}}
         notes = ("agent.adk.app: its app's name",)
-        return DescribedAgent("it serves /list-apps and /run", agent, "an ADK server", notes)
+        return FoundAgent("an ADK server", "it serves /list-apps and /run", agent, notes)
     if "/threads/{thread_id}/runs/wait" in paths:
         agent = {"langgraph": {"url": root, "assistant": "agent"}}
         notes = ("agent.langgraph.assistant: the graph's name",)
-        return DescribedAgent("it serves /threads/{thread_id}/runs/wait", agent, "a LangGraph server", notes)
+        return FoundAgent("a LangGraph server", "it serves /threads/{thread_id}/runs/wait", agent, notes)
     for path in paths:
         if isinstance(path, str) and path.endswith("/chat/completions") and "{" not in path:
             url = base.url(path).removesuffix("/chat/completions")
             agent = {"openai": {"url": url, "model": "my-model"}}
             notes = ("agent.openai.model: its model",)
-            return DescribedAgent(f"it serves {path}", agent, "a Chat Completions server", notes)
+            return FoundAgent("a Chat Completions server", f"it serves {path}", agent, notes)
     return None
 
 
@@ -176,11 +187,11 @@ class _Operation(Struct):
     headers: dict[str, str] = {}
     is_agui: bool = False
 
-    def proposal(self, base: _Base) -> DescribedAgent:
+    def proposal(self, base: _Base) -> FoundAgent:
         url = base.url(self.path)
         if self.is_agui:
             why = f"POST {self.path} takes threadId, runId and messages"
-            return DescribedAgent(why, {"agui": url}, "an AG-UI server")
+            return FoundAgent("an AG-UI server", why, {"agui": url})
         options: dict[str, Any] = {"url": url}
         notes = [f"agent.http.request.{name}: a value that the server accepts" for name in self.guess]
         if self.headers:
@@ -192,7 +203,7 @@ class _Operation(Struct):
         why = f"POST {self.path} takes {self.message!r}"
         if self.streams:
             why += ", and answers with a stream of events"
-        return DescribedAgent(why, {"http": options}, notes=tuple(notes))
+        return FoundAgent("an HTTP server", why, {"http": options}, tuple(notes))
 
 
 def _operations(description: _Description) -> Iterator[_Operation]:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from gate.agents.a2a import CARD
-from gate.commands.setup.openapi import DescribedAgent, agent_of
+from gate.commands.setup.openapi import FoundAgent, agent_of
 from gate.errors import GateError
 from gate.formats.documents import parse_document
 from gate.system.http import Client, HttpError, check_url
@@ -21,7 +21,7 @@ SECONDS, MOST_BYTES = 5.0, 2_000_000
 """Maximum number of seconds for all requests together, and of bytes in one answer."""
 
 
-async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[DescribedAgent | None, str]:
+async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[FoundAgent | None, str]:
     """Return how to call the server at an address, or the reason why that is not known; sends only GET requests.
 
     With a path, the address means the operation there; without one, the operation that is most likely the agent.
@@ -75,14 +75,14 @@ async def _document(client: Client, url: str) -> Any:
         return None
 
 
-async def _card(client: Client, origin: str) -> tuple[DescribedAgent | None, str]:
+async def _card(client: Client, origin: str) -> tuple[FoundAgent | None, str]:
     card = await _document(client, origin + CARD)
     if isinstance(card, Mapping) and ("supportedInterfaces" in card or "url" in card):
-        return DescribedAgent(f"it has an agent card at {CARD}", {"a2a": origin}, "an A2A agent"), ""
+        return FoundAgent("an A2A agent", f"it has an agent card at {CARD}", {"a2a": origin}), ""
     return None, _why(None, "")
 
 
-async def _named(client: Client, found: DescribedAgent) -> DescribedAgent:
+async def _named(client: Client, found: FoundAgent) -> FoundAgent:
     """Return the agent with the name of its app or model, if the server reports it."""
     for kind, place, key, names in (
         ("adk", "/list-apps", "app", lambda told: told),
@@ -96,5 +96,5 @@ async def _named(client: Client, found: DescribedAgent) -> DescribedAgent:
         except (LookupError, TypeError):
             return found
         if isinstance(name, str) and name:
-            return replace(found, agent={kind: {**options, key: name}}, notes=())
+            return replace(found, agent={kind: {**options, key: name}}, fill=())
     return found

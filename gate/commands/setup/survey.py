@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from gate.agents.sources import sources_of
 from gate.commands.setup import adapters
-from gate.commands.setup.openapi import DescribedAgent
+from gate.commands.setup.openapi import FoundAgent
 from gate.commands.setup.openapi import agent_of as agent_of_openapi
 from gate.commands.setup.routes import FindClass, FoundClass, RoutedModule, routes_of
 from gate.errors import GateError
@@ -47,27 +47,6 @@ PORT = 8000
 PREFERRED = ("root_agent", "graph", "app", "agent", "crew", "assistant", "main_agent", "triage_agent")
 FUNCTIONS = ("answer", "ask", "chat", "respond", "reply", "run_agent", "invoke_agent")
 """Names of functions that take a message and return an answer."""
-
-
-class FoundAgent(Struct, frozen=True):
-    """An agent that the repository seems to contain, and how to call it."""
-
-    framework: str
-    where: str
-    """File and line."""
-    why: str
-    agent: Mapping[str, Any]
-    """The section ``agent`` in gate.yaml."""
-    adapter: str = ""
-    """The content of the adapter file that calls it, if it needs one."""
-    rank: tuple[int, ...] = (9,)
-    """The rank among the proposals; the lowest comes first."""
-    fill: tuple[str, ...] = ()
-    """The parts that only a person who knows the agent can fill in."""
-    module: Path | None = None
-    """The module of the agent, if the gate starts it."""
-    start: str = ""
-    """The command that starts its server."""
 
 
 class FoundSuite(Struct, frozen=True):
@@ -288,7 +267,7 @@ def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.Async
     why = f"def {node.name}({arguments.args[0].arg if arguments.args else '…'})"
     rank = (5, FUNCTIONS.index(node.name), len(path.parts))
     where = f"{path.as_posix()}:{node.lineno}"
-    found.agents.append(FoundAgent("a Python function", where, why, agent, rank=rank, module=path))
+    found.agents.append(FoundAgent("a Python function", why, agent, where=where, rank=rank, module=path))
 
 
 def _add_agent_of_framework(
@@ -314,7 +293,9 @@ def _add_agent_of_framework(
     where = f"{path.as_posix()}:{line}"
     if any(one.adapter == text for one in found.agents):  # langgraph.json names it too
         return
-    found.agents.append(FoundAgent(framework, where, why, agent, text, rank=(rank, preferred, -line), module=path))
+    found.agents.append(
+        FoundAgent(framework, why, agent, where=where, rank=(rank, preferred, -line), adapter=text, module=path)
+    )
 
 
 def _import_name(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
@@ -393,19 +374,14 @@ def _look_at_routes(found: Survey) -> None:
             path=f"PYTHONPATH={folder} " if folder else "",
         )
         where = f"{path.as_posix()}:{routed.line}"
-        agent = served_agent(described, where, rank=6)
-        found.agents.append(replace(agent, framework=routed.framework, start=start))
+        agent = replace(described, where=where, rank=(6,), framework=routed.framework, start=start)
+        found.agents.append(agent)
 
 
 def _look_at_openapi(tree: _Tree, path: Path, found: Survey) -> None:
     described = agent_of_openapi(tree.document(path))
     if described is not None:
-        found.agents.append(served_agent(described, path.as_posix(), rank=6))
-
-
-def served_agent(described: DescribedAgent, where: str, *, rank: int) -> FoundAgent:
-    """Return the agent of a described server."""
-    return FoundAgent(described.framework, where, described.why, described.agent, rank=(rank,), fill=described.notes)
+        found.agents.append(replace(described, where=path.as_posix(), rank=(6,)))
 
 
 # --- suites and tests -----------------------------------------------------------------------------

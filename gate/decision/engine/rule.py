@@ -56,7 +56,7 @@ def decide(state: State, known: KnownTests | None = None) -> Step:
     evidence, config = gather(state, known), state.config
     if evidence.proof:
         requests = next_naming(evidence, config)
-        if requests and not evidence.checks and not evidence.asked_now:
+        if requests and not evidence.checks:
             return More(requests, "asking the failing cases again")
         return _against_now(evidence, evidence.proof)
     if evidence.checks and confirmed(evidence):

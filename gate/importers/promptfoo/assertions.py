@@ -13,12 +13,13 @@ from typing import Any
 from msgspec import Struct
 
 from gate.formats.reading import carried as kept_whole
-from gate.formats.shapes import as_list, as_text
+from gate.formats.shapes import as_list, as_text, in_list
 from gate.importers.promptfoo import patterns
 from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.importers.promptfoo.templates import TemplateError, filled
 from gate.model import Part, Rubric, ToolCall
 from gate.security.limits import shorten
+from gate.suites.base import expected_parts
 
 CONTAINS, NOT_CONTAINS, REGEX, SCHEMA = "contains", "not_contains", "regex", "json_schema"
 TRAJECTORY, FORBIDDEN = "tool_trajectory_avg_score", "forbidden_tools"
@@ -119,7 +120,7 @@ class Checks(Struct):
 
     @property
     def expected(self) -> tuple[Part, ...] | None:
-        return None if self.response is None else (Part(self.response),)
+        return expected_parts(self.response)
 
     def options(self) -> dict[str, dict[str, Any]]:
         """Return the options of this case, by criterion."""
@@ -139,8 +140,10 @@ class Checks(Struct):
             found[NOT_CONTAINS] = {"values": _once(self.not_icontains), "ignore_case": True}
         if regexes:
             found[REGEX] = {"patterns": _once(regexes)}
-        if self.schemas:
-            found[SCHEMA] = {"schema": self.schemas[0] if len(self.schemas) == 1 else {"allOf": self.schemas}}
+        if len(self.schemas) == 1:
+            found[SCHEMA] = {"schema": self.schemas[0]}
+        elif self.schemas:
+            found[SCHEMA] = {"schema": {"allOf": self.schemas}}
         if self.forbidden:
             found[FORBIDDEN] = {"tools": _once(self.forbidden)}
         if self.calls:
@@ -169,8 +172,9 @@ def _named(assertion: Mapping[str, Any]) -> str:
     name = f"assertion {shorten(str(assertion['type']), 60)}"
     if value is None:
         return name
-    text = value if isinstance(value, str) else repr(value)
-    return f"{name} {shorten(text, 160)!r}"
+    if not isinstance(value, str):
+        value = repr(value)
+    return f"{name} {shorten(value, 160)!r}"
 
 
 # --- one kind each: whether it could be carried over ----------------------------------------------
@@ -180,7 +184,7 @@ def _text(value: Any) -> str | None:
     """Return a text to look for; a number becomes its usual text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    return value if isinstance(value, str) and value else None
+    return as_text(value) or None
 
 
 def _texts(value: Any) -> list[str] | None:
@@ -202,7 +206,7 @@ def _texts(value: Any) -> list[str] | None:
 def _contains(*, ignore_case: bool) -> Callable[..., bool]:
     def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
         text = _text(value)
-        return _look_for(checks, None if text is None else [text], ignore_case=ignore_case, inverse=inverse)
+        return text is not None and _look_for(checks, [text], ignore_case=ignore_case, inverse=inverse)
 
     return apply
 
@@ -230,19 +234,26 @@ def _look_for(checks: Checks, texts: Sequence[str] | None, *, ignore_case: bool,
     """Add texts that must all occur, or, if ``inverse``, must not occur; False if there are none."""
     if texts is None:
         return False
-    if inverse:
-        (checks.not_icontains if ignore_case else checks.not_contains).extend(texts)
-    else:
-        (checks.icontains if ignore_case else checks.contains).extend(texts)
+    lists = {
+        (False, False): checks.contains,
+        (False, True): checks.icontains,
+        (True, False): checks.not_contains,
+        (True, True): checks.not_icontains,
+    }
+    lists[inverse, ignore_case].extend(texts)
     return True
 
 
 def _pattern(make: Callable[[str], str | None]) -> Callable[..., bool]:
     def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
-        found = make(value) if isinstance(value, str) and value else None
+        if not isinstance(value, str) or not value:
+            return False
+        found = make(value)
         if found is None:
             return False
-        checks.patterns.append(patterns.never(found) if inverse else found)
+        if inverse:
+            found = patterns.never(found)
+        checks.patterns.append(found)
         return True
 
     return apply
@@ -250,12 +261,18 @@ def _pattern(make: Callable[[str], str | None]) -> Callable[..., bool]:
 
 def _equals(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
     if isinstance(value, Mapping | list):
-        checks.schemas.append({"not": {"const": value}} if inverse else {"const": value})
+        schema: dict[str, Any] = {"const": value}
+        if inverse:
+            schema = {"not": schema}
+        checks.schemas.append(schema)
         return True
     text = _text(value)
     if text is None:
         return False
-    checks.patterns.append(patterns.never(patterns.whole(text)) if inverse else patterns.whole(text))
+    pattern = patterns.whole(text)
+    if inverse:
+        pattern = patterns.never(pattern)
+    checks.patterns.append(pattern)
     return True
 
 
@@ -280,7 +297,9 @@ def _limit(criterion: str, unit: float) -> Callable[..., bool]:
 
 def _rubric(kind: str, key: str = "") -> Callable[..., bool]:
     def apply(checks: Checks, value: Any, assertion: Mapping[str, Any], inverse: bool) -> bool:
-        text = value.get(key) if key and isinstance(value, Mapping) and not value.keys() - {key} else value
+        text = value
+        if key and isinstance(value, Mapping) and not value.keys() - {key}:
+            text = value.get(key)
         if inverse or not isinstance(text, str) or not text.strip():
             return False
         if all(rubric.id != text for rubric in checks.rubrics):
@@ -316,10 +335,10 @@ def _name(step: Any) -> str | None:
     return name or None
 
 
-def _names(steps: Any) -> list[str] | None:
+def _names(steps: Sequence[Any]) -> list[str] | None:
     """Return the tools that matchers name; None if there are none or a matcher is for several tools."""
     names = []
-    for step in as_list(steps):
+    for step in steps:
         name = _name(step)
         if name is None:
             return None
@@ -332,7 +351,7 @@ def _tool_used(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
     if isinstance(value, Mapping):
         least, most = value.get("min", 1), value.get("max")
         value = {key: held for key, held in value.items() if key not in ("min", "max")}
-    known = _names(value if isinstance(value, list) else [value])
+    known = _names(in_list(value))
     if known is None:
         return False
     if (inverse and (least, most) == (1, None)) or (not inverse and most == 0 and least in (0, 1)):
@@ -363,7 +382,7 @@ def _sequence(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -
     mode, steps = "in_order", value
     if isinstance(value, Mapping):
         mode, steps = value.get("mode", "in_order"), value.get("steps")
-    known = _names(steps)
+    known = _names(as_list(steps))
     if inverse or known is None or mode not in ("in_order", "exact") or checks.match_type != "ANY_ORDER":
         return False
     held = {}
@@ -375,7 +394,9 @@ def _sequence(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -
     if any(known.count(name) > 1 for name in held):
         return False
     checks.calls = [held.get(name, ToolCall(name, any_args=True)) for name in known]
-    checks.match_type = "EXACT" if mode == "exact" else "IN_ORDER"
+    checks.match_type = "IN_ORDER"
+    if mode == "exact":
+        checks.match_type = "EXACT"
     return True
 
 
@@ -390,11 +411,13 @@ def _arguments(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
     rule = {"partial": "subset", "exact": "exact"}.get(as_text(mode))
     if name is None or rule is None or not isinstance(args, Mapping) or checks.arguments.get(name, rule) != rule:
         return False
-    bare = ToolCall(name, any_args=True)
-    place = checks.calls.index(bare) if bare in checks.calls else len(checks.calls)
+    bare, call = ToolCall(name, any_args=True), ToolCall(name, dict(args))
     if checks.match_type != "ANY_ORDER" and (bare not in checks.calls or _count(checks.calls, name) > 1):
         return False
-    checks.calls[place : place + 1] = [ToolCall(name, dict(args))]
+    if bare in checks.calls:
+        checks.calls[checks.calls.index(bare)] = call
+    else:
+        checks.calls.append(call)
     checks.arguments[name] = rule
     return True
 
@@ -455,16 +478,22 @@ def from_text(text: str) -> dict[str, Any]:
     if scheme in ("grade", "llm-rubric") and rest:
         return {"type": "llm-rubric", "value": rest.strip()}
     if text.startswith(SCHEME):
-        return {"type": "python" if ".py" in text else "javascript", "value": text}
+        if ".py" in text:
+            return {"type": "python", "value": text}
+        return {"type": "javascript", "value": text}
     found = _FROM_TEXT.fullmatch(text)
     if found is None:
         return {"type": "equals", "value": text}
     inverse, kind, threshold, value = found.groups()
     made: dict[str, Any] = {"type": f"{inverse or ''}{kind}"}
     if value is not None:
-        made["value"] = _texts(value) or value if kind in _LISTS else value.strip()
-    if kind == "is-json" and value is not None:
-        made["value"] = value
-    if threshold is not None or kind in _WITH_THRESHOLD:
-        made["threshold"] = float(threshold) if threshold else 0.75
+        made["value"] = value.strip()
+        if kind == "is-json":
+            made["value"] = value
+        elif kind in _LISTS:
+            made["value"] = _texts(value) or value
+    if threshold is not None:
+        made["threshold"] = float(threshold)
+    elif kind in _WITH_THRESHOLD:
+        made["threshold"] = 0.75
     return made

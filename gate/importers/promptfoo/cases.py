@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.formats.shapes import as_mapping, as_text
 from gate.importers.promptfoo.assertions import Checks, NotPromptfooError
 from gate.importers.promptfoo.files import SCHEME, Folder
 from gate.importers.promptfoo.templates import TemplateError
@@ -71,12 +73,13 @@ def make(
     checks.drop_threshold("test", test.get("threshold"))
     said, losses = _spoken(text, recorded=folder is None)
     losses += [*checks.losses, *_unread_parts(test, mapping(test.get("options"), "options"))]
-    stated = test.get("description")
     metadata = mapping(test.get("metadata"), "metadata")
+    if variables:
+        metadata = {**metadata, "vars": dict(variables)}
     case = Case(
-        _id(stated if isinstance(stated, str) and stated else said, label),
+        _id(as_text(test.get("description")) or said, label),
         (Turn(said, checks.tools, checks.expected),),
-        metadata={**metadata, "vars": dict(variables)} if variables else metadata,
+        metadata=metadata,
         options=checks.options(),
         thresholds=dict(checks.thresholds),
         rubrics=tuple(checks.rubrics),
@@ -91,13 +94,16 @@ def _content(case: Case, variables: Mapping[str, Any], label: str) -> dict[str, 
     calls = [[call.name, call.args, call.any_args] for call in turn.tools or ()]
     expected = [part.text for part in turn.response or ()]
     found = {"vars": dict(variables), "prompt": label, "tools": calls, "response": expected}
-    elsewhere = any(isinstance(value, str) and value.startswith(SCHEME) for value in variables.values())
-    return {**found, "said": turn.user} if elsewhere else found
+    if any(as_text(value).startswith(SCHEME) for value in variables.values()):  # their texts are elsewhere
+        found["said"] = turn.user
+    return found
 
 
 def _unread_parts(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[tuple[str, bool]]:
     found = [(key, True) for key in raw if key not in TEST_KEYS]
-    found += [(key, False) for key in ("provider", "providers", "providerOutput") if raw.get(key) not in (None, [], "")]
+    for key in ("provider", "providers", "providerOutput"):
+        if raw.get(key) not in (None, [], ""):
+            found.append((key, False))
     if raw.get("assertScoringFunction"):
         found.append(("assertScoringFunction, a program, which is never run", True))
     for key, value in options.items():
@@ -121,9 +127,12 @@ def _spoken(text: str, *, recorded: bool) -> tuple[str, list[tuple[str, bool]]]:
         if recorded:
             return text, []
         raise TemplateError("its prompt is a chat with more than instructions and one user message")
-    losses = [("the prompt's instructions", False)] if system else []
-    other = dict.fromkeys(key for one in messages for key in one if key not in ("role", "content"))
-    losses += [(f"the prompt's {shorten(str(key), 40)}", False) for key in other]
+    losses = []
+    if system:
+        losses.append(("the prompt's instructions", False))
+    for key in dict.fromkeys(chain.from_iterable(messages)):
+        if key not in ("role", "content"):
+            losses.append((f"the prompt's {shorten(str(key), 40)}", False))
     return users[0]["content"], losses
 
 
@@ -134,8 +143,9 @@ def _messages(text: str) -> list[Mapping[str, Any]] | None:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    chat = isinstance(found, list) and found and all(isinstance(one, Mapping) and "role" in one for one in found)
-    return found if chat else None
+    if not isinstance(found, list) or not all("role" in as_mapping(one) for one in found):
+        return None
+    return found or None
 
 
 # --- ids ------------------------------------------------------------------------------------------
@@ -143,18 +153,24 @@ def _messages(text: str) -> list[Mapping[str, Any]] | None:
 
 def _id(name: str, label: str) -> str:
     short = shorten(" ".join(name.split()), MAX_NAME) or "test"
-    return f"{short} [{shorten(label, MAX_NAME)}]" if label else short
+    if not label:
+        return short
+    return f"{short} [{shorten(label, MAX_NAME)}]"
 
 
 def with_unique_ids(made: Sequence[Made]) -> list[Made]:
     """Return the cases with unique ids: a shared id gets a suffix from the content; equal cases become one."""
     ones = distinct(made)
     counts = Counter(one.case.id for one in ones)
-    marks = {_mark(one) for one in ones}
-    length = 6 if len(marks) == len(ones) else 16
+    length = 6
+    if len(set(map(_mark, ones))) < len(ones):
+        length = 16
     found = []
     for one in made:
-        found.append(one if counts[one.case.id] == 1 else _marked(one, length))
+        if counts[one.case.id] > 1:
+            found.append(_marked(one, length))
+        else:
+            found.append(one)
     return found
 
 
@@ -182,7 +198,8 @@ def losses_of(made: Sequence[Made]) -> list[Loss]:
     """Return the losses of the cases without duplicates."""
     found = []
     for one in made:
-        found += [Loss(one.case.id, what, check) for what, check in one.losses]
+        for what, check in one.losses:
+            found.append(Loss(one.case.id, what, check))
     return list(dict.fromkeys(found))
 
 

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from gate.formats.positions import Key
+from gate.formats.shapes import as_mapping, in_list, mappings_in
 from gate.importers.promptfoo.assertions import NotPromptfooError, from_text
 from gate.importers.promptfoo.cases import (
     Made,
@@ -23,6 +24,7 @@ from gate.importers.promptfoo.cases import (
 from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.importers.promptfoo.templates import TemplateError, rendered
 from gate.model import Location
+from gate.model.strict import one_or_more
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
 
@@ -133,15 +135,21 @@ class _Configuration:
         given = self._data.get("tests")
         if given is None and "scenarios" in self._data:
             return
-        yield from self._listed(given if given is not None else [{}], ("tests",))
+        if given is None:
+            given = [{}]
+        yield from self._listed(given, ("tests",))
 
     def _listed(self, given: Any, keys: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
         """Yield tests, inline or from files, with the keys that lead to them."""
-        for index, one in enumerate(given if isinstance(given, list) else [given]):
-            here = (*keys, index) if isinstance(given, list) else keys
-            named = one.get("path") if isinstance(one, Mapping) and "vars" not in one else one
+        for index, one in enumerate(in_list(given)):
+            here, named = keys, one
+            if isinstance(given, list):
+                here = (*keys, index)
+            if isinstance(one, Mapping) and "vars" not in one:
+                named = one.get("path")
             if isinstance(named, str):
-                yield from ((here, test) for test in self._from_file(named))
+                for test in self._from_file(named):
+                    yield here, test
             elif isinstance(one, Mapping):
                 yield here, dict(one)
             else:
@@ -165,15 +173,19 @@ class _Configuration:
             held = [held]
         if not isinstance(held, list) or not all(isinstance(one, Mapping) for one in held):
             raise NotPromptfooError(f"{reference}: expected a list of tests")
-        read = _from_row if reference.endswith(".csv") else dict
-        return [read(one) for one in held]
+        if reference.endswith(".csv"):
+            return list(map(_from_row, held))
+        return list(map(dict, held))
 
     def _scenarios(self) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
         """Yield each set of data combined with each test of its scenario."""
-        listed = self._data.get("scenarios") or []
-        for index, one in enumerate(listed if isinstance(listed, list) else [listed]):
+        for index, one in enumerate(in_list(self._data.get("scenarios") or [])):
             keys: tuple[Key, ...] = ("scenarios", index)
-            for scenario in self._from_file(one) if isinstance(one, str) else [mapping(one, "scenarios")]:
+            if isinstance(one, str):
+                scenarios = self._from_file(one)
+            else:
+                scenarios = [mapping(one, "scenarios")]
+            for scenario in scenarios:
                 for key in scenario:
                     if key not in ("config", "tests", "description"):
                         self._losses.append(Loss("", f"scenarios.{key}"))
@@ -201,7 +213,9 @@ class _Configuration:
     def _variables(self, test: Mapping[str, Any], key: str) -> Any:
         """Return the variables, which may be in a separate file. Raises `NotReadError`."""
         value = test.get(key)
-        return self._folder.value(value) if key == "vars" and isinstance(value, str) else value
+        if key == "vars" and isinstance(value, str):
+            return self._folder.value(value)
+        return value
 
     def _asserts(self, given: Any, depth: int = 0) -> list[Any]:
         """Return the assertions with their templates inserted."""
@@ -222,7 +236,7 @@ class _Configuration:
     def _template(self, reference: str) -> Mapping[str, Any]:
         value: Any = self._data
         for name in reference.removeprefix("#/").split("/"):
-            value = value.get(name) if isinstance(value, Mapping) else None
+            value = as_mapping(value).get(name)
         if not reference.startswith("#/") or not isinstance(value, Mapping):
             raise NotPromptfooError(f"{_short(reference)}: no such assertion template")
         return value
@@ -263,8 +277,13 @@ class _Configuration:
         template, label = prompt
         around = mapping(test.get("options"), "options")
         template = f"{around.get('prefix') or ''}{template}{around.get('suffix') or ''}"
-        text = rendered(template, _escaped(variables) if _is_json(template) else variables)
-        self._made.append(make(test, variables, (text, label if several else ""), self._folder, location))
+        inserted = variables
+        if _is_json(template):
+            inserted = _escaped(variables)
+        if not several:
+            label = ""
+        text = rendered(template, inserted)
+        self._made.append(make(test, variables, (text, label), self._folder, location))
         if len(self._made) > MAX_CASES:
             raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
 
@@ -272,7 +291,7 @@ class _Configuration:
         names = test.get("prompts")
         if not names:
             return prompts
-        names = [names] if isinstance(names, str) else names
+        names = one_or_more(names)
         return [(text, label) for text, label in prompts if label in names or text in names]
 
     def _combinations(self, test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -281,8 +300,9 @@ class _Configuration:
         values: dict[str, list[Any]] = {}
         for name, stated in test["vars"].items():
             value = self._value(stated)
-            several = isinstance(value, list) and value and isinstance(value[0], str) and not fixed
-            values[name] = value if several else [value]
+            values[name] = [value]
+            if isinstance(value, list) and value and isinstance(value[0], str) and not fixed:
+                values[name] = value
         if prod(map(len, values.values())) > MAX_CASES:
             raise NotPromptfooError(f"more than {MAX_CASES:,} combinations of variables")
         for chosen in product(*values.values()):
@@ -291,8 +311,9 @@ class _Configuration:
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str) and value.startswith(SCHEME):
-            found = self._folder.value(value)
-            return found.strip() if isinstance(found, str) else found
+            value = self._folder.value(value)
+            if isinstance(value, str):
+                return value.strip()
         return value
 
 
@@ -303,7 +324,7 @@ def _refuse_indented(variables: Mapping[str, Any]) -> None:
         NotPromptfooError: there are some.
     """
     held = variables.get("assert")
-    if isinstance(held, list) and any(isinstance(one, Mapping) and "type" in one for one in held):
+    if any("type" in one for one in mappings_in(held)):
         raise NotPromptfooError("`assert` is under `vars`, where it checks nothing: indent it like `vars`")
 
 
@@ -317,7 +338,9 @@ def _is_json(template: str) -> bool:
 
 def _nested(value: Any, variables: Mapping[str, Any]) -> Any:
     """Return a variable's value with other variables inserted, one level deep. Raises `TemplateError`."""
-    return rendered(value, variables) if isinstance(value, str) and "{" in value else value
+    if isinstance(value, str) and "{" in value:
+        return rendered(value, variables)
+    return value
 
 
 def _escaped(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -361,4 +384,6 @@ def _from_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short(value: Any) -> str:
-    return shorten(value if isinstance(value, str) else repr(value), 80)
+    if not isinstance(value, str):
+        value = repr(value)
+    return shorten(value, 80)

@@ -55,18 +55,21 @@ class _Translation:
         found = list[str]()
         while self._rest:
             found.append(self._atom())
-            if repeat := self._take(_REPEAT):
-                if _REPEAT.match(self._rest):
-                    raise _NotTranslated  # a second one: possessive in Python, an error in JavaScript
-                found.append(repeat)
+            repeat = self._take(_REPEAT)
+            if repeat and _REPEAT.match(self._rest):
+                raise _NotTranslated  # a second one: possessive in Python, an error in JavaScript
+            found.append(repeat)
         text = "".join(found)
-        return f"(?a:{text})" if self._ascii else text
+        if self._ascii:
+            return f"(?a:{text})"
+        return text
 
     def _take(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self._rest)
-        taken = match[0] if match else ""
-        self._rest = self._rest[len(taken) :]
-        return taken
+        if not match:
+            return ""
+        self._rest = self._rest[match.end() :]
+        return match[0]
 
     def _atom(self) -> str:
         char = self._rest[0]
@@ -79,7 +82,9 @@ class _Translation:
             if match is None:
                 raise _NotTranslated
             self._take(_GROUP)
-            return f"(?P<{match['name']}>" if match["name"] else match[0]
+            if match["name"]:
+                return f"(?P<{match['name']}>"
+            return match[0]
         self._rest = self._rest[1:]
         if char in "*+?" or (char == "{" and _COUNT.match(self._rest)):
             raise _NotTranslated  # nothing to repeat, or no lower bound
@@ -91,8 +96,13 @@ class _Translation:
             if inside and space == r"\S":
                 raise _NotTranslated
             self._rest = self._rest[2:]
-            return _SPACE if inside else f"[{'^' if space == _NO_SPACE else ''}{_SPACE}]"
-        if reference := _REFERENCE.match(self._rest):
+            if inside:
+                return _SPACE
+            if space == _NO_SPACE:
+                return f"[^{_SPACE}]"
+            return f"[{_SPACE}]"
+        reference = _REFERENCE.match(self._rest)
+        if reference:
             self._take(_REFERENCE)
             return f"(?P={reference[1]})"
         found = self._take(_ESCAPE)
@@ -113,13 +123,16 @@ class _Translation:
                 found.append(self._escape(inside=True))
                 continue
             char, self._rest = self._rest[0], self._rest[1:]
-            found.append(f"\\{char}" if char in "[&~|" else char)
+            if char in "[&~|":
+                char = f"\\{char}"
+            found.append(char)
         self._rest = self._rest[1:]
-        if not found:
-            if negated:
-                return r"[\s\S]"
+        members = "".join(found)
+        if negated:
+            return f"[^{members}]" if members else r"[\s\S]"
+        if not members:
             raise _NotTranslated
-        return f"[{'^' if negated else ''}{''.join(found)}]"
+        return f"[{members}]"
 
 
 _NO_SPACE = r"\S"
@@ -138,7 +151,10 @@ def start(text: str) -> str:
 
 def any_of(texts: Sequence[str], *, ignore_case: bool) -> str:
     """Return a pattern for an answer that contains one of the texts."""
-    return f"({'?i' if ignore_case else '?'}:{'|'.join(re.escape(text) for text in texts)})"
+    choices = "|".join(map(re.escape, texts))
+    if ignore_case:
+        return f"(?i:{choices})"
+    return f"(?:{choices})"
 
 
 def never(pattern: str) -> str:

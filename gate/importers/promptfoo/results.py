@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from gate.formats import messages
@@ -25,7 +26,7 @@ from gate.importers.promptfoo.cases import (
     mapping,
     with_unique_ids,
 )
-from gate.model import Case, ForeignScore, Invocation, Part, RecordedTrial, ToolCall, Usage
+from gate.model import Case, ForeignScore, Invocation, RecordedTrial, ToolCall, Usage, parts_of
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
 
@@ -77,11 +78,12 @@ def _made(document: Document, listed: list[Any]) -> Iterator[Made]:
             raise document.error("a result has no testCase", *place)
         raw = row["testCase"]
         label, text = _prompt(row)
+        text = text or label or "-"
+        if not several:
+            label = ""
         try:
             variables = mapping(row.get("vars", raw.get("vars")), "vars")
-            yield make(
-                raw, variables, (text or label or "-", label if several else ""), None, document.location(*place)
-            )
+            yield make(raw, variables, (text, label), None, document.location(*place))
         except NotPromptfooError as error:
             raise document.error(str(error), *place) from None
 
@@ -129,9 +131,12 @@ def _traces(listed: Any) -> dict[Place, Row]:
     """Return the traces that promptfoo received, by the row that they belong to; ambiguous ones are left out."""
     found: dict[Place, Row | None] = {}
     for trace in as_list(listed):
-        told = as_mapping(trace).get("metadata")
-        place = (told.get("testIdx"), told.get("promptIdx")) if isinstance(told, Mapping) else (None, None)
-        found[place] = None if place in found or place[0] is None else trace
+        told = as_mapping(as_mapping(trace).get("metadata"))
+        place = told.get("testIdx"), told.get("promptIdx")
+        if place in found or place[0] is None:
+            found[place] = None
+        else:
+            found[place] = trace
     return {place: trace for place, trace in found.items() if trace is not None}
 
 
@@ -143,8 +148,8 @@ def _traced(trace: Row | None) -> tuple[tuple[ToolCall, ...], bool]:
     from gate.traces.promptfoo import spans
 
     turns = conversation_of(spans(carried(trace))).turns
-    calls = tuple(call for turn in turns for call in turn.invocation.tool_calls)
-    return calls, bool(turns) and all(turn.captured.calls for turn in turns)
+    calls = tuple(chain.from_iterable([turn.invocation.tool_calls for turn in turns]))
+    return calls, bool(turns) and all(turn.invocation.reports_calls for turn in turns)
 
 
 def _trial(document: Document, index: int, case: Case, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:
@@ -158,16 +163,20 @@ def _trial(document: Document, index: int, case: Case, number: int, traces: Mapp
         said, calls = _output(response.get("output"))
         traced, tells = _traced(traces.get((row.get("testIdx"), row.get("promptIdx"))))
         usage = _usage(response)
-        duration = None if _cached(row) else messages.number(row.get("latencyMs"), "latencyMs")
+        duration = None
+        if not _cached(row):
+            duration = messages.number(row.get("latencyMs"), "latencyMs")
     except FormatError as problem:
         raise document.error(str(problem), "results") from None
+    if duration is not None:
+        duration /= 1_000
     invocation = Invocation(
         case.turns[0].user,
-        (Part(said),) if said else (),
+        parts_of(said),
         calls or traced,
         reports_calls=tells,
         usage=usage,
-        duration=None if duration is None else duration / 1_000,
+        duration=duration,
         foreign=(_verdict(row),),
     )
     return RecordedTrial(case.id, number, (invocation,), origin=origin)
@@ -195,7 +204,9 @@ def _output(output: Any) -> tuple[str, tuple[ToolCall, ...]]:
     """Return the text and calls of an answer: a text, OpenAI's message or list of calls, or other JSON."""
     if output is None or isinstance(output, str):
         return output or "", ()
-    held: Any = output if isinstance(output, Mapping) else {"tool_calls": output}
+    held: Any = output
+    if not isinstance(output, Mapping):
+        held = {"tool_calls": output}
     listed = held.get("tool_calls")
     if isinstance(listed, list) and listed and all(isinstance(one, Mapping) and "function" in one for one in listed):
         spoken = [
@@ -217,4 +228,6 @@ def _usage(response: Mapping[str, Any]) -> Usage | None:
 
 
 def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        return None
+    return value

@@ -37,7 +37,9 @@ def filled(value: Any, variables: Mapping[str, Any]) -> Any:
         return rendered(value, variables)
     if isinstance(value, Mapping):
         return {key: filled(held, variables) for key, held in value.items()}
-    return [filled(held, variables) for held in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [filled(held, variables) for held in value]
+    return value
 
 
 def _at(value: Any, path: list[str]) -> Any:

@@ -153,7 +153,8 @@ class CaseCollector:
         self.pieces = Pieces()
         with _no_collection():
             for trial in trials.read():
-                self._take(trial, "now" if trial.side is Side.CANDIDATE else "beside")
+                side = "now" if trial.side is Side.CANDIDATE else "beside"
+                self._take(trial, side)
             for trial in trials.baseline:
                 self._take(trial, "before")
 
@@ -170,8 +171,9 @@ class CaseCollector:
     def _of(self, case_id: str) -> _Held | None:
         held = self._held.get(case_id)
         if held is None and case_id in self._cases:
-            case = self._cases[case_id]
-            limits = self._limits(case) if case.thresholds else self._usual
+            case, limits = self._cases[case_id], self._usual
+            if case.thresholds:
+                limits = self._limits(case)
             held = self._held[case_id] = _Held(case, limits, case_id in self._telling, [], {}, [], {})
         return held
 
@@ -211,7 +213,7 @@ class CaseCollector:
             score = trial.scores.get(name)
             if score is None or score.value is None:
                 return passed(trial, held.case, self._criteria)
-            if score.value > limit if is_most else score.value < limit:
+            if not _holds(score, (limit, is_most)):
                 found = False
         return found
 
@@ -231,18 +233,21 @@ class CaseCollector:
     def asked(self, case_id: str) -> str:
         """Return the beginning of a case's first message; empty if it has no trial."""
         held = self._held.get(case_id)
-        return cut(" ".join(held.users[0].split()), MAX_ASKED) if held is not None and held.users else ""
+        if held is None or not held.users:
+            return ""
+        return cut(" ".join(held.users[0].split()), MAX_ASKED)
 
     def _content(self, held: _Held, case: CaseResult) -> bytes:
         expected: list[tuple[ShownCall, ...] | None] = []
-        for calls in case.expected[:MAX_TURNS]:
-            expected.append(None if calls is None else _calls(calls))
+        if any(calls is not None for calls in case.expected[:MAX_TURNS]):
+            for calls in case.expected[:MAX_TURNS]:
+                expected.append(None if calls is None else _calls(calls))
         wanted: list[str | None] = []
         for text in case.expected_text[:MAX_TURNS]:
             wanted.append(None if text is None else cut(text, MAX_TEXT))
         head = {
             "users": held.users,
-            "expected": expected if any(calls is not None for calls in expected) else [],
+            "expected": expected,
             "wanted": wanted,
             "left": held.left,
             "log": cut(case.log, 2 * MAX_TEXT),
@@ -275,13 +280,14 @@ class Pieces:
     def close(self) -> None:
         if not self._open:
             return
-        text = b"{%s}" % b",".join(content for _, content in self._open)
+        text = b"{%s}" % b",".join([content for _, content in self._open])
         piece = base64.b64encode(zlib.compress(text, LEVEL)).decode()
         if self._written + len(piece) > MAX_PAGE:
             self.left_out += len(self._open)
             self._written = MAX_PAGE + 1
         else:
-            self.where.update((case_id, len(self.done)) for case_id, _ in self._open)
+            for case_id, _ in self._open:
+                self.where[case_id] = len(self.done)
             self.done.append(piece)
             self._written += len(piece)
         self._open, self._size = [], 0
@@ -297,7 +303,7 @@ def shown_trial(
     cost, tokens = spent
     for turn in trial.invocations[len(users) : MAX_TURNS]:
         users.append(cut(turn.user, MAX_TEXT))
-    model = next((turn.usage.model for turn in trial.invocations if turn.usage is not None), None)
+    turns = [_turn(turn, user) for turn, user in zip(trial.invocations, users, strict=False)]
     scores = {}
     for name, score in trial.scores.items():
         scores[cut(name, 200)] = _score(score, limits.get(name))
@@ -305,17 +311,27 @@ def shown_trial(
         side,
         trial.number,
         outcome,
-        "" if trial.tag == FULL else trial.tag,
-        "" if trial.error is None else cut(f"{trial.error.kind.value}: {trial.error.message}", MAX_REASON),
-        trial.duration,
-        cost,
-        tokens,
-        cut(model or "", 100),
-        tuple([_turn(turn, user) for turn, user in zip(trial.invocations, users, strict=False)]),
-        scores,
-        max(0, len(trial.invocations) - MAX_TURNS),
+        seconds=trial.duration,
+        usd=cost,
+        tokens=tokens,
+        model=cut(_model(trial), 100),
+        turns=tuple(turns),
+        scores=scores,
+        more=max(0, len(trial.invocations) - MAX_TURNS),
     )
+    if trial.tag != FULL:
+        shown.tag = trial.tag
+    if trial.error is not None:
+        shown.error = cut(f"{trial.error.kind.value}: {trial.error.message}", MAX_REASON)
     return encoded(shown)
+
+
+def _model(trial: Trial) -> str:
+    """Return the model that answered the first turn with a known usage; empty if unknown."""
+    for turn in trial.invocations:
+        if turn.usage is not None:
+            return turn.usage.model or ""
+    return ""
 
 
 def _spent(trial: Trial) -> _Spent:
@@ -332,16 +348,18 @@ def _spent(trial: Trial) -> _Spent:
 
 
 def _turn(turn: Invocation, user: str) -> ShownTurn:
-    own = cut(turn.user, MAX_TEXT)
-    if own == user:
-        own = ""
-    said = thought = ""
+    shown = ShownTurn(cut(turn.user, MAX_TEXT), seconds=turn.duration)
+    if shown.user == user:
+        shown.user = ""
     if turn.response:
-        said = cut("\n".join([part.text for part in turn.response if not part.thought]), MAX_TEXT)
-        thought = cut("\n".join([part.text for part in turn.response if part.thought]), MAX_TEXT)
-    before = cut(text_of(turn.intermediate), MAX_TEXT) if turn.intermediate else ""
-    calls, more = turn.tool_calls, max(0, len(turn.tool_calls) - MAX_CALLS)
-    return ShownTurn(own, said, thought, before, _calls(calls) if calls else (), turn.duration, more)
+        shown.said = cut("\n".join([part.text for part in turn.response if not part.thought]), MAX_TEXT)
+        shown.thought = cut("\n".join([part.text for part in turn.response if part.thought]), MAX_TEXT)
+    if turn.intermediate:
+        shown.before = cut(text_of(turn.intermediate), MAX_TEXT)
+    if turn.tool_calls:
+        shown.calls = _calls(turn.tool_calls)
+        shown.more = max(0, len(turn.tool_calls) - MAX_CALLS)
+    return shown
 
 
 def _calls(calls: Sequence[ToolCall]) -> tuple[ShownCall, ...]:
@@ -349,10 +367,16 @@ def _calls(calls: Sequence[ToolCall]) -> tuple[ShownCall, ...]:
 
 
 def _call(call: ToolCall) -> ShownCall:
-    name = call.name or (f"any {call.category} tool" if call.category else "(no name)")
-    result = cut(call.result, MAX_TEXT) if isinstance(call.result, str) else _bounded(call.result)
+    name = call.name
+    if not name and call.category:
+        name = f"any {call.category} tool"
+    result = call.result
+    if isinstance(result, str):
+        result = cut(result, MAX_TEXT)
+    else:
+        result = _bounded(result)
     error = cut(call.error or "", MAX_REASON)
-    return ShownCall(cut(name, 200), _bounded(call.args), result, error, call.duration, call.any_args)
+    return ShownCall(cut(name or "(no name)", 200), _bounded(call.args), result, error, call.duration, call.any_args)
 
 
 def _bounded(value: Any) -> Any:
@@ -367,17 +391,23 @@ def _is_short(value: Any) -> bool:
     kind = type(value)
     if kind is str:
         return len(value) <= 100
-    return abs(value) < 2**53 if kind is int else kind is float or kind is bool or value is None
+    if kind is int:
+        return bool(abs(value) < 2**53)
+    return kind is float or kind is bool or value is None
 
 
 def _cut(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return cut(value, MAX_VALUE)
     if isinstance(value, dict | list | tuple):
-        return "…" if depth >= MAX_DEPTH else _few(value, depth + 1)
+        if depth >= MAX_DEPTH:
+            return "…"
+        return _few(value, depth + 1)
     if value is None or isinstance(value, bool | float):
         return value
-    return value if isinstance(value, int) and abs(value) < 2**53 else cut(str(value), 100)
+    if isinstance(value, int) and abs(value) < 2**53:
+        return value
+    return cut(str(value), 100)
 
 
 def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
@@ -395,7 +425,9 @@ def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any
 
 
 def _score(score: Score, limit: tuple[float, bool] | None) -> ShownScore:
-    held = None if limit is None else _holds(score, limit)
+    held = None
+    if limit is not None:
+        held = _holds(score, limit)
     shown = ShownScore(score.value, held, cut(score.reason, MAX_REASON), cut(score.error or "", MAX_REASON))
     if not score.details:
         return shown
@@ -410,5 +442,7 @@ def _holds(score: Score | None, limit: tuple[float, bool]) -> bool | None:
     """True if a score meets the limit for a trial; None if there is no score."""
     if score is None or score.value is None:
         return None
-    most, is_most = limit
-    return score.value <= most if is_most else score.value >= most
+    end, is_most = limit
+    if is_most:
+        return score.value <= end
+    return score.value >= end

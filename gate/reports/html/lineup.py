@@ -23,20 +23,25 @@ MOST_VOTES = 300
 
 def render(lineup: Lineup) -> str:
     """Return a complete page in one file, without a script."""
+    entries, names = [], []
+    for place in range(len(lineup.entries)):
+        entries.append(words.entry_line(lineup, place, source=True))
+        names.append(words.name(lineup, place))
+    preferences = []
+    for found in lineup.preferences:
+        preferences.append((words.preference_line(lineup, found), words.position_line(found)))
     return page.render(
         "lineup.html",
         title=f"{words.title(lineup)} · Agent Gate",
         styles=("lineup.css",),
         heading=words.title(lineup),
-        entries=[words.entry_line(lineup, place, source=True) for place in range(len(lineup.entries))],
-        names=[words.name(lineup, place) for place in range(len(lineup.entries))],
+        entries=entries,
+        names=names,
         rows=[_row(lineup, measure) for measure in lineup.measures],
         pictures=list(filter(None, (_picture(lineup, lineup.cost), _picture(lineup, lineup.latency)))),
         dominated=words.dominated_lines(lineup),
-        preferences=[
-            (words.preference_line(lineup, found), words.position_line(found)) for found in lineup.preferences
-        ],
-        votes=_votes(lineup),
+        preferences=preferences,
+        votes=[_vote(vote) for vote in lineup.votes[:MOST_VOTES]],
         more=max(0, len(lineup.votes) - MOST_VOTES),
         cost=words.judge_cost(lineup),
         reading=words.reading(lineup),
@@ -65,14 +70,16 @@ def _axis(measure: Measure) -> Axis:
 
 
 def _cell(lineup: Lineup, measure: Measure, place: int, axis: Axis) -> Mapping[str, Any]:
-    how = words.standing(measure, place) if place else ""
-    against = words.difference_text(measure, place) if place else ""
+    how = against = ""
+    if place:
+        how = words.standing(measure, place)
+        against = words.difference_text(measure, place).removeprefix(words.NO_FIGURES)
     return {
         "name": words.name(lineup, place),
         "mean": words.mean_of(measure, place),
         "sample": sample(measure.estimates[place]),
         "plot": _bar(measure, place, axis),
-        "difference": "" if against == words.NO_FIGURES else against,
+        "difference": against,
         "standing": how,
         "tone": {"better": "good", "worse": "bad"}.get(how, "mute"),
     }
@@ -125,15 +132,19 @@ def _picture(lineup: Lineup, axis: str) -> Mapping[str, Any] | None:
 
 
 def _told(lineup: Lineup, quality: Measure, other: Measure) -> str:
-    places = range(len(lineup.entries))
-    return "; ".join(f"{words.letter(n)} {words.mean_of(quality, n)}, {words.mean_of(other, n)}" for n in places)
+    said = []
+    for place in range(len(lineup.entries)):
+        said.append(f"{words.letter(place)} {words.mean_of(quality, place)}, {words.mean_of(other, place)}")
+    return "; ".join(said)
 
 
 def _point(
     place: int, good: Estimate, spent: Estimate, across: Axis, up: Axis, direction: Direction, beaten: bool
 ) -> Markup:
     def height(value: float) -> float:
-        share = up.place(value) if direction is Direction.HIGHER else 100 - up.place(value)
+        share = up.place(value)
+        if direction is Direction.LOWER:
+            share = 100 - share
         return round(_HEIGHT * (1 - share / 100), 1)
 
     x, y = across.at(spent.value), height(good.value)
@@ -143,10 +154,6 @@ def _point(
     )
     ends = (across.at(spent.low), across.at(spent.high), y, y, x, x, height(good.low), height(good.high))
     return shape.format("beaten" if beaten else "kept", *ends, x, y, x, y, words.letter(place))
-
-
-def _votes(lineup: Lineup) -> list[Mapping[str, str]]:
-    return [_vote(vote) for vote in lineup.votes[:MOST_VOTES]]
 
 
 def _vote(vote: OrderedVote) -> Mapping[str, str]:

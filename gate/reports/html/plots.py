@@ -29,9 +29,11 @@ class Axis(Struct, frozen=True):
 
     def place(self, value: float) -> float:
         """Return the position of a value in percent of the width; values outside the axis are at its ends."""
-        size = self.high - self.low
-        share = (value - self.low) / size if size > 0 and math.isfinite(size) else 0.5
-        share = share if math.isfinite(share) else 0.5
+        size, share = self.high - self.low, 0.5
+        if size > 0 and math.isfinite(size):
+            share = (value - self.low) / size
+        if not math.isfinite(share):
+            share = 0.5
         return round(_EDGE + (100 - 2 * _EDGE) * min(max(share, 0.0), 1.0), 2)
 
     def at(self, value: float) -> str:
@@ -40,9 +42,12 @@ class Axis(Struct, frozen=True):
 
 def axis_of(values: Sequence[float], bounds: tuple[float, float]) -> Axis:
     """Return an axis on which the values fill most of the width, within the bounds of the scale."""
-    known = [value for value in values if math.isfinite(value)]
+    known = list(filter(math.isfinite, values))
     if not known:
-        return Axis(bounds[0], bounds[1] if math.isfinite(bounds[1]) else 1.0)
+        low, high = bounds
+        if not math.isfinite(high):
+            high = 1.0
+        return Axis(low, high)
     low, high = min(known), max(known)
     spare = 0.12 * (high - low) or 0.1 * abs(high) or 0.1
     return Axis(max(low - spare, bounds[0]), min(high + spare, bounds[1]))

@@ -55,11 +55,13 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
     """Return a complete page in one file. ``trials``: those of each suite, in order; without them, the page says so."""
     suites, rows, pieces = [], {}, {}
     for number, view in enumerate(views_of(result), 1):
-        contents = _contents(view, trials[number - 1]) if trials else None
+        contents = None
+        if trials:
+            contents = _contents(view, trials[number - 1])
+            for at, piece in enumerate(contents.pieces.done):
+                pieces[f"piece-{number}-{at}"] = piece
         suites.append(_suite(view, number, contents))
         rows[f"cases-{number}"] = _rows(view, contents)
-        for at, piece in enumerate(contents.pieces.done if contents else ()):
-            pieces[f"piece-{number}-{at}"] = piece
     tone = page.tone_of(TONES[result.verdict])
     return page.render(
         "report.html",
@@ -82,6 +84,9 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
 def _suite(view: View, number: int, contents: CaseCollector | None) -> Mapping[str, Any]:
     suite = view.suite
     tone = page.tone_of(TONES[suite.verdict])
+    measured: list[Mapping[str, Any]] = []
+    if contents is not None:
+        measured = distributions(contents.measured)
     return {
         "number": number,
         "tone": tone,
@@ -101,7 +106,7 @@ def _suite(view: View, number: int, contents: CaseCollector | None) -> Mapping[s
         "failing": _cases(view.failing_title, view.failing),
         "improved": [_improved(case, suite) for case in view.improved[:_MANY]],
         "groups": by_tag(suite),
-        "distributions": distributions(contents.measured) if contents else [],
+        "distributions": measured,
         "explain": view.explain,
         "changes": view.changes[:_MANY],
         "story": view.whole_story[:_MANY],
@@ -125,9 +130,12 @@ def _fell(view: View) -> Mapping[str, Any]:
     """Return the cases whose score fell most, if a criterion got worse and no case broke, and one changed answer."""
     if view.worse or not view.table.lines:
         return {"lines": []}
+    lines = []
+    for case, before, now in view.table.lines:
+        lines.append((case.id, page.link("case", case.id), before, now))
     first, turns = view.evidence
-    lines = [(case.id, page.link("case", case.id), before, now) for case, before, now in view.table.lines]
-    return {"lines": lines, "more": view.table.more, "id": first.id if first is not None else "", "turns": turns}
+    assert first is not None  # the table has a case
+    return {"lines": lines, "more": view.table.more, "id": first.id, "turns": turns}
 
 
 def _contents(view: View, trials: SuiteTrials) -> CaseCollector:
@@ -151,15 +159,15 @@ def _tiles(view: View) -> list[tuple[str, str, str]]:
     """Return the name, the figure and the basis of each tile."""
     suite = view.suite
     tiles = []
-    for row in suite.criteria:
-        if row.criterion.name == PASS_RATE and row.candidate is not None:
-            tiles.append(("Pass rate", *_pass_rate(row, row.candidate)))
+    rate = suite.row(PASS_RATE)
+    if rate is not None and rate.candidate is not None:
+        tiles.append(("Pass rate", *_pass_rate(rate, rate.candidate)))
     cases = f"{len(view.worse):,} failing"
     if suite.has_baseline:
         cases = f"{sum(map(passes_less, view.worse)):,} lost, {len(view.improved):,} gained"
     tiles.append(("Cases", f"{len(suite.cases):,}", cases))
-    runs, basis = " · ".join(labels.runs(suite)), labels.basis(suite)
-    tiles.append(("Cost", labels.spent(suite) or "not reported", f"{runs}, {basis}" if basis else runs))
+    runs = ", ".join(filter(None, (" · ".join(labels.runs(suite)), labels.basis(suite))))
+    tiles.append(("Cost", labels.spent(suite) or "not reported", runs))
     tiles.append(("Took", seconds(suite.duration), ""))
     if suite.has_baseline:
         commit, _, rest = labels.baseline_line(suite.baseline, source=False).partition(", ")
@@ -190,13 +198,12 @@ def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
 
 
 def _facts(view: View) -> Mapping[str, str]:
-    facts = {name: said for name, said in view.facts.items() if name not in ("Cases", "Trend", "This change", "Seed")}
-    return {
-        **facts,
-        "Time per tool": "; ".join(f"{name} {said}" for name, said in view.tool_times[:_FEW]),
-        "This change": shorten(labels.commit_line(view.suite, 40), 80),
-        "Seed": view.facts["Seed"],
-    }
+    others = ("Cases", "Trend", "This change", "Seed")
+    facts = {name: said for name, said in view.facts.items() if name not in others}
+    facts["Time per tool"] = "; ".join(f"{name} {said}" for name, said in view.tool_times[:_FEW])
+    facts["This change"] = shorten(labels.commit_line(view.suite, 40), 80)
+    facts["Seed"] = view.facts["Seed"]
+    return facts
 
 
 # --- criteria -------------------------------------------------------------------------------------
@@ -204,13 +211,17 @@ def _facts(view: View) -> Mapping[str, str]:
 
 def _criterion(row: RowView) -> Mapping[str, Any]:
     criterion = row.found.criterion
-    advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
-    tone = page.tone_of(row.tone)
+    tone, advisory = page.tone_of(row.tone), ""
+    sign = _SIGNS[tone]
+    if not criterion.blocking and not criterion.blocks_regression:
+        advisory = "warns only"
+        if tone == "bad":
+            tone = "warn"
     return {
-        "tone": tone if not advisory or tone != "bad" else "warn",
+        "tone": tone,
         "name": row.name,
         "standing": row.standing,
-        "sign": _SIGNS[tone],
+        "sign": sign,
         "advisory": advisory,
         "wanted": row.wanted,
         "figures": (
@@ -229,7 +240,7 @@ def _two(shown: Figure) -> tuple[str, str, str]:
     """Return a figure, its interval, and its basis."""
     value, bracket, rest = shown.text.partition(" [")
     ends, points, _ = rest.partition(" points")
-    return f"{value}{points}", f"[{ends}" if bracket else "", shown.rests_on
+    return f"{value}{points}", f"{bracket}{ends}".strip(), shown.rests_on
 
 
 def _plot(row: RowView) -> Mapping[str, Any] | None:
@@ -241,16 +252,14 @@ def _plot(row: RowView) -> Mapping[str, Any] | None:
             ends += [side.low, side.value, side.high]
     if not ends:
         return None
-    scale, limit = result.criterion.scale, result.criterion.threshold
-    if limit is not None:
-        ends.append(limit)
-    worst = _worst_unchanged(row)
-    if worst is not None:
-        ends.append(worst)
+    scale, limit, worst = result.criterion.scale, result.criterion.threshold, _worst_unchanged(row)
+    ends += [end for end in (limit, worst) if end is not None]
     axis = axis_of(ends, scale.range)
     band = None
     if worst is not None:
-        band = (worst, axis.high if result.criterion.direction is Direction.HIGHER else axis.low)
+        band = (worst, axis.high)
+        if result.criterion.direction is Direction.LOWER:
+            band = (worst, axis.low)
     return {
         "drawing": intervals(axis, result.candidate, result.baseline, _described(row), band=band, limit=limit),
         "low": figure(axis.low, scale),
@@ -260,17 +269,20 @@ def _plot(row: RowView) -> Mapping[str, Any] | None:
 
 def _worst_unchanged(row: RowView) -> float | None:
     """Return the worst mean within the margin of the baseline's; None if nothing is compared by a margin."""
-    criterion, before, held = row.criterion, row.found.baseline, row.allowed
-    if held is None or before is None or row.found.not_compared:
+    criterion, before, loss = row.criterion, row.found.baseline, row.allowed
+    if loss is None or before is None or row.found.not_compared:
         return None
-    loss = held * before.value if criterion.scale.is_relative else held
+    if criterion.scale.is_relative:
+        loss *= before.value
     worst = before.value - criterion.direction.sign * loss
-    return worst if math.isfinite(worst) else None
+    if not math.isfinite(worst):
+        return None
+    return worst
 
 
 def _described(row: RowView) -> str:
     criterion = row.criterion
-    parts = [f"candidate {row.candidate.text}"]
+    parts = [f"this change {row.candidate.text}"]
     if row.found.baseline is not None:
         parts.append(f"baseline {row.baseline.text}")
     if row.allowed is not None:
@@ -286,22 +298,28 @@ def _described(row: RowView) -> str:
 def _tone(case: CaseResult) -> str:
     tone = page.tone_of(CASE_TONES.get(case.status, "mute"))
     is_plain = status(case) in (labels.STATUSES[CaseStatus.OK], replayed.SAME)
-    return "warn" if tone == "good" and not is_plain else tone
+    if tone == "good" and not is_plain:
+        return "warn"
+    return tone
 
 
 def _cases(title: str, cases: Sequence[CaseResult]) -> Mapping[str, Any]:
+    more = ""
+    if len(cases) > _MANY:
+        more = f"{len(cases) - _MANY:,}"
     return {
         "title": title,
         "cases": [_case(case) for case in cases[:_MANY]],
         "first": _FIRST,
         "number": f"{len(cases):,}",
-        "more": f"{len(cases) - _MANY:,}" if len(cases) > _MANY else "",
+        "more": more,
     }
 
 
 def _case(case: CaseResult) -> Mapping[str, Any]:
     reasons = list(distinct(case.reasons)[:10])
-    if told := replayed.of_case(case):
+    told = replayed.of_case(case)
+    if told:
         reasons.append(told)
     return {
         "id": case.id,
@@ -309,7 +327,7 @@ def _case(case: CaseResult) -> Mapping[str, Any]:
         "tone": _tone(case),
         "status": status(case),
         "tally": tally(case),
-        "place": str(case.location) if case.location else "",
+        "place": str(case.location or ""),
         "reasons": reasons,
         "turns": differences(case),
         "log": Markup(html(cut(case.log, _LOG))),  # noqa: S704 - escaped, lines kept
@@ -323,32 +341,36 @@ def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
 def _rows(view: View, contents: CaseCollector | None) -> Mapping[str, Any]:
     """Return the data for the table of cases: the names once, and one list per case, as ``report.js`` reads them."""
     suite = view.suite
-    tags = sorted({tag for case in suite.cases for tag in case.tags})
-    number = {tag: place for place, tag in enumerate(tags)}
-    criteria = [result.criterion.name for result in suite.criteria if result.criterion.name != PASS_RATE]
-    rank = {case.id: place for place, case in enumerate((*view.worse, *view.failing))}
+    tags = _numbered(sorted({tag for case in suite.cases for tag in case.tags}))
+    criteria = _numbered([row.criterion.name for row in suite.criteria if row.criterion.name != PASS_RATE])
+    rank = _numbered([case.id for case in (*view.worse, *view.failing)])
     better = {case.id for case in view.improved}
     rows: list[tuple[Any, ...]] = []
     for case in suite.cases:
-        reasons = distinct(case.reasons) if len(case.reasons) > 1 else case.reasons
-        failing = contents.failing.get(case.id, ()) if contents else ()
+        first, *others = distinct(case.reasons) or [replayed.of_case(case)]
+        failing: Sequence[str] = ()
+        asked, piece = "", -1
+        if contents is not None:
+            failing = contents.failing.get(case.id, ())
+            asked = contents.asked(case.id)
+            piece = contents.pieces.where.get(case.id, -1)
         rows.append(
             (
                 cut(case.id, MAX_ID_CHARS),
                 status(case),
                 _tone(case),
                 (case.passed, case.trials, case.baseline_passed, case.baseline_trials, case.errors),
-                [number[tag] for tag in case.tags],
+                [tags[tag] for tag in case.tags],
                 case.complexity.value,
-                [criteria.index(name) for name in failing if name in criteria],
-                round(case.duration / case.trials, 4) if case.duration is not None and case.trials else None,
-                cut(reasons[0] if reasons else replayed.of_case(case), _TEXT),
-                contents.asked(case.id) if contents else "",
-                contents.pieces.where.get(case.id, -1) if contents else -1,
+                [criteria[name] for name in failing if name in criteria],
+                _mean_duration(case),
+                cut(first, _TEXT),
+                asked,
+                piece,
                 rank.get(case.id, len(rank)),
                 int(case.id in better),
-                cut(str(case.location), MAX_ID_CHARS) if case.location else "",
-                [cut(reason, 2 * _TEXT) for reason in reasons[1:5]],
+                cut(str(case.location or ""), MAX_ID_CHARS),
+                [cut(reason, 2 * _TEXT) for reason in others[:4]],
                 cut(case.quarantine, MAX_ID_CHARS),
             )
         )
@@ -356,5 +378,17 @@ def _rows(view: View, contents: CaseCollector | None) -> Mapping[str, Any]:
         "tags": [cut(tag, MAX_ID_CHARS) for tag in tags],
         "criteria": [cut(name, MAX_ID_CHARS) for name in criteria],
         "rows": rows,
-        "units": {cut(result.criterion.name, 200): result.criterion.scale.value for result in suite.criteria},
+        "units": {cut(row.criterion.name, 200): row.criterion.scale.value for row in suite.criteria},
     }
+
+
+def _numbered(names: Sequence[str]) -> dict[str, int]:
+    """Return the position of each name."""
+    return {name: place for place, name in enumerate(names)}
+
+
+def _mean_duration(case: CaseResult) -> float | None:
+    """Return the seconds of a trial; None if any is unknown."""
+    if case.duration is None or not case.trials:
+        return None
+    return round(case.duration / case.trials, 4)

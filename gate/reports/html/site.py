@@ -18,7 +18,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
 from gate.histories.runs import SPENT
 from gate.histories.trends import Histories, PastRun, Series, SuiteHistory, Version, VersionValue
-from gate.model import Direction, Estimate, Scale
+from gate.model import Estimate, Scale
 from gate.records.keys import suite_key
 from gate.reports.badge import badge, endpoint, look_of
 from gate.reports.formatting import count, figure, interval, threshold
@@ -28,6 +28,7 @@ from gate.reports.history import (
     day,
     deviation_figure,
     found_in,
+    how_it_moved,
     label_of,
     newest_figure,
     overview,
@@ -68,9 +69,10 @@ def site(found: Histories, *, link: str = "", commits: str = "", made: float = 0
     foot = f"Agent Gate {__version__}, {day(made)}, from {found.source}. history.json has every number."
     files = {"index.html": _index(found, foot), "history.json": history_json(found)}
     for suite in found.suites:
-        name, newest = suite_key(suite.suite_id), suite.runs[-1]
+        name, newest, verdict = suite_key(suite.suite_id), suite.runs[-1], ""
+        if made - newest.created <= BADGE_SECONDS:
+            verdict = newest.verdict
         files[f"{name}.html"] = _page(suite, link, commits, foot)
-        verdict = newest.verdict if made - newest.created <= BADGE_SECONDS else ""
         files[f"{name}.svg"] = badge(suite.suite_id, verdict, day(newest.created))
         files[f"{name}.json"] = endpoint(suite.suite_id, verdict)
     if len(found.suites) == 1:
@@ -103,19 +105,22 @@ def _index(found: Histories, foot: str) -> str:
 
 
 def _card(suite: SuiteHistory) -> Mapping[str, Any]:
-    lead = pass_rate_of(suite)
-    shown_figures = [] if lead is None else [lead]
-    shown_figures += [one for one in suite.whole if one.criterion.metric in SPENT_METRICS]
+    lead, chart = pass_rate_of(suite), None
+    shown = [one for one in suite.whole if one.criterion.metric in SPENT_METRICS]
+    if lead is not None:
+        chart = _chart(lead, suite, height=110)
+        shown.insert(0, lead)
+    figures = []
+    for one in shown:
+        value = figure(one.newest.estimate.value, one.criterion.scale)
+        figures.append({"name": f"{one.name}, newest run", "value": value})
     return {
         "name": suite.suite_id,
         "page": f"{suite_key(suite.suite_id)}.html",
         "look": _look(suite.runs[-1]),
         "overview": overview(suite),
-        "chart": None if lead is None else _chart(lead, suite, height=110),
-        "figures": [
-            {"name": f"{one.name}, newest run", "value": figure(one.newest.estimate.value, one.criterion.scale)}
-            for one in shown_figures
-        ],
+        "chart": chart,
+        "figures": figures,
         "found": found_in(suite)[:3],
     }
 
@@ -166,17 +171,23 @@ def _sum(series: Series) -> str:
         said.append(f"spread {spread_figure(series)}")
     if series.criterion.threshold is not None:
         said.append(threshold(series.criterion))
-    if trend := trend_line(series):
-        said.append(trend)
-    return "; ".join(said)
+    said.append(trend_line(series))
+    return "; ".join(filter(None, said))
 
 
 # --- one suite --------------------------------------------------------------------------------------
 
 
 def _page(suite: SuiteHistory, link: str, commits: str, foot: str) -> str:
-    lead = pass_rate_of(suite)
-    others = [one for one in suite.whole if one is not lead]
+    lead, lead_tile = pass_rate_of(suite), None
+    if lead is not None:
+        lead_tile = _tile(lead, suite, height=190)
+    criteria, spent = [], []
+    for one in suite.whole:
+        if one.criterion.metric in SPENT_METRICS:
+            spent.append(_tile(one, suite))
+        elif one is not lead:
+            criteria.append(_tile(one, suite))
     runs = suite.runs[::-1][:MOST_RUNS]
     return render(
         "site_suite.html",
@@ -187,11 +198,11 @@ def _page(suite: SuiteHistory, link: str, commits: str, foot: str) -> str:
         look=_look(suite.runs[-1]),
         judged=f"; newest run {day(suite.runs[-1].created)}",
         overview=overview(suite),
-        lead=None if lead is None else _tile(lead, suite, height=190),
+        lead=lead_tile,
         legend=_legend(suite),
         found=found_in(suite)[:MOST_FOUND],
-        criteria=[_tile(one, suite) for one in others if one.criterion.metric not in SPENT_METRICS],
-        spent=[_tile(one, suite) for one in others if one.criterion.metric in SPENT_METRICS],
+        criteria=criteria,
+        spent=spent,
         tags=_tags(suite),
         tags_lede="The pass rate of the cases with a tag, the lowest first.",
         **_versions(suite),
@@ -221,7 +232,7 @@ def _legend(suite: SuiteHistory) -> list[Mapping[str, str]]:
         if one.criterion.threshold is not None:
             there.add("limit")
         for move in one.moves:
-            there.add("worse" if (move.change < 0) is (one.criterion.direction is Direction.HIGHER) else "better")
+            there.add("worse" if one.criterion.direction.is_loss(move.change) else "better")
         if one.ahead is not None:
             there.add("ahead")
         if len(one.stretches) > 1:
@@ -230,7 +241,9 @@ def _legend(suite: SuiteHistory) -> list[Mapping[str, str]]:
 
 
 def _bound(all_of: int, shown: int, noun: str, which: str) -> str:
-    return count(all_of, noun) if shown == all_of else f"{which} {shown:,} of {count(all_of, noun)}"
+    if shown == all_of:
+        return count(all_of, noun)
+    return f"{which} {shown:,} of {count(all_of, noun)}"
 
 
 def _tags(suite: SuiteHistory) -> list[Mapping[str, Any]]:
@@ -239,15 +252,15 @@ def _tags(suite: SuiteHistory) -> list[Mapping[str, Any]]:
 
 
 def _tag(one: Series, suite: SuiteHistory) -> Mapping[str, Any]:
-    moved = []
-    for move in one.moves:
-        verb = "fell" if move.change < 0 else "rose"
-        moved.append(f"{verb} with {commit_of(suite.runs[move.run])}")
+    moved = [f"{how_it_moved(move)} with {commit_of(suite.runs[move.run])}" for move in one.moves]
+    drawn = ""
+    if len(one.points) > 1:
+        drawn = _drawn(one, suite, height=36)
     return {
         "name": one.tag,
         "newest": newest_figure(one),
         "cases": one.newest.estimate.n,
-        "svg": _drawn(one, suite, height=36) if len(one.points) > 1 else "",
+        "svg": drawn,
         "average": figure(one.summary.average, one.criterion.scale),
         "lowest": figure(one.summary.lowest, one.criterion.scale),
         "highest": figure(one.summary.highest, one.criterion.scale),
@@ -281,9 +294,10 @@ def _cell(value: VersionValue | None, series: Series) -> Mapping[str, str]:
     if value is None:
         return {"value": "–", "rest": ""}
     scale, estimate = series.criterion.scale, value.estimate
-    spread = "" if estimate.sd is None else f", sd {deviation_figure(estimate.sd, scale)}"
-    ends = f"{figure(value.least, scale)} to {figure(value.most, scale)}"
-    return {"value": figure(estimate.value, scale), "rest": f"{ends}{spread}, n = {estimate.trials:,}"}
+    rest = f"{figure(value.least, scale)} to {figure(value.most, scale)}"
+    if estimate.sd is not None:
+        rest += f", sd {deviation_figure(estimate.sd, scale)}"
+    return {"value": figure(estimate.value, scale), "rest": f"{rest}, n = {estimate.trials:,}"}
 
 
 def _cases(suite: SuiteHistory) -> Mapping[str, Any]:

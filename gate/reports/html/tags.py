@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gate.model import Estimate, GroupKind, GroupResult, Scale, SuiteResult
+from gate.model import GroupKind, GroupResult, Scale, SuiteResult
 from gate.reports.by_tag import groups, is_named, is_paired
-from gate.reports.formatting import figures
+from gate.reports.formatting import figures, value_of
 from gate.reports.html import page
 from gate.reports.html.plots import Axis, axis_of, movement
 
@@ -37,8 +37,9 @@ def _axis(found: Sequence[GroupResult]) -> Axis:
 
 
 def _row(group: GroupResult, suite: SuiteResult, axis: Axis) -> Mapping[str, Any]:
-    now = _value(group.candidate)
-    before = _value(group.baseline) if is_paired(group) else None
+    now, before = value_of(group.candidate), None
+    if is_paired(group):
+        before = value_of(group.baseline)
     said, was = figures((now, before), Scale.BINARY)
     name = f"pass rate {said}"
     if before is None:
@@ -56,7 +57,3 @@ def _row(group: GroupResult, suite: SuiteResult, axis: Axis) -> Mapping[str, Any
         "before": was,
         "plot": movement(before, now, axis, name),
     }
-
-
-def _value(side: Estimate | None) -> float | None:
-    return None if side is None else side.value

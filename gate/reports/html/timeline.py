@@ -29,12 +29,15 @@ class Canvas(Struct, frozen=True):
     axis: Axis
 
     def x(self, run: float) -> float:
-        span = self.last - self.first
-        return round(EDGE * 2 + (WIDE - 4 * EDGE) * ((run - self.first) / span if span else 0.5), 1)
+        span, share = self.last - self.first, 0.5
+        if span:
+            share = (run - self.first) / span
+        return round(EDGE * 2 + (WIDE - 4 * EDGE) * share, 1)
 
     def y(self, value: float) -> float:
-        size = self.axis.high - self.axis.low
-        share = (value - self.axis.low) / size if size > 0 else 0.5
+        size, share = self.axis.high - self.axis.low, 0.5
+        if size > 0:
+            share = (value - self.axis.low) / size
         return round(TALL - EDGE - (TALL - 2 * EDGE) * min(max(share, 0.0), 1.0), 2)
 
 
@@ -46,8 +49,10 @@ def place_of(series: Series, runs: int) -> Canvas:
     if series.criterion.threshold is not None:
         values.append(series.criterion.threshold)
     axis = axis_of(values, series.criterion.scale.range)
-    ahead = series.ahead.last if series.ahead is not None else 0
-    return Canvas(max(0, runs - MOST_POINTS), runs - 1 + ahead, axis)
+    last = runs - 1
+    if series.ahead is not None:
+        last += series.ahead.last
+    return Canvas(max(0, runs - MOST_POINTS), last, axis)
 
 
 def timeline(series: Series, runs: int, titles: Sequence[str], name: str, *, height: int) -> Markup:
@@ -95,8 +100,7 @@ def _moves(series: Series, place: Canvas) -> Iterable[Markup]:
     for move in series.moves:
         if move.run >= place.first:
             left, right = place.x(max(move.first, place.first) - 0.5), place.x(move.last - 0.5)
-            worse = (move.change < 0) is (series.criterion.direction.value == "higher")
-            kind = "worse" if worse else "better"
+            kind = "worse" if series.criterion.direction.is_loss(move.change) else "better"
             yield Markup('<rect class="within {}" x="{}" width="{}" y="0" height="{:g}"/>').format(
                 kind, left, round(max(right - left, 1.0), 1), TALL
             )

@@ -19,7 +19,7 @@ from openapi_core import OpenAPI
 
 from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import read_member
-from gate.hosts.base import Annotate, PostComment, Publication, Stamp, publish, stamp_of
+from gate.hosts.base import PostComment, Publication, Stamp, WriteSummary, publish, stamp_of
 from gate.hosts.events import Labelled, MeasuringRun
 from gate.hosts.github import COMMENT_LIMIT, CannotComment, GitHub, LabelAcceptance, PullRequestHost
 from gate.hosts.github import connect as connect_by
@@ -156,7 +156,7 @@ def test_a_longer_comment_than_github_takes_is_cut(fake: FakeGitHub, time: Time)
 
 def test_other_effects_are_the_runners(fake: FakeGitHub, time: Time) -> None:
     host = PullRequestHost(connect(fake, time), 1, Stamp(1, 1, HEAD))
-    assert publish([Annotate(())], host) == Publication()
+    assert publish([WriteSummary("x")], host) == Publication()
     assert fake.calls == []
 
 

@@ -184,6 +184,17 @@ def test_a_removed_baseline_lets_nothing_pass(world: World) -> None:
     assert "its record was proven, and is gone from the store" in done.summary
 
 
+def test_once_all_baselines_are_removed_the_next_job_of_the_default_branch_stores_another(world: World) -> None:
+    git(world.repository.remote, "branch", "-D", BRANCH)
+    for done in (world.pull_request("good"), world.measure(91)):
+        assert verdict(done) == (1, "not_compared"), done.log
+        assert "gone from the store: the default branch's next job stores another" in done.summary
+    assert verdict(world.measure(92)) == (0, "pass")
+    git(world.repository.work, "fetch", "-q", "origin")
+    assert verdict(world.pull_request("good", 2)) == (0, "pass")
+    assert verdict(world.pull_request("bad", 3)) == (1, "regressed")
+
+
 def test_an_added_run_is_left_out_of_a_proven_record(world: World) -> None:
     """Trials that say they are a second run of the commit, by whoever pushed them there."""
     path, record = stored(world)

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from gate.hosts.base import PostComment, Publication, SetOutputs, publish
+from gate.hosts.base import PostComment, Publication, WriteSummary, publish
 from gate.hosts.gitlab import MergeRequestHost, merge_request_of
 from gate.hosts.rest import Rest
 from gate.security.escape import markdown_fence
@@ -116,7 +116,7 @@ def post(fake: FakeGitLab, body: str, suite: str = "evals", **changes: str) -> P
     request = merge_request_of(environment(fake, **changes))
     assert request is not None
     with Rest(request.api, request.headers, sleep=lambda _: None) as rest:
-        return publish([SetOutputs({}), PostComment(suite, body)], MergeRequestHost(request, rest))
+        return publish([WriteSummary("x"), PostComment(suite, body)], MergeRequestHost(request, rest))
 
 
 def test_a_note_is_made_and_then_updated_in_place(gitlab: FakeGitLab) -> None:

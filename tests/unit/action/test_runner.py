@@ -19,7 +19,7 @@ from gate.action.runner import (
     outputs_text,
 )
 from gate.errors import ExitCode, PublishError
-from gate.hosts.base import Annotate, Annotation, PostComment, SetOutputs, WriteFile, WriteSummary, publish
+from gate.hosts.base import Annotation, PostComment, WriteFile, WriteSummary, publish
 from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Location, Result, Scale, SuiteResult, Verdict
 from gate.model.finding import CaseTally, Finding
 from tests.integration.github.runner_reader import RunnerReader, read_file_commands
@@ -97,14 +97,14 @@ def test_the_files_are_appended_to(tmp_path: Path) -> None:
     said: list[str] = []
     runner = Runner(said.append, outputs, summary)
     effects = [
-        SetOutputs({"verdict": "pass"}),
         WriteSummary("# one"),
         WriteSummary("two \ud800"),
-        Annotate((Annotation("warning", "t", "m"),)),
         WriteFile(tmp_path / "new" / "report.md", "text"),
         PostComment("suite", "body"),
     ]
     assert publish(effects, runner).problems == ()
+    runner.set_outputs({"verdict": "pass"})
+    runner.annotate([Annotation("warning", "t", "m")])
     assert read_file_commands(outputs.read_text()) == {"before": "1", "verdict": "pass"}
     assert summary.read_text() == "# one\ntwo ?\n"
     assert said == ["::warning title=t::m"]
@@ -113,22 +113,25 @@ def test_the_files_are_appended_to(tmp_path: Path) -> None:
 
 def test_a_summary_beyond_the_limit_is_not_sent_and_the_rest_is(tmp_path: Path) -> None:
     runner = Runner(print, tmp_path / "out", tmp_path / "summary")
-    done = publish([WriteSummary("é" * (SUMMARY_BYTES // 2)), SetOutputs({"a": "b"})], runner)
+    done = publish([WriteSummary("é" * (SUMMARY_BYTES // 2)), WriteFile(tmp_path / "x", "")], runner)
     assert "summary" in str(done.problems[0])
     assert not (tmp_path / "summary").exists()
-    assert (tmp_path / "out").exists()
+    assert (tmp_path / "x").exists()
 
 
 def test_a_file_that_cannot_be_written_is_a_problem_and_the_rest_is_done(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     runner = Runner(print, tmp_path / "file" / "out", tmp_path / "summary")
-    done = publish([SetOutputs({"a": "b"}), WriteFile(tmp_path / "file" / "x", ""), WriteSummary("x")], runner)
-    assert len(done.problems) == 2
+    done = publish([WriteFile(tmp_path / "file" / "x", ""), WriteSummary("x")], runner)
+    assert len(done.problems) == 1
+    with pytest.raises(PublishError, match="cannot be written"):
+        runner.set_outputs({"a": "b"})
     assert (tmp_path / "summary").exists()
 
 
 def test_outside_a_runner_there_is_no_file(tmp_path: Path) -> None:
-    assert publish([SetOutputs({"a": "b"}), WriteSummary("x")], Runner(print)).problems == ()
+    Runner(print).set_outputs({"a": "b"})
+    assert publish([WriteSummary("x")], Runner(print)).problems == ()
 
 
 # --- what is remarked -----------------------------------------------------------------------------

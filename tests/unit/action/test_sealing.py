@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.action.sealing import seal
-from gate.system.git import SEALED, Git, GitError, Sealed, Tag, encode_sealed, token_header, with_header
+from gate.system.git import SEALED, Git, GitError, Sealed, encode_sealed, token_header, with_header
 from tests.integration.baselines.remotes import bare, http_remote
 from tests.unit.system.test_git import commit, sh
 
@@ -157,7 +157,7 @@ def test_a_sealed_repository_answers_as_the_repository_does(victim: Victim) -> N
     expected["tree"] = ("base", victim.base)
     assert ask_everything(victim.seal(), victim) == expected
     assert expected["changed"] == [".gitignore", "new"]
-    assert expected["tags"] == [Tag("v1", victim.base)]
+    assert expected["tags"] == [("v1", victim.base)]
 
 
 def test_nothing_that_the_change_configures_is_run(victim: Victim) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.agents.traced import DIFFERENT_CALLS, DIFFERENT_USAGE, FAILED_TRACE, FURTHER_CALLS, complete, joined
 from gate.model import Invocation, Part, ToolCall, Usage
-from gate.traces import Captured, TracedTurn
+from gate.traces import TracedTurn
 
 SEEN = Invocation(
     response=(Part("from the trace"),),
@@ -19,8 +19,8 @@ SEEN = Invocation(
 )
 
 
-def traced(seen: Invocation = SEEN, captured: Captured = Captured(), **more: Any) -> TracedTurn:  # noqa: B008 - frozen
-    return TracedTurn(seen, captured, "t", "s", 0.0, **more)
+def traced(seen: Invocation = SEEN, **more: Any) -> TracedTurn:
+    return TracedTurn(seen, "t", "s", 0.0, **more)
 
 
 def test_a_bare_text_gets_calls_and_usage() -> None:
@@ -54,7 +54,7 @@ def test_other_calls_and_counts_are_said() -> None:
 
 
 def test_what_the_trace_would_not_show_is_unseen_only_if_the_answer_is_silent() -> None:
-    hidden = traced(replace(SEEN, tool_calls=(), reports_calls=False), Captured(calls=False, arguments=False))
+    hidden = traced(replace(SEEN, tool_calls=(), reports_calls=False, unseen=("calls", "arguments")))
     assert complete(Invocation(), hidden)[0].unseen == ("calls", "arguments")
     told = Invocation(reports_calls=True)
     assert complete(told, hidden)[0].unseen == ()
@@ -90,6 +90,6 @@ def test_half_a_trace_does_not_say_that_there_were_no_other_calls() -> None:
 
 
 def test_what_one_of_several_turns_would_not_show_is_unseen() -> None:
-    hidden = traced(replace(SEEN, tool_calls=(), reports_calls=False), Captured(calls=False))
-    assert not joined([hidden, traced()]).captured.calls
+    hidden = traced(replace(SEEN, tool_calls=(), reports_calls=False, unseen=("calls",)))
+    assert joined([hidden, traced()]).invocation.unseen == ("calls",)
     assert "calls" in complete(Invocation(), joined([hidden, traced()]))[0].unseen

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from gate.config.base_policy import Rules, place_of, read_base, remove_outward_links
 from gate.config.base_policy import under_base_policy as hold_to
@@ -380,7 +381,7 @@ def test_a_calibration_is_the_bases_where_the_base_has_one(tmp_path: Path) -> No
     [plan] = make_plans(under_base_policy(head, {}, base).config, {"OPENAI_API_KEY": "x"})
     clarity = plan.criteria[0]
     assert not clarity.blocking
-    known = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 50), threshold=0.7)
+    known = replace(calibration.compared([(True, True), (False, False)] * 50), threshold=0.7)
     calibration.save(base.parent / CALIBRATION_FILE, clarity.fingerprint, known)
     rules = under_base_policy(head, {}, base)
     [plan] = make_plans(rules.config, {"OPENAI_API_KEY": "x"})

@@ -19,8 +19,8 @@ from gate.model.calibration import GradedLabels
 from .test_base_policy import BASE, under_base_policy, write
 
 KEY = {"OPENAI_API_KEY": "x"}
-GOOD = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 50), threshold=0.7)
-WEAK = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 2), threshold=0.7)
+GOOD = replace(calibration.compared([(True, True), (False, False)] * 50), threshold=0.7)
+WEAK = replace(calibration.compared([(True, True), (False, False)] * 2), threshold=0.7)
 UNCALIBRATED = "blocks by a judge that was never compared with people: clarity (`gate calibrate`)"
 
 
@@ -79,7 +79,7 @@ def test_a_calibration_that_comes_with_a_change_corrects_nothing_before_it_is_me
 def test_of_two_calibrations_the_bases_corrects(tmp_path: Path) -> None:
     head, base = folders(tmp_path)
     plain = plan_of(head, None)
-    flattering = calibration.Calibration(calibration.agreement([(True, True), (False, False), (True, False)] * 40))
+    flattering = calibration.compared([(True, True), (False, False), (True, False)] * 40)
     save(head.parent, plain, flattering)
     save(base.parent, plain, GOOD)
     assert plan_of(head, base).criteria[0].calibration == GOOD.known
@@ -109,7 +109,7 @@ def test_few_labels_correct_nothing_and_let_it_block_as_before(tmp_path: Path) -
 def test_graded_labels_that_are_too_few_are_said(tmp_path: Path) -> None:
     head, _ = folders(tmp_path)
     graded = GradedLabels(100, 0.3, 0.0, 0.0)
-    save(head.parent, plan_of(head, None), replace(GOOD, graded=graded))
+    save(head.parent, plan_of(head, None), replace(GOOD, known=replace(GOOD.known, graded=graded)))
     [note] = plan_of(head, None).notes
     assert note.startswith("clarity: 100 labels do not show the judge's scores to rise with people's")
     assert note.endswith("its graded scores are not corrected")

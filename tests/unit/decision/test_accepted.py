@@ -19,7 +19,7 @@ def suite(verdict: Verdict, *, below: tuple[str, ...] = (), left: Verdict = Verd
     return SuiteResult(
         "s",
         verdict,
-        Finding.of("no_cases"),
+        Finding.of("not_run"),
         (),
         (),
         below=below,

@@ -13,6 +13,7 @@ from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict, accepted_by
 from gate.model.finding import Finding
+from gate.reports.explanation import agent_failures
 from gate.statistics.intervals import fisher_less
 from tests.unit.decision.records import (
     FORBIDDEN,
@@ -117,8 +118,8 @@ def test_a_base_that_is_gone_is_asked_no_more_and_what_it_said_before_stays() ->
         result.verdict is Verdict.REGRESSED and result.cause.kind == "suite_got_worse" and result.cause["perhaps_drift"]
     )
     error = "unreachable: 127.0.0.1:80: Connection refused"
-    assert [w for w in result.warnings if w.kind in ("failures_excused", "trials_lost")] == [
-        Finding.of("failures_excused", failed=10, of=10, error=error, at_base=True, gone=True)
+    assert [w for w in result.warnings if w.kind == "trials_lost"] == [
+        Finding.of("trials_lost", Verdict.PASS, lost=10, of=10, error=error, by="base", gone=True)
     ]
     again = ask(SUITE, [TRAJECTORY], [*down, *lost[:9]], BASELINE, settings=settings)
     assert {request.side for request in again.requests} == {Side.BASELINE}, "nine may be a bad moment"
@@ -279,7 +280,7 @@ def test_beside_a_limit_that_fails_anyway_unconfirmed_failures_are_no_regression
     result = judge(SUITE, [TRAJECTORY, LIMITED], [*slow(6), *more], TIMED)
     assert (result.verdict, result.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_decides", criterion="latency"),
+        Finding.of("criteria_decide", criteria=("latency",)),
     )
 
 
@@ -302,7 +303,7 @@ def test_where_a_threshold_is_missed_without_the_failures_nothing_is_said_of_the
         result = judge(SUITE, [replace(held, ratchet=False)], trials, before)
         assert result.verdict is Verdict.BELOW_THRESHOLD
         assert result.cases[0].status is (CaseStatus.NEW if before else CaseStatus.FAILED)
-        assert result.cause == Finding.of("criterion_decides", criterion="trajectory")
+        assert result.cause == Finding.of("criteria_decide", criteria=("trajectory",))
 
 
 def test_a_threshold_that_unconfirmed_failures_miss_is_accepted_by_nobody_unseen() -> None:
@@ -390,7 +391,8 @@ def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     answers = [trial("case-00", n, round=2, tag="confirm", trajectory=1.0) for n in range(2, 8)]
     cleared = judge(SUITE, [TRAJECTORY], [*trials, *answers], BASELINE)
     assert cleared.verdict is Verdict.PASS
-    assert Finding.of("agent_failures") in cleared.warnings
+    assert agent_failures(cleared).startswith("the agent failed in 1 of 7 trials of 1 case")
+    assert agent_failures(result) == "", "the headline says it"
     crashes = cleared.crashes
     assert crashes is not None and (crashes.baseline_failed, crashes.baseline_trials) == (0, 5)
     assert (crashes.cases, crashes.failed, crashes.trials) == (("case-00",), 1, 7)
@@ -418,8 +420,8 @@ def test_an_outage_is_an_error_and_no_regression() -> None:
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
     error = trials[0].error
     assert error is not None
-    assert Finding.of("failures_excused", failed=25, of=40, error=f"timeout: {error.message}") in result.warnings
-    assert not any(one.kind == "trials_lost" for one in result.warnings), "no infrastructure failed"
+    lost = Finding.of("trials_lost", Verdict.PASS, lost=25, of=40, error=f"timeout: {error.message}", by="agent")
+    assert [one for one in result.warnings if one.kind == "trials_lost"] == [lost], "no infrastructure failed"
     assert result.errors == 0
 
 
@@ -537,7 +539,7 @@ def test_a_pass_holds_with_what_is_unmeasured_counted_as_failed() -> None:
     result = judge(SUITE, [TRAJECTORY], many, BASELINE, settings=settings)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("lost_decide", trials=8),
+        Finding.of("trials_lost", lost=8, of=80, decide=True),
     )
 
 
@@ -557,7 +559,7 @@ def test_a_pass_holds_with_what_no_judge_would_score_counted_as_failed() -> None
     result = judge(SUITE, [TRAJECTORY], refused(twice, 8), BASELINE, settings=settings)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("lost_decide", trials=0, unscored=8),
+        Finding.of("trials_lost", lost=0, of=80, unscored=8, decide=True),
     )
     reported = replace(TRAJECTORY, blocking=False)
     assert judge(SUITE, [reported], refused(twice, 8), BASELINE, settings=settings).verdict is Verdict.PASS

@@ -37,7 +37,9 @@ def test_at_least_two_and_more_than_a_tenth_of_the_cases_that_passed_are_too_man
 ) -> None:
     found = gone(removed, of)
     names = tuple(case.id for case in cases(of)[of - removed :])
-    assert found == (Finding.of("cases_not_compared", how="gone", cases=names, of=of) if many else None)
+    assert found == (
+        Finding.of("cases_changed", Verdict.NOT_COMPARED, how="removed", cases=names, of=of) if many else None
+    )
 
 
 def test_cases_that_failed_at_the_base_are_owed_to_nobody() -> None:
@@ -48,7 +50,7 @@ def test_cases_that_failed_at_the_base_are_owed_to_nobody() -> None:
 
 def test_cases_in_quarantine_are_aside() -> None:
     assert gone(3, 20, quarantined=1) == Finding.of(
-        "cases_not_compared", how="gone", cases=("case-18", "case-19"), of=19
+        "cases_changed", Verdict.NOT_COMPARED, how="removed", cases=("case-18", "case-19"), of=19
     )
     assert gone(3, 20, quarantined=2) is None
 
@@ -72,7 +74,7 @@ def test_a_new_criterion_hides_neither_removed_nor_edited_cases() -> None:
     edited = {**apart, **{("case-00", name): Incomparable.EDITED for name in ("trajectory", "new")}}
     fell = [replace(now[0], scores={**now[0].scores, **trial("", trajectory=0.0).scores}), *now[1:]]
     missing = edited_and_missing(replace(half, trials=tuple(fell), not_comparable=edited))
-    assert missing == Finding.of("cases_not_compared", how="edited", cases=("case-00",))
+    assert missing == Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("case-00",))
 
 
 def test_a_suite_of_which_no_case_is_the_bases_compares_nothing() -> None:
@@ -81,7 +83,7 @@ def test_a_suite_of_which_no_case_is_the_bases_compares_nothing() -> None:
     result = judge(suite, [replace(TRAJECTORY, threshold=0.5)], once(suite, trajectory=1.0), before)
     assert (result.verdict, result.cause) == (
         Verdict.NOT_COMPARED,
-        Finding.of("incomplete", gaps=(Finding.of("cases_not_compared", how="none", of=4),)),
+        Finding.of("incomplete", gaps=(Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=4),)),
     )
 
 
@@ -91,7 +93,7 @@ def test_a_suite_of_which_every_case_was_edited_compares_nothing() -> None:
     now, before = once(suite, trajectory=1.0), stored(suite, trajectory=1.0)
     result = judge(suite, [TRAJECTORY], now, before, not_comparable=apart)
     assert result.cause == Finding.of(
-        "incomplete", gaps=(Finding.of("cases_not_compared", how="none", of=4, edited=4),)
+        "incomplete", gaps=(Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=4, edited=4),)
     )
 
 
@@ -142,13 +144,13 @@ def test_an_edited_case_misses_if_most_of_its_trials_do_and_most_passed_before(
     now: list[float], before: list[float], *, misses: bool
 ) -> None:
     assert missing([(now, before)]) == (
-        Finding.of("cases_not_compared", how="edited", cases=("case-00",)) if misses else None
+        Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("case-00",)) if misses else None
     )
 
 
 def test_only_those_that_fell_are_named() -> None:
     found = missing([([1.0], [1.0]), ([0.0], [1.0]), ([0.0], [0.0])])
-    assert found == Finding.of("cases_not_compared", how="edited", cases=("case-01",))
+    assert found == Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("case-01",))
 
 
 def test_many_edited_cases_that_each_fell_a_little_are_named_together() -> None:
@@ -181,6 +183,7 @@ def test_the_failing_cases_get_a_space_in_their_input(value: float) -> None:
     else:
         assert result.verdict is Verdict.NOT_COMPARED
         assert result.cause == Finding.of(
-            "incomplete", gaps=(Finding.of("cases_not_compared", how="edited", cases=("case-00", "case-01")),)
+            "incomplete",
+            gaps=(Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("case-00", "case-01")),),
         )
         assert result.if_accepted is Verdict.PASS

@@ -274,7 +274,7 @@ def test_one_forbidden_call_fails_at_once_and_is_never_rerun() -> None:
         SUITE, [FORBIDDEN, TRAJECTORY], trials, stored(SUITE, trajectory=1.0, forbidden_tools=1.0), can_run=True
     )
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert result.cause == Finding.of("criterion_decides", criterion="forbidden_tools")
+    assert result.cause == Finding.of("criteria_decide", criteria=("forbidden_tools",))
     assert findings(result, "forbidden_tools") == [
         Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="case-09", more=0, reason="scored 0.0")
     ]
@@ -308,7 +308,7 @@ def test_a_case_whose_score_never_came_is_not_measured() -> None:
     trials = once(SUITE, {"case-04": {"trajectory": "judge timed out"}}, trajectory=1.0)
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
     assert result.verdict is Verdict.ERROR
-    assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="trajectory")
+    assert result.cause == Finding.of("criteria_decide", Verdict.ERROR, criteria=("trajectory",))
     assert findings(result, "trajectory") == [
         Finding.of("scores_lost", lost=1, of=1, cases=("case-04",), error="judge timed out")
     ]
@@ -320,7 +320,9 @@ def test_a_score_that_came_in_another_trial_is_enough() -> None:
     trials += [trial(c.id, 2, round=2, trajectory=1.0) for c in SUITE]
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == Finding.of("scores_lost", Verdict.PASS, criterion="trajectory", lost=1, of=80)
+    assert Finding.of("scores_lost", Verdict.PASS, lost=1, of=80, error="judge timed out") in findings(
+        result, "trajectory"
+    )
     assert next(r for r in result.criteria if r.criterion.name == "trajectory").not_measured == 1
 
 
@@ -331,7 +333,7 @@ def test_a_criterion_of_which_too_many_scores_are_lost_is_not_measured() -> None
     result = judge(SUITE, [TRAJECTORY, cost], trials)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("criterion_decides", Verdict.ERROR, criterion="cost"),
+        Finding.of("criteria_decide", Verdict.ERROR, criteria=("cost",)),
     )
     assert findings(result, "cost") == [Finding.of("scores_lost", lost=80, of=120, most=0.1, error="no cost")]
     assert judge(SUITE, [TRAJECTORY, cost], trials, settings=Settings(max_error_rate=0.7)).verdict is Verdict.PASS
@@ -359,7 +361,7 @@ def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
     result = judge(SUITE, criteria, both, before, settings=Settings(max_error_rate=0.5))
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("lost_decide", trials=0, unscored=80),
+        Finding.of("trials_lost", lost=0, of=80, unscored=80, decide=True),
     )
     assert result.criteria[0].verdict is Verdict.INCONCLUSIVE
 
@@ -479,7 +481,7 @@ def test_a_run_that_was_stopped_before_its_first_decision_is_an_error(baseline: 
         SUITE, [held], two, baseline, settings=Settings(exact_epochs=5), can_run=True, stopped="the budget is spent"
     )
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.ERROR, ExitCode.NOT_MEASURED)
-    assert result.cause == Finding.of("cut_short", why="the budget is spent", epochs=2, wanted=5)
+    assert result.cause == Finding.of("not_run", epochs=2, wanted=5)
     whole = judge(SUITE, [held], two, baseline, settings=Settings(exact_epochs=2), stopped="the budget is spent")
     assert whole.verdict is Verdict.PASS
     down = [trial(c.id, n, trajectory=0.0) for c in SUITE for n in (1, 2)]
@@ -531,7 +533,7 @@ def test_a_narrow_miss_is_a_miss_with_the_error_of_its_mean() -> None:
     result = judge(SUITE, [criterion], one)
     assert (result.verdict, result.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_decides", criterion="trajectory"),
+        Finding.of("criteria_decide", criteria=("trajectory",)),
     )
     [found] = findings(result, "trajectory")
     assert (found.kind, found.verdict) == ("mean", Verdict.BELOW_THRESHOLD)
@@ -544,9 +546,9 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     trials = once(SUITE, {"case-03": {"latency": 2.5}}, latency=1.0)
     result = judge(SUITE, [criterion], trials)
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert (result.cause, result.has_baseline) == (Finding.of("criterion_decides", criterion="latency"), False)
+    assert (result.cause, result.has_baseline) == (Finding.of("criteria_decide", criteria=("latency",)), False)
     assert findings(result, "latency") == [
-        Finding.of("trial_limit", Verdict.BELOW_THRESHOLD, case_id="case-03", value=2.5, limit=2.0, trials=1)
+        Finding.of("limit", Verdict.BELOW_THRESHOLD, case_id="case-03", value=2.5, limit=2.0, over=1)
     ]
     before = stored(SUITE, latency=1.0)
     assert judge(SUITE, [criterion], trials, before).verdict is Verdict.BELOW_THRESHOLD
@@ -555,7 +557,7 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     before[15] = trial("case-03", 1, latency=2.4)
     result = judge(SUITE, [criterion], trials, before)
     assert result.verdict is Verdict.PASS
-    assert Finding.of("trial_limit", case_id="case-03", value=2.5, limit=2.0) in findings(result, "latency")
+    assert Finding.of("limit", case_id="case-03", value=2.5, limit=2.0) in findings(result, "latency")
     before[15] = trial("case-03", 1, latency=2.1)
     assert judge(SUITE, [replace(criterion, margin=0.1)], trials, before).verdict is Verdict.BELOW_THRESHOLD
 
@@ -577,11 +579,11 @@ def test_a_quantile_above_its_limit_is_excused_within_the_margin_of_the_baseline
     before = stored(SUITE, latency=3.3)
     same = judge(SUITE, [criterion], once(SUITE, latency=3.5), before)
     assert same.verdict is Verdict.PASS
-    assert Finding.of("quantile", q=0.95, value=3.5, limit=3.0) in findings(same, "latency")
+    assert Finding.of("limit", q=0.95, value=3.5, limit=3.0) in findings(same, "latency")
     worse = judge(SUITE, [criterion], once(SUITE, latency=330.0), before)
     assert worse.verdict is Verdict.BELOW_THRESHOLD
     assert findings(worse, "latency") == [
-        Finding.of("quantile", Verdict.BELOW_THRESHOLD, q=0.95, value=330.0, limit=3.0, before=3.3)
+        Finding.of("limit", Verdict.BELOW_THRESHOLD, q=0.95, value=330.0, limit=3.0, before=3.3)
     ]
     new = [*SUITE, *(replace(c, id=f"new-{c.id}") for c in SUITE)]
     assert judge(new, [criterion], once(new, latency=3.5), before).verdict is Verdict.BELOW_THRESHOLD
@@ -610,7 +612,9 @@ def test_cost_and_latency_only_warn_unless_asked() -> None:
     now = once(SUITE, trajectory=1.0, latency=1.6)
     result = judge(SUITE, [TRAJECTORY, LATENCY], now, before)
     assert result.verdict is Verdict.PASS
-    assert result.warnings == (Finding.of("quiet_rise", criterion="latency", change=pytest.approx(0.6)),)
+    [found] = findings(result, "latency")
+    assert (found.kind, found["only_warns"], found["change"].value) == ("change", True, pytest.approx(0.6))
+    assert found.is_warning
     assert (
         judge(SUITE, [TRAJECTORY, replace(LATENCY, blocks_regression=True)], now, before).verdict is Verdict.REGRESSED
     )
@@ -626,7 +630,7 @@ def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> Non
     result = judge(suite, [TRAJECTORY], now, BASELINE, not_comparable=not_comparable)
     assert result.verdict is Verdict.NOT_COMPARED
     assert result.cause == Finding.of(
-        "incomplete", gaps=(Finding.of("cases_not_compared", how="edited", cases=("case-01",)),)
+        "incomplete", gaps=(Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("case-01",)),)
     )
     assert exit_code([result], Settings()) is ExitCode.FAILED
     fine = once(suite, {"brand-new": {"trajectory": 0.0}}, trajectory=1.0)
@@ -732,7 +736,7 @@ def test_with_every_case_in_quarantine_nothing_is_measured_and_nothing_more_aske
     assert len(trials) == len(SUITE)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("no_cases", quarantined=True),
+        Finding.of("not_run", quarantined=True),
     )
 
 

@@ -54,7 +54,7 @@ def test_the_order_of_the_verdicts() -> None:
     ],
 )
 def test_what_each_verdict_exits_with(verdict: Verdict, warns: int, blocks: int) -> None:
-    suite = SuiteResult("s", verdict, Finding.of("no_cases"), (), ())
+    suite = SuiteResult("s", verdict, Finding.of("not_run"), (), ())
     assert exit_code([suite], Settings()) == warns
     assert exit_code([suite], Settings(on_inconclusive="block")) == blocks
 
@@ -64,7 +64,7 @@ def test_every_verdict_has_an_exit_code() -> None:
 
 
 def test_of_several_suites_the_worst_decides() -> None:
-    suites = {v: SuiteResult("s", v, Finding.of("no_cases"), (), ()) for v in Verdict}
+    suites = {v: SuiteResult("s", v, Finding.of("not_run"), (), ()) for v in Verdict}
     assert exit_code([suites[Verdict.PASS], suites[Verdict.ERROR]], Settings()) is ExitCode.NOT_MEASURED
     assert exit_code([suites[Verdict.ERROR], suites[Verdict.NOT_COMPARED]], Settings()) is ExitCode.FAILED
     assert worst([Verdict.ERROR, Verdict.NOT_COMPARED, Verdict.INCONCLUSIVE]) is Verdict.NOT_COMPARED
@@ -122,7 +122,7 @@ def test_neither_an_error_nor_a_gap_nor_a_missed_threshold_clears_it() -> None:
         SUITE, [TRAJECTORY], GOOD, BASELINE, earlier=(REGRESSED,), gaps=(Finding.of("stated", text="a suite is gone"),)
     )
     held = judged(SUITE, [replace(TRAJECTORY, threshold=1.0)], ONE_MISSES, BASELINE, earlier=(REGRESSED,))
-    for found, now in ((stopped, "cut_short"), (gap, "incomplete"), (held, "criterion_decides")):
+    for found, now in ((stopped, "not_run"), (gap, "incomplete"), (held, "criteria_decide")):
         assert (found.verdict, found.cause.kind) == (Verdict.REGRESSED, "not_shown_fixed")
         assert (found.cause["measurements"], found.cause["now"].kind) == (1, now)
     assert held.below == ("trajectory",)
@@ -141,7 +141,7 @@ def test_a_missed_threshold_comes_before_a_gap_and_an_error() -> None:
     found = judged(SUITE, [HELD], HALF_MISSES, gaps=(Finding.of("stated", text="gone"),), stopped="budget")
     assert (found.verdict, found.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_decides", criterion="trajectory"),
+        Finding.of("criteria_decide", criteria=("trajectory",)),
     )
 
 
@@ -189,9 +189,9 @@ NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why="nothing_reru
             Verdict.PASS,
         ),
         (
-            {"lost": Finding.of("lost_decide", trials=3)},
+            {"lost": Finding.of("trials_lost", lost=3, of=80, decide=True)},
             Verdict.ERROR,
-            Finding.of("lost_decide", trials=3),
+            Finding.of("trials_lost", lost=3, of=80, decide=True),
             Verdict.ERROR,
         ),
         (
@@ -201,15 +201,18 @@ NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why="nothing_reru
             Verdict.ERROR,
         ),
         (
-            {"gaps": (Finding.of("stated", text="gone"),), "lost": Finding.of("lost_decide", trials=3)},
+            {
+                "gaps": (Finding.of("stated", text="gone"),),
+                "lost": Finding.of("trials_lost", lost=3, of=80, decide=True),
+            },
             Verdict.NOT_COMPARED,
             Finding.of("incomplete", gaps=(Finding.of("stated", text="gone"),)),
             Verdict.ERROR,
         ),
         (
-            {"lost": Finding.of("lost_decide", trials=3), "earlier": (REGRESSED,)},
+            {"lost": Finding.of("trials_lost", lost=3, of=80, decide=True), "earlier": (REGRESSED,)},
             Verdict.REGRESSED,
-            Finding.of("not_shown_fixed", measurements=1, now=Finding.of("lost_decide", trials=3)),
+            Finding.of("not_shown_fixed", measurements=1, now=Finding.of("trials_lost", lost=3, of=80, decide=True)),
             Verdict.ERROR,
         ),
     ],
@@ -233,10 +236,10 @@ def test_the_first_rule_that_applies_anywhere_has_the_smallest_place() -> None:
     down = Finding.of("outage", cases=9, of=10, compared=True, error="x")
     order = [
         down,
-        Finding.of("not_shown_fixed", measurements=1, now=Finding.of("no_cases")),
-        Finding.of("criterion_decides", criterion="c"),
+        Finding.of("not_shown_fixed", measurements=1, now=Finding.of("not_run")),
+        Finding.of("criteria_decide", criteria=("c",)),
         Finding.of("incomplete", gaps=()),
-        Finding.of("no_cases"),
+        Finding.of("not_run"),
         Finding.of("nothing_decides", Verdict.INCONCLUSIVE),
         Finding.of("same_agent", commit="a"),
     ]

@@ -23,6 +23,7 @@ from gate.model import (
 )
 from gate.model.finding import Finding, HeldMean
 from gate.pipeline.verdict import Keeper
+from gate.reports.explanation import criteria_that_warn
 
 from .records import LATENCY, RESPONSE, TRAJECTORY, by_name, cases, findings, judge, once, stored, trial
 
@@ -83,7 +84,7 @@ def test_no_criterion_passes_without_a_measured_trial() -> None:
 def test_the_cause_names_the_criterion_that_was_not_measured() -> None:
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], once(SUITE, trajectory="judge is down"))
     assert result.verdict is Verdict.ERROR
-    assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="trajectory")
+    assert result.cause == Finding.of("criteria_decide", Verdict.ERROR, criteria=("trajectory",))
 
 
 def test_the_cause_of_an_error_is_what_happened_most_often() -> None:
@@ -105,22 +106,20 @@ def test_what_only_the_baseline_excuses_is_a_warning() -> None:
     before, now = stored(SUITE, response=0.0), once(SUITE, response=0.0)
     result = judge(SUITE, [MATCH], now, before)
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == Finding.of(
-        "excused", criterion="response", found=Finding.of("mean", mean=HeldMean(0.0, 0.9, 12, before=0.0))
-    )
+    excused = Finding.of("mean", mean=HeldMean(0.0, 0.9, 12, before=0.0))
+    assert [found for _, found in criteria_that_warn(result)] == [excused]
     better = judge(SUITE, [MATCH], once(SUITE, response=0.95), before)
-    assert not any(warning.kind == "excused" for warning in better.warnings)
+    assert criteria_that_warn(better) == []
     informs = judge(SUITE, [replace(MATCH, blocking=False)], now, before)
-    assert not any(warning.kind == "excused" for warning in informs.warnings)
+    assert criteria_that_warn(informs) == []
 
 
 def test_a_limit_that_the_baseline_broke_is_a_warning_too() -> None:
     slow = replace(LATENCY, limit=1.0)
     result = judge(SUITE, [slow], once(SUITE, latency=2.0), stored(SUITE, latency=2.0))
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == Finding.of(
-        "excused", criterion="latency", found=Finding.of("trial_limit", case_id="case-00", value=2.0, limit=1.0)
-    )
+    excused = Finding.of("limit", case_id="case-00", value=2.0, limit=1.0)
+    assert [found for _, found in criteria_that_warn(result)] == [excused]
 
 
 @pytest.mark.parametrize(

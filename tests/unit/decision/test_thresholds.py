@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.decision.comparison import Comparison, Incomparable
-from gate.decision.thresholds import chance_of_miss, close_thresholds, may_turn, suite_threshold
+from gate.decision.thresholds import chance_of_miss, may_turn, suite_threshold
 from gate.errors import ExitCode
 from gate.model import Case, Criterion, Direction, Scale, Trial, Verdict
 from gate.model.finding import Finding, HeldMean
@@ -65,10 +65,17 @@ def test_the_chance_of_a_miss_is_that_of_runs_of_the_same_agent(room: float) -> 
 
 
 def test_a_threshold_is_close_if_an_unchanged_agent_often_misses_it() -> None:
-    assert [f["criterion"] for f in close_thresholds(comparison(cases(40), HALF, spread(0.51)))] == ["response"]
-    assert close_thresholds(comparison(cases(40), HALF, spread(0.6))) == []
-    assert close_thresholds(comparison(cases(40), HALF, spread(0.49))) == [], "that is below it"
-    assert close_thresholds(comparison(cases(40), HALF, once(cases(40), response=0.5))) == [], "nothing varies"
+
+    def chance(now: list[Trial], criterion: Criterion = HALF) -> float | None:
+        [found] = suite_threshold(comparison(cases(40), criterion, now), criterion)
+        told: float | None = found["chance"]
+        return told
+
+    assert chance(spread(0.51)) is not None
+    assert chance(spread(0.6)) is None
+    assert chance(spread(0.49)) is None, "that is below it"
+    assert chance(once(cases(40), response=0.5)) is None, "nothing varies"
+    assert chance(spread(0.51), replace(HALF, blocking=False)) is None, "it decides nothing"
 
 
 @pytest.mark.parametrize("epochs", [1, 3])
@@ -178,7 +185,7 @@ def test_the_threshold_of_the_first_table_is_missed_without_a_baseline() -> None
         result = judge(suite, [replace(TRAJECTORY, threshold=0.8)], now)
         assert (result.verdict, result.cause) == (
             Verdict.BELOW_THRESHOLD,
-            Finding.of("criterion_decides", criterion="trajectory"),
+            Finding.of("criteria_decide", criteria=("trajectory",)),
         )
         assert exit_code([result], Settings()) is ExitCode.FAILED
 
@@ -240,7 +247,7 @@ def test_a_miss_counts_if_it_stays_one_with_every_lost_trial_as_a_hit(lost: int,
     [found] = findings(result, "response")
     if verdict is Verdict.ERROR:
         assert meaning(found) == "unsure" and found["lost"] == 6
-        assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="response")
+        assert result.cause == Finding.of("criteria_decide", Verdict.ERROR, criteria=("response",))
     else:
         assert meaning(found) == "misses"
 
@@ -296,7 +303,7 @@ def test_a_new_case_is_held_to_its_own_threshold_beside_a_steady_baseline() -> N
     result, _ = follow(suite, [HALF], lambda c, _s: {"response": float(c != "new")}, stored(cases(12), response=1.0))
     assert (result.verdict, result.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_decides", criterion="response"),
+        Finding.of("criteria_decide", criteria=("response",)),
     )
 
 
@@ -439,7 +446,7 @@ def test_a_limit_on_the_pass_rate_is_judged_as_the_threshold_of_metric_0() -> No
     ]
     assert (result.verdict, result.cause) == (
         Verdict.BELOW_THRESHOLD,
-        Finding.of("criterion_decides", criterion="pass rate"),
+        Finding.of("criteria_decide", criteria=("pass rate",)),
     )
     [found] = findings(result, "pass rate")
     assert meaning(found) == "misses"

@@ -149,7 +149,7 @@ def test_evidence_from_anywhere_in_the_run_or_its_baseline(where: str) -> None:
 def test_a_run_that_no_longer_reports_what_its_baseline_did_is_warned_about() -> None:
     trials, before = (f(SUITE, forbidden_tools=1.0, response=1.0) for f in (once, stored))
     told = [
-        Finding.of("calls_not_reported", criteria=("forbidden_tools",))
+        Finding.of("scores_say_little", criteria=("forbidden_tools",), why="no_calls")
         in judge(SUITE, [FORBIDS, RESPONSE], *both).warnings
         for both in ((trials, telling(before)), (telling(trials), telling(before)), (trials, before))
     ]
@@ -190,7 +190,7 @@ def test_a_case_to_which_nothing_applies_is_unchecked_and_counts_for_nothing() -
     assert (result.cases[0].passed, result.cases[0].trials) == (0, 0)
     assert result.criteria[0].candidate is not None
     assert result.criteria[0].candidate.n == len(SUITE) - 1
-    assert Finding.of("cases_unchecked", cases=(SUITE[0].id,)) in result.warnings
+    assert Finding.of("no_value", Verdict.PASS, why="unchecked", cases=(SUITE[0].id,)) in result.criteria[0].findings
     assert result.verdict is Verdict.PASS
     assert result.cause == Finding.of(
         "passes", compared=0, checked=len(SUITE) - 1, cases=len(SUITE), uncompared=Uncompared()
@@ -209,7 +209,7 @@ def test_a_suite_of_unchecked_cases_measured_nothing(selected: bool) -> None:
 def test_the_cause_is_what_could_not_be_measured() -> None:
     trials = [replace(t, scores={"response": Score(None, error="no key")}) for t in once(SUITE, response=1.0)]
     result = judge(SUITE, [MATCH], trials)
-    assert result.cause == Finding.of("criterion_decides", Verdict.ERROR, criterion="response")
+    assert result.cause == Finding.of("criteria_decide", Verdict.ERROR, criteria=("response",))
     assert findings(result, "response") == [Finding.of("scores_lost", lost=len(SUITE), of=len(SUITE), error="no key")]
 
 
@@ -244,7 +244,7 @@ def test_answers_that_say_nothing_are_told_under_criteria_of_absence(
     texts: tuple[str, ...], said: bool, digests: bool
 ) -> None:
     trials = answering(*texts, digests=digests)
-    told = [found for found in judge(SUITE, [PII, MATCH], trials).warnings if found.kind == "one_answer"]
+    told = [found for found in judge(SUITE, [PII, MATCH], trials).warnings if found.kind == "scores_say_little"]
     assert len(told) == said
     assert all(found["criteria"] == ("pii",) for found in told)
-    assert not [found for found in judge(SUITE, [MATCH], trials).warnings if found.kind == "one_answer"]
+    assert not [found for found in judge(SUITE, [MATCH], trials).warnings if found.kind == "scores_say_little"]

@@ -222,7 +222,8 @@ def test_json_lines(tmp_path: Path) -> None:
     ("raw", "message"),
     [
         (b'{"a": 1}\n\n{"a": 2}\n', ":2: blank line"),
-        (b'{"a": 1}\n{"a": ', ":2: not JSON: Expecting value; the file ends in the middle of a line"),
+        (b'{"a": 1}\n{"a": ', ":2: not JSON: Expecting value (if the file is cut off, write it again or"),
+        (b'{"a": 1}\n{"a": "x', ":2: not JSON: Unterminated string (if the file is cut off, write it again or delete"),
         (b'{"a": 1}\n{"a"\n', ":2: not JSON: Expecting ':' delimiter"),
         (b'{"a": 1, "a": 2}\n', ":1: duplicate key 'a'"),
         (b"1\n2\n[NaN]\n", ":3: NaN is not a JSON number"),

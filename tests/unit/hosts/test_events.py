@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.hosts.events import ZERO_SHA, Activity, BaseKind, Facts, Labelled, Mode, activity
+from gate.hosts.events import ZERO_SHA, Activity, BaseKind, Labelled, Mode, activity
 
 SAMPLES: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[2] / "integration" / "github" / "webhooks.json").read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ def sample(event: str, action: str | None = None) -> dict[str, Any]:
 
 
 def place(event: str, payload: dict[str, Any], ref: str = "") -> Activity:
-    return activity(event, payload, Facts(ref, SHA))
+    return activity(payload, {"GITHUB_EVENT_NAME": event, "GITHUB_REF": ref, "GITHUB_SHA": SHA})
 
 
 @pytest.mark.parametrize("payload", SAMPLES["pull_request"], ids=lambda s: s["action"])

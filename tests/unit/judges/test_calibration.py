@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from gate.errors import ConfigError, MeasureError
 from gate.judges.calibration import (
-    Calibration,
-    agreement,
     calibrate,
+    compared,
     describe,
     load,
     may_block,
@@ -32,7 +31,7 @@ def pairs(both_pass: int, both_fail: int, only_judge: int, only_people: int) -> 
 
 def test_textbook_example() -> None:
     """Cohen's κ of the table 20, 5, 10, 15: observed 0.70, by chance 0.50, κ 0.40."""
-    found = agreement(pairs(20, 15, 5, 10))
+    found = compared(pairs(20, 15, 5, 10))
     assert found.accuracy.value == pytest.approx(0.70)
     assert found.kappa is not None
     assert found.kappa.value == pytest.approx(0.40)
@@ -42,7 +41,7 @@ def test_textbook_example() -> None:
 
 
 def test_few_labels_that_agree_prove_little_and_many_prove_much() -> None:
-    few, many = agreement(pairs(3, 2, 0, 0)).kappa, agreement(pairs(100, 100, 0, 0)).kappa
+    few, many = compared(pairs(3, 2, 0, 0)).kappa, compared(pairs(100, 100, 0, 0)).kappa
     assert few is not None and many is not None
     assert few.value == many.value == 1.0
     assert few.low < 0.5 < 0.95 < many.low
@@ -54,7 +53,7 @@ def test_intervals_cover_the_truth() -> None:
     rng, hits = Random(1), 0
     for _ in range(100):
         truth = [rng.random() < 0.5 for _ in range(60)]
-        found = agreement([(one, one if rng.random() < 0.85 else not one) for one in truth]).kappa
+        found = compared([(one, one if rng.random() < 0.85 else not one) for one in truth]).kappa
         assert found is not None
         hits += found.low <= 0.7 <= found.high
     assert hits >= 88
@@ -63,27 +62,28 @@ def test_intervals_cover_the_truth() -> None:
 @pytest.mark.slow
 @given(st.tuples(*[st.integers(0, 30)] * 4).filter(any))
 def test_figures_stay_in_range(table: tuple[int, int, int, int]) -> None:
-    found = agreement(pairs(*table))
-    assert (found.both_pass, found.both_fail, found.only_judge, found.only_people) == table
+    found = compared(pairs(*table))
+    known = found.known
+    assert (known.both_pass, known.both_fail, known.only_judge, known.only_people) == table
     assert 0 <= found.accuracy.low <= found.accuracy.value <= found.accuracy.high <= 1
     if found.kappa is not None:
         assert -1 <= found.kappa.low <= found.kappa.value <= found.kappa.high <= 1
 
 
 def test_one_sided_labels_leave_kappa_undefined() -> None:
-    found = Calibration(agreement(pairs(10, 0, 0, 0)))
-    assert found.agreement.kappa is None
+    found = compared(pairs(10, 0, 0, 0))
+    assert found.kappa is None
     assert may_block(found, 0.0)[0] is False
     assert "undefined" in describe(found)
 
 
 def test_no_pairs_is_an_error() -> None:
     with pytest.raises(MeasureError):
-        agreement([])
+        compared([])
 
 
 def test_blocks_only_when_calibrated_at_the_level() -> None:
-    good = Calibration(agreement(pairs(50, 50, 2, 2)))
+    good = compared(pairs(50, 50, 2, 2))
     assert may_block(None, None) == (True, "")
     assert may_block(good, 0.6) == (True, "")
     assert may_block(good, 0.95)[0] is False
@@ -93,7 +93,7 @@ def test_blocks_only_when_calibrated_at_the_level() -> None:
 
 def test_kept_by_fingerprint(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "calibration.json"
-    one, other = Calibration(agreement(pairs(5, 5, 1, 0)), 2), Calibration(agreement(pairs(9, 0, 0, 0)))
+    one, other = compared(pairs(5, 5, 1, 0), not_measured=2), compared(pairs(9, 0, 0, 0))
     save(path, "a", one)
     save(path, "b", other)
     assert load(path, "a") == one
@@ -128,7 +128,7 @@ def test_labels_and_scores_meet_at_the_pass_mark(tmp_path: Path) -> None:
         return Score({"good": 4.0, "bad": 2.0}.get(invocation.text), error=None if invocation.text != "?" else "down")
 
     found = asyncio.run(calibrate(labels, score, lambda value: value >= 3.5))
-    agreed = found.agreement
+    agreed = found.known
     assert (agreed.both_pass, agreed.both_fail, agreed.only_judge, agreed.only_people) == (2, 1, 0, 1)
     assert found.not_measured == 1
     assert "4 labels, 1 not measured" in describe(found)
@@ -170,8 +170,9 @@ def test_labels_that_are_all_scores_say_how_people_differ(tmp_path: Path) -> Non
         return Score(0.4)
 
     found = asyncio.run(calibrate(read_labels(path), score, lambda value: value >= 0.6))
-    assert found.graded is not None
-    assert (found.graded.labels, found.graded.bias) == (4, pytest.approx(0.25))
+    graded = found.known.graded
+    assert graded is not None
+    assert (graded.labels, graded.bias) == (4, pytest.approx(0.25))
     assert "+0.250" in describe(found) and "0.129" in describe(found)
     assert not_corrected(found.known) in describe(found)
     save(tmp_path / "c.json", "f", found)
@@ -188,7 +189,7 @@ def test_a_line_that_is_there_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_what_cannot_correct_is_said() -> None:
-    useless, good = (Calibration(agreement(pairs(*table))) for table in ((10, 0, 0, 0), (50, 50, 1, 1)))
+    useless, good = (compared(pairs(*table)) for table in ((10, 0, 0, 0), (50, 50, 1, 1)))
     assert "10 labels" in not_corrected(useless.known) and not_corrected(useless.known) in describe(useless)
     assert not_corrected(good.known) == ""
 
@@ -246,7 +247,7 @@ def test_more_graded_labels_than_the_table_holds_are_refused(tmp_path: Path) -> 
 
 
 def test_a_judge_that_measured_less_than_half_of_the_labels_is_not_used() -> None:
-    half, less = Calibration(agreement(pairs(20, 20, 0, 0)), 40), Calibration(agreement(pairs(20, 20, 0, 0)), 41)
+    half, less = compared(pairs(20, 20, 0, 0), not_measured=40), compared(pairs(20, 20, 0, 0), not_measured=41)
     assert not_applied(half) == ""
     assert may_block(half, 0.5)[0]
     assert "40 of 81" in not_applied(less) and not_applied(less) in describe(less)
@@ -256,11 +257,11 @@ def test_a_judge_that_measured_less_than_half_of_the_labels_is_not_used() -> Non
 def test_only_the_counts_of_a_file_are_believed(tmp_path: Path) -> None:
     """A kappa that was written in by hand decides nothing."""
     path = tmp_path / "c.json"
-    save(path, "f", Calibration(agreement(pairs(10, 10, 10, 10))))
+    save(path, "f", compared(pairs(10, 10, 10, 10)))
     data = json.loads(path.read_text())
     data["calibrations"]["f"]["agreement"]["kappa"] = {"value": 0.9, "low": 0.8, "high": 1.0}
     path.write_text(json.dumps(data))
     found = load(path, "f")
-    assert found is not None and found.agreement.kappa is not None
-    assert found.agreement.kappa.value == 0.0
+    assert found is not None and found.kappa is not None
+    assert found.kappa.value == 0.0
     assert may_block(found, 0.1)[0] is False

@@ -37,6 +37,14 @@ def test_every_name_of_google_adk_is_registered() -> None:
     assert set(ADK_NAMES) <= set(METRICS)
 
 
+def test_options_without_a_default_have_an_example_that_is_taken_as_written() -> None:
+    for name in METRICS:
+        model = load_metric(name).options_type
+        needed = {key: field.examples for key, field in model.model_fields.items() if field.is_required()}
+        assert all(needed.values()), name
+        model.model_validate({key: examples[0] for key, examples in needed.items() if examples})
+
+
 def test_an_unknown_name_is_refused_with_the_nearest_known_one() -> None:
     with pytest.raises(ConfigError, match=re.escape("(did you mean 'tool_trajectory_avg_score'?)")):
         load_metric("tool_trajectry_avg_score")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gate.model import Scale
+from gate.model import Direction, Scale
 
 
 def test_a_scale_without_an_upper_end_is_compared_by_shares() -> None:
@@ -21,6 +21,11 @@ def test_a_margin_is_less_than_the_scale_and_a_step_less_than_the_margin() -> No
         low, high = scale.range
         assert 0 < scale.default_margin < high - low, scale
         assert scale.step is None or 0 < scale.step < scale.default_margin, scale
+
+
+def test_a_change_is_a_loss_in_one_direction_and_none_is_none() -> None:
+    for direction in Direction:
+        assert [direction.is_loss(change) for change in (-direction.sign, 0.0, direction.sign)] == [True, False, False]
 
 
 def test_the_margins_are_those_that_the_documents_name() -> None:

@@ -17,7 +17,7 @@ from gate.errors import ConfigError
 from gate.monitor import alerts
 from gate.monitor.alerts import Alerts, Target, evaluation_events, is_due, target_of
 from gate.monitor.model import Counts, Observation
-from gate.monitor.report import Failure, MonitorReport
+from gate.monitor.report import MonitorReport
 from gate.monitor.store import Delivery, MonitorState, open_state
 from gate.monitor.window import PassShare, Status
 from gate.system.http import Client
@@ -73,9 +73,9 @@ def serving(receiver: Receiver) -> Iterator[Receiver]:
         server.server_close()
 
 
-def report(status: Status, failures: tuple[Failure, ...] = (), *, blind: bool = False) -> MonitorReport:
+def report(status: Status, failures: tuple[Observation, ...] = (), *, blind: bool = False) -> MonitorReport:
     share = PassShare(40, 100, 0.3, 0.5)
-    return MonitorReport(status, "why", 5.0, 0.01, 100, share, 0, None, (), (), failures, Counts(), blind=blind)
+    return MonitorReport(status, "why", 5.0, 0.01, 100, share, 0, None, (), {}, failures, Counts(), blind=blind)
 
 
 @pytest.fixture
@@ -198,7 +198,8 @@ def test_one_targets_failure_keeps_no_other_from_being_told(state: MonitorState)
 
 
 def test_chats_show_hostile_text_as_text(state: MonitorState) -> None:
-    evil = Failure("<!channel>", 0.0, "<https://evil.test|click> *b* `c` [x](http://evil.test)\n# head", "", "")
+    why = "<https://evil.test|click> *b* `c` [x](http://evil.test)\n# head"
+    evil = Observation("<!channel>", 0.0, passed=False, average=None, why=why)
     with serving(Receiver()) as slack, serving(Receiver()) as teams:
         tell(state, Target("slack:A", "slack", slack.url), Status.CRITICAL, 0.0, failures=(evil,))
         tell(state, Target("teams:B", "teams", teams.url), Status.CRITICAL, 0.0, failures=(evil,))

@@ -7,9 +7,10 @@ import random
 import pytest
 
 from benchmarks import monitor
-from gate.monitor.window import Limits, Status
+from gate.config.production import MonitorSection
+from gate.monitor.window import Status
 
-LIMITS = Limits()
+LIMITS = MonitorSection()
 
 
 def test_an_agent_that_never_fails_stays_healthy_and_one_that_always_fails_does_not() -> None:

@@ -50,7 +50,7 @@ def test_what_needs_a_reference_is_skipped_and_said() -> None:
         }
     ).scoring
     assert [criterion.name for criterion in found.criteria] == ["not_contains", "forbidden_tools"]
-    assert {one.name: one.why for one in found.skipped} == {
+    assert found.skipped == {
         "tool_trajectory_avg_score": "it needs a reference, and production has none",
         "response_match_score": "it needs a reference, and production has none",
         "strategy_consistency": "it compares trials of one case",

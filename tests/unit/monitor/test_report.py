@@ -8,6 +8,7 @@ import re
 from msgspec.structs import replace
 
 from gate.config.criteria import Setting, build_scorers
+from gate.config.production import MonitorSection
 from gate.config.specs import read_specs
 from gate.monitor.model import Counts, Observation
 from gate.monitor.observe import Scoring, scoring_for
@@ -22,9 +23,9 @@ from gate.monitor.report import (
     to_prometheus,
     to_text,
 )
-from gate.monitor.window import Limits, Status, decide
+from gate.monitor.window import Status, decide
 
-LIMITS = Limits()
+LIMITS = MonitorSection()
 SAMPLE = re.compile(r'^gate_monitor_[a-z_]+\{(?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*\} -?[0-9.e+-]+$')
 
 

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gate.config.production import MonitorSection
 from gate.errors import ConfigError, MeasureError
 from gate.monitor import store
 from gate.monitor.model import Counts, Observation
 from gate.monitor.sources import Position
 from gate.monitor.store import Delivery, MonitorState, open_state
-from gate.monitor.window import Limits, Status, decide
+from gate.monitor.window import Status, decide
 
 
 def opened(path: Path) -> MonitorState:
@@ -159,7 +160,7 @@ def test_any_order_of_the_same_traces_gives_the_same_window_and_verdict(
     traces: list[tuple[int, bool | None]], draw: random.Random, size: int
 ) -> None:
     """Of one look, read in one go or in batches, by themselves or mixed with others."""
-    limits = Limits(window=40, min_samples=10)
+    limits = MonitorSection(window=40, min_samples=10)
     known = [replace(seen(f"t{n}", passed), at=float(at)) for n, (at, passed) in enumerate(traces)]
     found = []
     for shuffled in (False, True):

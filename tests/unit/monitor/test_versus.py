@@ -24,29 +24,29 @@ def test_what_two_windows_show() -> None:
         ((200, 200), (29, 29), Verdict.NOT_MEASURED),
         ((0, 0), (0, 0), Verdict.NOT_MEASURED),
     ]:
-        found = compare_arms(arm(*new), arm(*old, "stable"), **RULE)  # type: ignore[arg-type]
-        assert found.verdict is verdict, found.text
+        found, text = compare_arms(arm(*new), arm(*old, "stable"), **RULE)  # type: ignore[arg-type]
+        assert found is verdict, text
 
 
 def test_a_window_that_was_not_measured_is_no_pass() -> None:
     blind = of_traces("canary", [True] * 80 + [None] * 20, 0.1)
-    found = compare_arms(blind, arm(200, 200), **RULE)  # type: ignore[arg-type]
-    assert found.verdict is Verdict.NOT_MEASURED
+    found, _ = compare_arms(blind, arm(200, 200), **RULE)  # type: ignore[arg-type]
+    assert found is Verdict.NOT_MEASURED
 
 
 def test_traces_that_were_not_measured_and_could_turn_the_verdict_are_no_pass() -> None:
     stable = arm(200, 200, "stable")
     for lost, verdict in ((2, Verdict.PASS), (20, Verdict.NOT_MEASURED)):
-        found = compare_arms(of_traces("canary", [True] * 180 + [None] * lost, 0.1), stable, **RULE)  # type: ignore[arg-type]
-        assert found.verdict is verdict, found.text
+        found, text = compare_arms(of_traces("canary", [True] * 180 + [None] * lost, 0.1), stable, **RULE)  # type: ignore[arg-type]
+        assert found is verdict, text
     both = of_traces("stable", [True] * 180 + [None] * 20, 0.1)
-    assert compare_arms(both, both, **RULE).verdict is Verdict.PASS  # type: ignore[arg-type]
+    assert compare_arms(both, both, **RULE)[0] is Verdict.PASS  # type: ignore[arg-type]
 
 
 def test_a_window_needs_as_many_traces_against_a_record() -> None:
     cases = Arm("record", (1.0,) * 10 + (0.0,) * 10, "case")
     for traces, verdict in ((29, Verdict.NOT_MEASURED), (30, Verdict.PASS)):
-        assert compare_arms(arm(traces, traces), cases, **RULE).verdict is verdict  # type: ignore[arg-type]
+        assert compare_arms(arm(traces, traces), cases, **RULE)[0] is verdict  # type: ignore[arg-type]
 
 
 def test_the_interval_is_newcombes() -> None:
@@ -62,7 +62,7 @@ def test_one_that_is_as_good_is_seldom_called_worse(rate: float, n: int) -> None
     likely = [k for k in range(n + 1) if share[k] > 1e-7]
 
     def called_worse(new: int, old: int) -> bool:
-        return compare_arms(arm(new, n), arm(old, n), **RULE).verdict is Verdict.REGRESSED  # type: ignore[arg-type]
+        return compare_arms(arm(new, n), arm(old, n), **RULE)[0] is Verdict.REGRESSED  # type: ignore[arg-type]
 
     worse = sum(share[new] * share[old] for new in likely for old in likely if new < old and called_worse(new, old))
     assert worse <= 0.02, worse

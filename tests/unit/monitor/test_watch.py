@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from gate.monitor.sources import GrowingFile, Line
 from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState, open_state
 from gate.monitor.watch import Watch, WatchOptions
-from gate.monitor.window import Limits, Status
+from gate.monitor.window import Status
 from gate.security.redact import Redactor
 from gate.system.http import Client
 
@@ -38,15 +39,15 @@ def state(tmp_path: Path) -> Iterator[MonitorState]:
         yield found
 
 
-def once(folder: Path, state: MonitorState, limits: Limits | None = None) -> MonitorReport:
-    return looked(folder, state, limits).report()
+def once(folder: Path, state: MonitorState, **section: Any) -> MonitorReport:
+    return looked(folder, state, **section).report()
 
 
-def looked(folder: Path, state: MonitorState, limits: Limits | None = None) -> Watch:
+def looked(folder: Path, state: MonitorState, **section: Any) -> Watch:
     """A watch after one look."""
     specs = read_specs({"not_contains": {"values": ["no"]}}, lambda *_: "criteria")
     observer = Observer(scoring_for(build_scorers(specs, (), Setting())), Redactor())
-    options = WatchOptions((folder,), "shop", section=MonitorSection(sample_rate=1, idle=60), limits=limits or Limits())
+    options = WatchOptions((folder,), "shop", section=MonitorSection(sample_rate=1, idle=60, **section))
 
     async def run() -> Watch:
         async with Client() as client:
@@ -139,7 +140,7 @@ def test_the_order_in_files_decides_nothing(
         (tmp_path / "b.jsonl").write_text("".join(lines[1::2]))
         lines = lines[::2]
     (tmp_path / "a.jsonl").write_text("".join(lines))
-    found = once(tmp_path, state, limits=Limits(window=100))
+    found = once(tmp_path, state, window=100)
     assert (found.status, found.pass_rate.passed, found.pass_rate.measured) == (Status.CRITICAL, 50, 100)
     newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state), 0.0)]
     assert newest == [*range(101, 201)]
@@ -149,7 +150,7 @@ def test_of_two_looks_the_later_one_read_what_is_newer(tmp_path: Path, state: Mo
     """Nobody knows whose clock is right; what arrived last is known."""
     for name, lines in (("b", traces()[100:]), ("a", traces()[:100])):
         (tmp_path / f"{name}.jsonl").write_text("".join(lines))
-        once(tmp_path, state, limits=Limits(window=100))
+        once(tmp_path, state, window=100)
     newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state), 0.0)]
     assert newest == [*range(1, 101)]
 
@@ -194,7 +195,7 @@ def test_what_a_look_passes_through_does_not_colour_what_it_ends_with(
         own = open_state(tmp_path / f"{name}.sqlite")
         assert own is not None
         with own:
-            ends.append(once(tmp_path / name, own, limits=Limits(window=60)).status)
+            ends.append(once(tmp_path / name, own, window=60).status)
     assert ends == [Status.HEALTHY, Status.HEALTHY]
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.monitor.window import WORSE, Limits, Status, after_silence, decide
+from gate.config.production import MonitorSection
+from gate.monitor.window import ALPHA, WORSE, Status, after_silence, decide, parts
 
-LIMITS = Limits()
+LIMITS = MonitorSection()
 
 
 def outcomes(passed: int, failed: int) -> list[bool | None]:
@@ -33,7 +34,7 @@ def test_the_status_follows_from_the_interval() -> None:
 
 
 def test_the_rate_itself_decides_if_that_is_asked_for() -> None:
-    limits = Limits(by_rate=True)
+    limits = MonitorSection(rule="rate")
     for window, status in [
         (outcomes(29, 0), Status.INSUFFICIENT_DATA),
         (outcomes(85, 15), Status.HEALTHY),
@@ -81,9 +82,9 @@ def test_a_warning_stays_until_the_newest_traces_are_good_or_the_rate_is_reached
 
 
 def test_the_parts_double_up_to_the_window() -> None:
-    assert Limits().parts == (30, 60, 120, 200)
-    assert Limits(window=30).parts == (30,)
-    assert Limits(window=50, min_samples=10).parts == (10, 20, 40, 50)
+    assert parts(MonitorSection()) == (30, 60, 120, 200)
+    assert parts(MonitorSection(window=30)) == (30,)
+    assert parts(MonitorSection(window=50, min_samples=10)) == (10, 20, 40, 50)
 
 
 @pytest.mark.parametrize("looks", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -95,7 +96,7 @@ def test_a_single_look_at_an_agent_at_the_limit_is_wrong_no_more_often_than_it_s
         is not Status.HEALTHY
         for _ in range(looks)
     )
-    assert wrong / looks <= LIMITS.alpha + 4 * (LIMITS.alpha / looks) ** 0.5
+    assert wrong / looks <= ALPHA + 4 * (ALPHA / looks) ** 0.5
 
 
 @pytest.mark.parametrize("agents", [10, pytest.param(50, marks=pytest.mark.slow)])
@@ -113,26 +114,26 @@ def test_a_drop_is_seen_within_the_window(agents: int) -> None:
 
 
 def test_a_window_to_which_nothing_is_added_is_not_healthy_for_ever() -> None:
-    good = decide([True] * 200, Status.HEALTHY, Limits())
+    good = decide([True] * 200, Status.HEALTHY, MonitorSection())
     assert after_silence(good, 60.0, 3600.0) is good
     silent = after_silence(good, 90_000.0, 86_400.0)
     assert (silent.status, silent.blind) == (Status.INSUFFICIENT_DATA, True)
-    warned = decide(outcomes(140, 60), Status.HEALTHY, Limits())
+    warned = decide(outcomes(140, 60), Status.HEALTHY, MonitorSection())
     silent = after_silence(warned, 90_000.0, 86_400.0)
     assert (warned.status, silent.status, silent.blind) == (Status.WARNING, Status.INSUFFICIENT_DATA, True)
-    bad = decide([False] * 200, Status.HEALTHY, Limits())
+    bad = decide([False] * 200, Status.HEALTHY, MonitorSection())
     assert after_silence(bad, 90_000.0, 86_400.0) is bad, "critical stays critical"
 
 
 def test_how_long_nothing_came_is_said_in_a_unit_that_fits() -> None:
-    good = decide([True] * 200, Status.HEALTHY, Limits())
+    good = decide([True] * 200, Status.HEALTHY, MonitorSection())
     for silent, said in ((0.2, "second"), (3.0, "3 s"), (119.0, "119 s"), (600.0, "10 min"), (90_000.0, "25 h")):
         assert said in after_silence(good, silent, 0.1).why
     assert "7 days" in after_silence(good, 7 * 86_400.0, 0.1).why
 
 
 def test_traces_that_could_not_be_measured_are_told_from_traces_that_are_not_there() -> None:
-    few = decide([True] * 10, Status.HEALTHY, Limits())
+    few = decide([True] * 10, Status.HEALTHY, MonitorSection())
     assert (few.status, few.blind) == (Status.INSUFFICIENT_DATA, False)
-    down = decide([None] * 40, Status.HEALTHY, Limits())
+    down = decide([None] * 40, Status.HEALTHY, MonitorSection())
     assert (down.status, down.blind, down.unmeasured) == (Status.INSUFFICIENT_DATA, True, 40)

@@ -79,7 +79,7 @@ def test_scores_by_other_options_than_demanded_are_not_measured() -> None:
     again = replace(again, header=replace(again.header, criteria=other.criteria))
     for references in ([], [against(again)]):
         found = judge_record(record(), references, other)
-        assert (found.verdict, found.cause["criterion"]) == (Verdict.ERROR, "ok")
+        assert (found.verdict, found.cause["criteria"]) == (Verdict.ERROR, ("ok",))
 
 
 def test_a_removed_criterion_is_owed() -> None:
@@ -138,7 +138,7 @@ def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
     found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))
     assert (found.verdict, found.cause) == (
         Verdict.NOT_COMPARED,
-        Finding.of("incomplete", gaps=(Finding.of("cases_not_compared", how="none", of=1, edited=1),)),
+        Finding.of("incomplete", gaps=(Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=1, edited=1),)),
     )
 
 

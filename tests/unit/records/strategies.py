@@ -153,7 +153,8 @@ def scores_of(scale: model.Scale | None) -> st.SearchStrategy[model.Score]:
     low, high = scale.range if scale else (-1e300, 1e300)
     values = st.none() | st.floats(low, high, allow_infinity=False)
     details = st.dictionaries(texts, json_values, max_size=2)
-    return st.builds(model.Score, values, texts, st.none() | texts, some(st.none() | finite), details)
+    judges = some(st.tuples(texts, texts))
+    return st.builds(model.Score, values, texts, st.none() | texts, some(st.none() | finite), details, judges)
 
 
 @st.composite
@@ -188,8 +189,5 @@ def records(draw: st.DrawFn) -> Record:
     rounds = max((trial.round for trial in trials), default=0)
     terms = st.dictionaries(texts, json_values, max_size=2)
     cost = draw(st.none() | amounts)
-    judges = st.dictionaries(texts, st.dictionaries(texts, some(texts), max_size=2), max_size=2)
-    footer = Footer(
-        len(trials), errors, rounds, draw(amounts), cost, draw(texts), terms=draw(terms), judges=draw(judges)
-    )
+    footer = Footer(len(trials), errors, rounds, draw(amounts), cost, draw(texts), terms=draw(terms))
     return Record(header, trials, footer)

@@ -134,7 +134,7 @@ RICH_TRIAL = Trial(
 )
 FAILED_TRIAL = Trial("größe → 漢字", 1, error=TrialError(ErrorKind.TIMEOUT, "60 s"))
 RECORD = Record(HEADER, (RICH_TRIAL, FAILED_TRIAL), Footer(2, 1, 2, 12.5, 0.04, "budget"))
-RICH_FOOTER = Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]}, {"tone": {"judge-1": ("judge-1",)}})
+RICH_FOOTER = Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]})
 
 
 def text_of(record: Record) -> bytes:
@@ -170,12 +170,12 @@ def test_that_a_selection_left_cases_out_is_kept() -> None:
     assert not parse_record(text_of(RECORD)).header.selected
 
 
-def test_judges_without_the_model_that_was_asked_are_read_as_unstated() -> None:
-    """Earlier releases wrote the names by which the models answered by criterion alone."""
-    record = replace(RECORD, footer=replace(RECORD.footer, judges={"c": {"small": ("small-1",)}}))
-    older = text_of(record).replace(b'"judges":{"c":{"small":["small-1"]}}', b'"judges":{"c":["small-1"]}')
-    assert older != text_of(record)
-    assert parse_record(older) == replace(record, footer=replace(record.footer, judges={}))
+@pytest.mark.parametrize("judges", [b'{"c":{"small":["small-1"]}}', b'{"c":["small-1"]}'])
+def test_a_record_whose_closing_line_names_the_judges_is_read(judges: bytes) -> None:
+    """Earlier releases stated there by which names the models answered."""
+    older = text_of(RECORD).replace(b',"sha256":', b',"judges":' + judges + b',"sha256":')
+    assert older != text_of(RECORD)
+    assert parse_record(older) == RECORD
 
 
 def test_what_is_known_of_reported_calls_is_kept() -> None:

@@ -162,7 +162,7 @@ PASSED = SuiteResult(
         measured(
             LATENCY,
             Verdict.PASS,
-            (Finding.of("trial_limit"), Finding.of("quantile", q=0.95, value=2.71, limit=3.0)),
+            (Finding.of("limit"), Finding.of("limit", q=0.95, value=2.71, limit=3.0)),
             estimate(1.84, 1.61, 2.07),
             estimate(1.7, 1.6, 1.8, 40, 200),
             estimate(0.082, -0.03, 0.21),
@@ -260,7 +260,7 @@ REGRESSED = replace(
 BELOW = replace(
     PASSED,
     verdict=Verdict.BELOW_THRESHOLD,
-    cause=Finding.of("criterion_decides", criterion="tool_trajectory_avg_score"),
+    cause=Finding.of("criteria_decide", criteria=("tool_trajectory_avg_score",)),
     criteria=(REGRESSED.criteria[1],),
     cases=(replace(BROKEN[0], status=CaseStatus.FAILED, e_value=None), FLAKY),
     below=("tool_trajectory_avg_score",),
@@ -269,7 +269,7 @@ BELOW = replace(
 INCONCLUSIVE = replace(
     PASSED,
     verdict=Verdict.INCONCLUSIVE,
-    cause=Finding.of("not_enough_evidence", criteria=("pass_rate",), suspects=()),
+    cause=Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("pass_rate",), suspects=()),
     criteria=(
         measured(
             PASS_RATE,
@@ -350,7 +350,7 @@ NOT_COMPARED = replace(
         "incomplete",
         gaps=(
             Finding.of("not_compared", criterion="tone", why="changed"),
-            Finding.of("cases_not_compared", how="gone", cases=("old-1", "old-2", "old-3"), of=24),
+            Finding.of("cases_changed", Verdict.NOT_COMPARED, how="removed", cases=("old-1", "old-2", "old-3"), of=24),
         ),
     ),
     criteria=(
@@ -430,7 +430,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
     return SuiteResult(
         pick(0),
         Verdict.REGRESSED,
-        Finding.of("cut_short", why=pick(1), epochs=1, wanted=2),
+        Finding.of("not_run", cases=(pick(1),)),
         criteria,
         cases,
         BaselineInfo(pick(2), 1, 5, 2, pick(3)),

@@ -66,7 +66,9 @@ UNCOMPARED = Uncompared(new=1, edited=2, removed=3)
 LOST = (CaseTally("a", 0, 4, 5, 5),)
 GAINED = (CaseTally("b", 5, 5, 0, 5), CaseTally("c", 4, 4, 1, 5))
 NOT_SHOWN_FIXED = Finding.of(
-    "not_shown_fixed", measurements=1, now=Finding.of("not_enough_evidence", criteria=("a",), suspects=("b",))
+    "not_shown_fixed",
+    measurements=1,
+    now=Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("a",), suspects=("b",)),
 )
 NOT_SHOWN_AND_GONE = Finding.of(
     "not_shown_fixed",
@@ -81,7 +83,7 @@ CAUSES: list[Finding] = [
         Verdict.ERROR,
         shard=2,
         of=3,
-        problem=Finding.of("trials_lost", lost=0, of=0, cases=("a", "b")),
+        problem=Finding.of("not_run", cases=("a", "b")),
     ),
     Finding.of("passes", compared=0, checked=40, cases=40, uncompared=Uncompared()),
     Finding.of("passes", compared=0, checked=39, cases=40, uncompared=Uncompared()),
@@ -91,7 +93,7 @@ CAUSES: list[Finding] = [
     Finding.of("baseline_moved", criteria=("pass_rate",), before=True),
     Finding.of("baseline_moved", criteria=("pass_rate",)),
     Finding.of("cases_fail", cases=(CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2)), why="thin_baseline"),
-    Finding.of("not_enough_evidence", criteria=("a",), suspects=("b",)),
+    Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("a",), suspects=("b",)),
     Finding.of("cases_broke", cases=tuple(CaseTally(name, 0, 7, 5, 5) for name in "abcdefg")),
     Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), of=40),
     Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5),), of=40),
@@ -100,9 +102,8 @@ CAUSES: list[Finding] = [
     Finding.of("suite_got_worse", criteria=("tool_trajectory_avg_score",), by_mean=False, fell=(Fell("a", 0.9, 0.41),)),
     Finding.of("cases_broke", cases=LOST, gained=GAINED, named=True, gained_named=True),
     Finding.of("cases_broke", cases=LOST, gained=GAINED, named=False, gained_named=False),
-    Finding.of("criterion_decides", criterion="tool_trajectory_avg_score"),
-    Finding.of("criterion_decides", Verdict.ERROR, criterion="latency"),
-    Finding.of("cut_short", why="the budget is spent", epochs=2, wanted=5),
+    Finding.of("criteria_decide", criteria=("tool_trajectory_avg_score",)),
+    Finding.of("criteria_decide", Verdict.ERROR, criteria=("latency",)),
     Finding.of("agent_fails", p=0.0004),
     Finding.of("nothing_passes", trials=12),
     NOT_SHOWN_FIXED,
@@ -114,13 +115,14 @@ CAUSES: list[Finding] = [
         "incomplete",
         gaps=(
             Finding.of("not_compared", criterion="tone", why="removed"),
-            Finding.of("cases_not_compared", how="none", of=12),
+            Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=12),
         ),
     ),
 ]
 PROBLEMS: list[Finding] = [
-    Finding.of("no_cases"),
-    Finding.of("no_cases", quarantined=True),
+    Finding.of("not_run"),
+    Finding.of("not_run", quarantined=True),
+    Finding.of("not_run", epochs=2, wanted=5),
     Finding.of("outage", cases=25, of=40, compared=True, error="timeout: 60 s"),
     Finding.of("outage", cases=40, of=40, compared=False, error=""),
     Finding.of("failures_not_confirmed", failed=3, why="gone", trials=24),
@@ -148,9 +150,9 @@ PROBLEMS: list[Finding] = [
     ),
     Finding.of("failures_not_confirmed", failed=3, why="slowed_down", now=9.0, before=2.0),
     Finding.of("failures_not_confirmed", failed=3, why="new", cases=2),
-    Finding.of("lost_decide", trials=8),
-    Finding.of("lost_decide", trials=0, unscored=1),
-    Finding.of("lost_decide", trials=1, unscored=2),
+    Finding.of("trials_lost", lost=8, of=80, decide=True),
+    Finding.of("trials_lost", lost=0, of=80, unscored=1, decide=True),
+    Finding.of("trials_lost", lost=1, of=80, unscored=2, decide=True),
     Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
     Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
     Finding.of("trials_lost", lost=6, of=40, most=0.1, error=""),
@@ -158,23 +160,23 @@ PROBLEMS: list[Finding] = [
     Finding.of("trials_lost", lost=40, of=40, most=0.1, error="unreachable: reset"),
     Finding.of("trials_lost", lost=2, of=2, cases=("a",), error="unreachable: reset"),
     Finding.of("trials_lost", lost=3, of=5, cases=("a",), error="missing: request 2 differs"),
-    Finding.of("trials_lost", lost=0, of=0, cases=("a",)),
+    Finding.of("not_run", cases=("a",)),
 ]
 GAPS: list[Finding] = [
     Finding.of("stated", text="the suite `evals` is gone"),
     Finding.of("not_compared", criterion="tone", why="removed"),
     Finding.of("not_compared", criterion="tools", why="changed"),
-    Finding.of("cases_not_compared", how="gone", cases=("a", "b", "c"), of=24),
-    Finding.of("cases_not_compared", how="edited", cases=("a",)),
-    Finding.of("cases_not_compared", how="edited", cases=("a", "b")),
-    Finding.of("cases_not_compared", how="none", of=12),
+    Finding.of("cases_changed", Verdict.NOT_COMPARED, how="removed", cases=("a", "b", "c"), of=24),
+    Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("a",)),
+    Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("a", "b")),
+    Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=12),
     Finding.of("not_compared", criterion="claims", why="nothing_to_check", cases=("b", "c"), of=10),
 ]
 CHANGES: list[Finding] = [
     Finding.of("stated", text="two"),
     Finding.of("base_run_beside", commit="0123456789ab"),
     Finding.of("base_run_beside", commit="0123456789ab", without_rules=True),
-    Finding.of("other_agent", key="command", text='the agent differs: agent.command: nothing → "true"'),
+    Finding.of("stated", agent_key="command", text='the agent differs: agent.command: nothing → "true"'),
     Finding.of("cases_changed", how="new", cases=("a",)),
     Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",)),
     Finding.of("tools_changed", servers=("orders",), changes=("orders: find is new",)),
@@ -183,39 +185,19 @@ CHANGES: list[Finding] = [
     Finding.of("cases_changed", how="renamed", cases=("b",), before=("a",)),
     Finding.of("cases_changed", how="removed", cases=("a",)),
     Finding.of("not_compared", criterion="tone", why="removed"),
-    Finding.of("not_compared", criterion="tone", why="removed"),
     Finding.of("not_compared", Verdict.PASS, criterion="tone", why="new"),
     Finding.of("by_base_rules", stricter=Verdict.PASS),
 ]
 WARNINGS: list[Finding] = [
     Finding.of("stated", text="a note"),
-    Finding.of("agent_failures"),
-    Finding.of("threshold_close", criterion="tool_trajectory_avg_score", chance=0.24),
-    Finding.of(
-        "excused",
-        criterion="tool_trajectory_avg_score",
-        found=Finding.of("mean", mean=HeldMean(0.0, 0.9, 4, before=0.1)),
-    ),
-    Finding.of("excused", criterion="latency", found=Finding.of("quantile", q=0.95, value=3.5, limit=3.0)),
     Finding.of("few_cases", cases=4, blind=True),
     Finding.of("few_cases", cases=5, blind=False),
     Finding.of("thin_baseline", cases=3, wanted=5, least=1, typical=5),
     Finding.of("thin_baseline", cases=3, wanted=5, least=2, typical=5, grows=False),
-    Finding.of("quiet_rise", criterion="latency", change=0.6),
-    Finding.of(
-        "quiet_rise",
-        criterion="tool_trajectory_avg_score",
-        change=-0.1,
-        wording=Wording("a", "It is sunny.", "Sun, probably."),
-    ),
-    Finding.of(
-        "quiet_rise", criterion="tool_trajectory_avg_score", change=-0.1, wording=Wording("a", "", "Sun, probably.")
-    ),
-    Finding.of("scores_lost", Verdict.PASS, criterion="latency", lost=1, of=80),
     Finding.of("trials_lost", Verdict.PASS, lost=1, of=80),
-    Finding.of("failures_excused", failed=12, of=12, error="crash: boom"),
-    Finding.of("failures_excused", failed=9, of=12, error="crash: boom", at_base=True),
-    Finding.of("failures_excused", failed=16, of=24, error="unreachable: refused", at_base=True, gone=True),
+    Finding.of("trials_lost", Verdict.PASS, lost=12, of=12, error="crash: boom", by="agent"),
+    Finding.of("trials_lost", Verdict.PASS, lost=9, of=12, error="crash: boom", by="base"),
+    Finding.of("trials_lost", Verdict.PASS, lost=16, of=24, error="unreachable: refused", by="base", gone=True),
     Finding.of("unproven", compared=("abcdef012345",), told=(), why="the token may not read"),
     Finding.of("unproven", compared=(), told=tuple((f"the baseline of {n}", "passed over") for n in range(5))),
     Finding.of("measured_before", verdicts=(Verdict.PASS, Verdict.BELOW_THRESHOLD), total=2, fingerprinted=True),
@@ -245,19 +227,19 @@ WARNINGS: list[Finding] = [
     Finding.of("repeats_alike", cases=97, of=100, why="other_runs_differ"),
     Finding.of("repeats_alike", cases=12, of=12, why="steady"),
     Finding.of("repeats_alike", cases=12, of=12, why="faster"),
-    Finding.of("calls_not_reported", criteria=("tools",)),
-    Finding.of("calls_not_reported", criteria=("tools", "order")),
-    Finding.of("one_answer", answers=9, cases=3, criteria=("pii",)),
-    Finding.of("cases_unchecked", cases=("a",)),
-    Finding.of("cases_unchecked", cases=("a", "b"), were_checked=True),
+    Finding.of("scores_say_little", criteria=("tools",), why="no_calls"),
+    Finding.of("scores_say_little", criteria=("tools", "order"), why="no_calls"),
+    Finding.of("scores_say_little", criteria=("pii",), why="one_answer", answers=9, cases=3),
     Finding.of("not_accepted", by="wendy at noon", criteria=("tools",)),
-    Finding.of("cases_unchecked", cases=("a", "b")),
 ]
 FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("nothing_decides")),
     (RESPONSE, Finding.of("nothing_decides", same=True)),
     (RESPONSE, Finding.of("no_value", Verdict.NOT_APPLIED, why="applies_to_none")),
     (RATE, Finding.of("no_value", why="unchecked")),
+    (RATE, Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("a",))),
+    (RATE, Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("a", "b"))),
+    (RATE, Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("a", "b"), were_checked=True)),
     (RESPONSE, Finding.of("no_value", why="no_trial")),
     (RESPONSE, Finding.of("hard_rule")),
     (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=0, reason="")),
@@ -265,10 +247,12 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("scores_lost", lost=3, of=3, cases=("a",), error="no key")),
     (RESPONSE, Finding.of("scores_lost", lost=9, of=9, cases=("a", "b", "c"), error="no key")),
     (RESPONSE, Finding.of("scores_lost", lost=80, of=120, most=0.1, error="no key")),
+    (LATENCY, Finding.of("scores_lost", Verdict.PASS, lost=1, of=80)),
     (RESPONSE, Finding.of("no_value", why="applies_to_none")),
     (RESPONSE, Finding.of("no_value", Verdict.NOT_COMPARED, why="applies_to_none")),
     (RESPONSE, Finding.of("mean", mean=HeldMean(0.95, 0.9, 1))),
     (RATE, Finding.of("mean", mean=HeldMean(0.5, 0.85, 10))),
+    (RESPONSE, Finding.of("mean", mean=HeldMean(0.91, 0.9, 40), chance=0.24)),
     (RESPONSE, Finding.of("mean", mean=HeldMean(0.2, 0.9, 4, before=0.1))),
     (RESPONSE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=MISSED, trials=12, error=None)),
     (RESPONSE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=MISSED, trials=12, error=0.1)),
@@ -292,8 +276,8 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
             "mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.7996, 0.8004, 4, before=0.79961), trials=4, error=None
         ),
     ),
-    (LATENCY, Finding.of("trial_limit", Verdict.BELOW_THRESHOLD, case_id="a", value=3.0004, limit=3.0, trials=1)),
-    (LATENCY, Finding.of("quantile", q=0.95, value=2.9996, limit=3.0)),
+    (LATENCY, Finding.of("limit", Verdict.BELOW_THRESHOLD, case_id="a", value=3.0004, limit=3.0, over=1)),
+    (LATENCY, Finding.of("limit", q=0.95, value=2.9996, limit=3.0)),
     (
         RATE,
         Finding.of(
@@ -331,17 +315,22 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("own_thresholds", cases=2)),
     (RESPONSE, Finding.of("own_thresholds", cases=3, excused=1)),
     (RESPONSE, Finding.of("own_thresholds", cases=3, excused=2)),
-    (LATENCY, Finding.of("trial_limit")),
-    (LATENCY, Finding.of("trial_limit", Verdict.BELOW_THRESHOLD, case_id="a", value=4.5, limit=3.0, trials=2)),
-    (LATENCY, Finding.of("trial_limit", case_id="a", value=4.5, limit=3.0)),
-    (LATENCY, Finding.of("quantile", q=0.95, value=2.5, limit=3.0)),
-    (LATENCY, Finding.of("quantile", q=0.95, value=3.5, limit=3.0)),
-    (LATENCY, Finding.of("quantile", Verdict.BELOW_THRESHOLD, q=0.95, value=9.0, limit=3.0, before=3.3)),
-    (LATENCY, Finding.of("quantile", Verdict.BELOW_THRESHOLD, q=0.5, value=9.0, limit=3.0, over=30, trials=40)),
-    (LATENCY, Finding.of("quantile", Verdict.INCONCLUSIVE, q=0.95, value=9.0, limit=3.0, trials=40, too_few=False)),
+    (LATENCY, Finding.of("limit")),
+    (LATENCY, Finding.of("limit", Verdict.BELOW_THRESHOLD, case_id="a", value=4.5, limit=3.0, over=2)),
+    (LATENCY, Finding.of("limit", case_id="a", value=4.5, limit=3.0)),
+    (LATENCY, Finding.of("limit", q=0.95, value=2.5, limit=3.0)),
+    (LATENCY, Finding.of("limit", q=0.95, value=3.5, limit=3.0)),
+    (LATENCY, Finding.of("limit", Verdict.BELOW_THRESHOLD, q=0.95, value=9.0, limit=3.0, before=3.3)),
+    (LATENCY, Finding.of("limit", Verdict.BELOW_THRESHOLD, q=0.5, value=9.0, limit=3.0, over=30, trials=40)),
+    (LATENCY, Finding.of("limit", Verdict.INCONCLUSIVE, q=0.95, value=9.0, limit=3.0, trials=40, too_few=False)),
     (RATE, Finding.of("change", change=DROP)),
     (RATE, Finding.of("change", change=Change(0.0, None, None, 1))),
     (LATENCY, Finding.of("change", change=Change(0.6, 0.2, 1.0, 40))),
+    (LATENCY, Finding.of("change", change=Change(0.6, 0.2, 1.0, 40), only_warns=True)),
+    *(
+        (RESPONSE, Finding.of("change", change=DROP, only_warns=True, wording=Wording("a", before, "Sun, probably.")))
+        for before in ("It is sunny.", "")
+    ),
     (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="suggests_drop")),
     (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="drifted")),
     (RATE, Finding.of("change", Verdict.INCONCLUSIVE, change=DROP, why="moved_before")),
@@ -564,9 +553,7 @@ def _samples() -> Iterator[tuple[str, SuiteResult]]:
     )
     yield (
         "crashes of which a warning tells, too",
-        replace(
-            INCONCLUSIVE, warnings=(Finding.of("agent_failures"),), crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x")
-        ),
+        replace(INCONCLUSIVE, crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x")),
     )
     yield (
         "another reference decided",
@@ -637,7 +624,6 @@ def _proofs() -> Iterator[tuple[str, SuiteResult]]:
         cause=Finding.of("cases_broke", cases=(CaseTally("c3", 0, 11, 11, 11),), of=12),
         course=always,
         crashes=CrashFacts(("c3",), 23, 23, 0, 23, "crash: x"),
-        warnings=(Finding.of("agent_failures"),),
     )
     yield "a case fails each time", fails
     yield "a case fails most times", replace(fails, crashes=CrashFacts(("c3",), 14, 23, 0, 23, "crash: x"))
@@ -783,7 +769,7 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
             Finding.of("not_compared", criterion="pass_rate", why="changed"),
             (replace(gone, not_compared=Finding.of("not_compared", criterion="pass_rate", why="changed")),),
         ),
-        (Finding.of("cases_not_compared", how="none", of=24), ()),
+        (Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=24), ()),
         (Finding.of("stated", text="the suite `evals` is gone"), ()),
     ):
         bare = replace(
@@ -793,7 +779,7 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
     for problem in (
         Finding.of("failures_not_confirmed", failed=3, why="new", cases=1),
         Finding.of("failures_not_confirmed", failed=3, why="gone", trials=24),
-        Finding.of("lost_decide", trials=3),
+        Finding.of("trials_lost", lost=3, of=80, decide=True),
         Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
         Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
     ):
@@ -804,16 +790,15 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
     ):
         yield f"noise: {title(noise.kind)}", replace(end, cause=noise)
     yield "a criterion is gone, and another is open", replace(INCONCLUSIVE, criteria=(*INCONCLUSIVE.criteria, gone))
-    dear = Finding.of("change", change=Change(0.782, 0.448, 1.193, 40))
+    dear = Finding.of("change", change=Change(0.782, 0.448, 1.193, 40), only_warns=True)
     cost = CriterionResult(
         *(COST, Verdict.PASS, (dear,), estimate(0.0435, 0.03, 0.06), estimate(0.0843, 0.02, 0.2)),
         estimate(0.782, 0.448, 1.193),
         compared=(0.0843, 0.0435),
     )
-    dearer = (Finding.of("quiet_rise", criterion="cost", change=0.782),)
-    yield "a typical case is dearer, all are cheaper", replace(PASSED, criteria=(cost,), warnings=dearer)
+    yield "a typical case is dearer, all are cheaper", replace(PASSED, criteria=(cost,))
     new = replace(cost, candidate=estimate(0.4, 0.3, 0.6, 44))
-    yield "a typical case is dearer, the compared ones cheaper", replace(PASSED, criteria=(new,), warnings=dearer)
+    yield "a typical case is dearer, the compared ones cheaper", replace(PASSED, criteria=(new,))
     yield "a typical case is dearer, and so are all", replace(PASSED, criteria=(replace(new, compared=(0.08, 0.15)),))
     open_ = replace(
         cost,

@@ -50,6 +50,7 @@ from gate.reports.reasons import reason, stage_text, why_apart
 from gate.reports.rows import RowView
 from gate.reports.story import story
 from gate.reports.view import View
+from gate.reports.words import tell_warning
 
 from . import situations as given
 from .samples import ACCEPTED, BROKEN, NOT_COMPARED, OK_CASES, PASSED, REGRESSED, RESULTS, result
@@ -76,7 +77,6 @@ BARE = replace(REGRESSED, cases=OK_CASES)
 
 
 def facts() -> Iterator[str]:
-    crashed = replace(PASSED, crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x"))
     for cause in given.CAUSES:
         yield told(cause, explanation.headline(replace(BARE, cause=cause)))
     for problem in given.PROBLEMS:
@@ -87,13 +87,14 @@ def facts() -> Iterator[str]:
     for change in given.CHANGES:
         yield told(change, *explanation.changes(replace(PASSED, changes=(change,))))
     for warning in given.WARNINGS:
-        yield told(warning, *explanation.warnings(replace(crashed, warnings=(warning,))))
+        yield told(warning, *View(replace(PASSED, warnings=(warning,))).all_warnings)
 
 
 def findings() -> Iterator[str]:
     for criterion, one in given.FINDINGS:
         row = CriterionResult(criterion, one.verdict, (one,))
-        yield told(one, reason(row))
+        warnings = [f"warning: {tell_warning(one, row)}"] if one.is_warning else []
+        yield told(one, reason(row), *warnings)
     yield from (told(why, why_apart(why)) for why in given.NOT_COMPARED_BECAUSE)
     for stage in given.STAGES:
         yield told(stage.kind.name, stage_text(stage))
@@ -109,7 +110,7 @@ def _story(suite: SuiteResult) -> Iterator[str]:
     yield from (f"below it: {line}" for line in explanation.opening(suite))
     yield from View(suite).whole_story
     yield from (f"change: {line}" for line in View(suite).changes)
-    yield from (f"warning: {line}" for line in explanation.warnings(suite))
+    yield from (f"warning: {line}" for line in View(suite).all_warnings)
     for row in suite.criteria:
         yield f"{row.criterion.name}: {reason(row)}"
     if replayed.line(suite):
@@ -162,7 +163,7 @@ def ones() -> Iterator[str]:
     for change in given.ones(CHANGES):
         yield told(change, *explanation.changes(replace(one, changes=(change,))))
     for warning in given.ones(WARNINGS):
-        yield told(warning, *explanation.warnings(replace(one, warnings=(warning,))))
+        yield told(warning, *View(replace(PASSED, warnings=(warning,))).all_warnings)
     criterion = Criterion("a", "a", Scale.BINARY, Direction.LOWER, threshold=0.01)
     for found in given.ones(OF_CRITERION):
         yield told(found, reason(CriterionResult(criterion, found.verdict, (found,))))
@@ -250,9 +251,12 @@ def test_the_words(of: Callable[[], Iterator[str]]) -> None:
         ([one for _, one in given.FINDINGS], OF_CRITERION, {"not_compared"}),
     ],
 )
-def test_no_kind_is_left_out(given: list[Finding], kinds: Mapping[KindName, FindingKind], but: set[str]) -> None:
+def test_every_kind_is_listed_and_no_finding_twice(
+    given: list[Finding], kinds: Mapping[KindName, FindingKind], but: set[str]
+) -> None:
     """One that keeps others from deciding stands in a story, and failures that are gone beside a problem."""
     assert {one.kind for one in given} == kinds.keys() - but
+    assert [one for number, one in enumerate(given) if one in given[:number]] == []
 
 
 NOUNS = (

@@ -67,8 +67,7 @@ def test_parts_of_the_fold_go_first_and_the_verdict_never() -> None:
 
 def test_suites_that_do_not_fit_are_counted() -> None:
     suites = [
-        replace(MANY, suite_id=f"s{i:03}", cause=Finding.of("cut_short", why="word " * 100, epochs=1, wanted=2))
-        for i in range(60)
+        replace(MANY, suite_id=f"s{i:03}", cause=Finding.of("not_run", cases=("word " * 100,))) for i in range(60)
     ]
     page = render(result(*suites), limit=5_000, place=RUN)
     assert len(page) <= 5_000

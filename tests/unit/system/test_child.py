@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 import gate
+from gate import stopping
 from gate.errors import Cancelled
-from gate.system import child, stopping
+from gate.system import child
 from gate.system.child import Descendants, Dialogue, LostError, exit_reason, launch, module_command, run
 from gate.system.wire import LineReader
 from tests.patience import eventually
@@ -253,7 +254,8 @@ def test_a_signal_ends_what_is_waited_for(tmp_path: Path, number: int, in_loop: 
 import signal, sys, tempfile
 from pathlib import Path
 from gate.errors import Cancelled
-from gate.system import signals, stopping
+from gate import stopping
+from gate.system import signals
 from gate.system.child import run
 def work():
     with tempfile.TemporaryDirectory(dir="."):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.system.git import Git, GitError, Tag, checked_remote, checked_revision, token_header, with_header
+from gate.system.git import Git, GitError, checked_remote, checked_revision, token_header, with_header
 from tests.patience import eventually
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
@@ -162,8 +162,8 @@ def test_tags(root: Path, merged: dict[str, str]) -> None:
         command = ["git", *IDENTITY, "tag", "-m", "x", name, merged["s"] if name == "v2" else merged["m"]]
         subprocess.run(command, cwd=root, check=True, env=environment)
     sh(root, "tag", "tree", "main^{tree}")
-    assert at(root).tags() == [Tag("v3", merged["m"]), Tag("v2", merged["s"]), Tag("v1", merged["a"])]
-    assert at(root).tags(merged=merged["b"]) == [Tag("v1", merged["a"])]
+    assert at(root).tags() == [("v3", merged["m"]), ("v2", merged["s"]), ("v1", merged["a"])]
+    assert at(root).tags(merged=merged["b"]) == [("v1", merged["a"])]
 
 
 def test_default_branch_and_remote(root: Path, merged: dict[str, str], tmp_path: Path) -> None:

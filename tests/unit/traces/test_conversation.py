@@ -58,7 +58,7 @@ def test_a_turn_has_its_texts_calls_and_usage() -> None:
     usage = found.invocation.usage
     assert usage is not None
     assert (usage.input_tokens, usage.output_tokens, usage.model_calls) == (20, 10, 2)
-    assert found.captured.missing == ()
+    assert found.invocation.unseen == ()
     assert found.error is None
 
 
@@ -85,7 +85,7 @@ def test_the_usage_of_a_wrapper_counts_if_the_spans_in_it_have_none() -> None:
 def test_usage_that_one_model_call_does_not_tell_is_not_captured() -> None:
     found = turn(agent(), chat(2, wrote=[ANSWERED]), chat(3, wrote=[ANSWERED], tokens=None))
     assert found.invocation.usage is None
-    assert not found.captured.usage
+    assert found.invocation.usage is None
 
 
 def test_three_spans_of_one_mcp_call_are_one_call() -> None:
@@ -157,26 +157,26 @@ def test_a_placeholder_is_not_content(placeholder: str) -> None:
     found = turn(agent(), chat(2, wrote=hidden), tool(3, arguments=placeholder, result=placeholder))
     assert found.invocation.text == ""
     assert found.invocation.tool_calls[0].args is None
-    assert set(found.captured.missing) == {"user", "response", "arguments", "results"}
+    assert not found.invocation.user
+    assert found.invocation.unseen == ("response", "arguments", "results")
 
 
 def test_without_content_nothing_is_known_of_calls() -> None:
     found = turn(agent(), chat(2))
-    assert not found.captured.calls
-    assert not found.captured.response
+    assert {"calls", "response"} <= set(found.invocation.unseen)
     assert not found.invocation.reports_calls
 
 
 def test_why_models_ended_tells_that_there_was_no_call() -> None:
     ended = {"gen_ai.response.finish_reasons": ["stop"]}
-    assert turn(agent(), chat(2, **ended)).captured.calls
-    assert not turn(agent(), chat(2, **{"gen_ai.response.finish_reasons": ["tool_calls"]})).captured.calls
+    assert turn(agent(), chat(2, **ended)).invocation.reports_calls
+    assert not turn(agent(), chat(2, **{"gen_ai.response.finish_reasons": ["tool_calls"]})).invocation.reports_calls
 
 
 def test_a_model_that_said_nothing_is_an_answer_without_text() -> None:
     found = turn(agent(), chat(2, wrote=[CALLED]), tool(3))
     assert found.invocation.text == ""
-    assert found.captured.response
+    assert "response" not in found.invocation.unseen
 
 
 def test_a_failed_tool_does_not_fail_the_turn() -> None:
@@ -286,7 +286,7 @@ def test_content_in_log_records_is_joined_to_its_span() -> None:
     (conversation,) = read(log(2, event, **messages), request(agent(), chat(2)))
     (found,) = conversation.turns
     assert (found.invocation.user, found.invocation.text) == ("Where is A100?", "It has shipped.")
-    assert found.captured.missing == ()
+    assert found.invocation.unseen == ()
 
 
 def test_messages_that_are_log_records_of_their_own_are_joined() -> None:
@@ -344,7 +344,6 @@ def test_spans_that_never_came_are_survived(kept: set[int]) -> None:
     for conversation in conversations(sorted(kept)):
         for found in conversation.turns:
             assert found.invocation.usage is None or found.invocation.usage.input_tokens
-            assert not (found.captured.usage and found.invocation.usage is None)
 
 
 def test_one_trace_alone_is_read_as_a_conversation() -> None:

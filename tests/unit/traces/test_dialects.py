@@ -121,7 +121,7 @@ def test_every_dialect_tells_the_same(dialect: Any) -> None:
     assert turn.invocation.usage is not None
     assert (turn.invocation.usage.input_tokens, turn.invocation.usage.output_tokens) == (20, 10)
     assert found.session == "s"
-    assert turn.captured.missing == ()
+    assert turn.invocation.unseen == ()
 
 
 def one_turn(*spans: dict[str, Any]) -> TracedTurn:
@@ -140,7 +140,7 @@ def test_a_value_without_its_name_is_not_arguments() -> None:
     kind = {"openinference.span.kind": "TOOL", "tool.name": "lookup"}
     turn = one_turn(agent(), span(2, 1, **kind, **{"input.value": "A100"}))
     assert turn.invocation.tool_calls[0].args is None
-    assert "arguments" in turn.captured.missing
+    assert "arguments" in turn.invocation.unseen
     printed = one_turn(agent(), span(2, 1, **kind, **{"input.value": "{'order': 'A100'}"}))
     assert printed.invocation.tool_calls[0].args == ARGS
 
@@ -148,7 +148,7 @@ def test_a_value_without_its_name_is_not_arguments() -> None:
 def test_adk_without_content_is_not_an_empty_mapping() -> None:
     marks = {"gcp.vertex.agent.tool_call_args": "{}", "gcp.vertex.agent.tool_response": "{}"}
     turn = one_turn(agent(), tool(2, **marks))
-    assert {"arguments", "results"} <= set(turn.captured.missing)
+    assert {"arguments", "results"} <= set(turn.invocation.unseen)
 
 
 def test_an_event_of_details_on_the_span_is_read() -> None:
@@ -221,7 +221,7 @@ def test_a_failed_model_call_without_output_used_nothing() -> None:
     failed = chat(2, read=[said("user", text("Where?"))], tokens=None, error="429")
     answered = chat(3, read=[said("user", text("Where?"))], wrote=[said("assistant", text("Shipped."))])
     (turn,) = only(agent(1), failed, answered).turns
-    assert turn.captured.calls
+    assert turn.invocation.reports_calls
     assert turn.invocation.usage is not None
     assert turn.invocation.usage.tokens == 15
 

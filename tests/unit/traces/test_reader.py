@@ -166,7 +166,7 @@ def test_the_agents_sdk_is_read() -> None:
     ]
     assert turn.invocation.usage is not None
     assert (turn.invocation.usage.input_tokens, turn.invocation.usage.model_calls) == (7, 1)
-    assert "response" in turn.captured.missing
+    assert "response" in turn.invocation.unseen
 
 
 def test_a_handoff_of_the_agents_sdk_is_a_call() -> None:

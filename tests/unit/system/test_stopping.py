@@ -1,4 +1,4 @@
-"""A signal leaves no temporary folder and no process behind, in whatever moment it comes."""
+"""A signal leaves no temporary folder, file or process behind, in whatever moment it comes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
+from gate import __main__
 from gate.errors import Cancelled
+from gate.security import files
+from gate.stopping import SIGNALS, STOPPING, heed, heed_no_more
 from gate.system import child
-from gate.system.stopping import STOPPING, heed
 from gate.system.temporary import TemporaryFolder
-
-HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.fixture(autouse=True)
 def heeded() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in HEEDED}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts in the background
     heed()
     yield
@@ -31,7 +31,7 @@ def heeded() -> Iterator[None]:
     STOPPING.set(0)
 
 
-@pytest.mark.parametrize("number", HEEDED)
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_in_the_middle_of_the_removal_leaves_nothing(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +63,17 @@ def test_a_signal_while_a_program_starts_ends_the_program(monkeypatch: pytest.Mo
     with pytest.raises(Cancelled):
         child.run(["/bin/sleep", "60"], environment={}, cwd=tmp_path, seconds=60)
     assert started[0].returncode == -signal.SIGKILL
+
+
+def test_a_signal_while_a_file_is_written_leaves_a_whole_file(tmp_path: Path) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"half"
+        signal.raise_signal(signal.SIGTERM)
+        yield b" and half"
+
+    with pytest.raises(Cancelled):
+        files.write_parts(tmp_path / "report", parts())
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"half and half"]
 
 
 def test_sections_within_a_section_end_before_the_signal_is_heeded() -> None:
@@ -101,3 +112,21 @@ def test_what_is_ignored_stays_ignored() -> None:
         signal.signal(number, signal.SIG_IGN)
     heed()
     assert signal.getsignal(signal.SIGINT) is signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_a_signal_after_the_work_ends_the_process_as_signals_do() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    heed_no_more()
+    assert signal.getsignal(signal.SIGTERM) is signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_a_second_signal_while_the_first_is_reported_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped_twice() -> None:
+        raise Cancelled(signal.SIGTERM)
+
+    monkeypatch.setattr(__main__, "main", stopped_twice)
+    monkeypatch.setattr(__main__, "is_alone", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        __main__.run()
+    assert ended.value.code == 128 + signal.SIGTERM

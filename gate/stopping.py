@@ -10,6 +10,7 @@ from types import FrameType
 
 from gate.errors import Cancelled
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_SECONDS = 0.1
 """Seconds between checks; Python runs signal handlers only between waits."""
 
@@ -80,9 +81,16 @@ def heed() -> None:
     So commands release their resources and leave no process or temporary folder, even without an event loop. SIGINT
     and SIGHUP stay ignored if they are.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         if number is signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, STOPPING.cancel)
+
+
+def heed_no_more() -> None:
+    """Let the signals end the process at once, without a traceback, now that its work is done."""
+    for number in SIGNALS:
+        if signal.getsignal(number) == STOPPING.cancel:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def is_heeded(number: signal.Signals) -> bool:
