@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from gate.formats.adk import usage_of_event
 from gate.formats.messages import FormatError, OpenCalls, to_call, usage_of
 from gate.formats.shapes import as_mapping, as_text, mappings_in
-from gate.model import Invocation, Part, ToolCall, Usage
+from gate.model import Invocation, Part, ToolCall, Usage, parts_of
 from gate.security.limits import shorten
 
 ANSWERED = ("completed", "input-required")
@@ -51,7 +51,10 @@ class Exchange(Struct):
         """Add one result. Raises `FormatError` for anything else."""
         kind, body = _kind_of(result)
         self.context_id = _agreeing("contextId", self.context_id, _text(body, "contextId"))
-        self.task_id = _agreeing("taskId", self.task_id, _text(body, "id" if kind == "task" else "taskId"))
+        key = "taskId"
+        if kind == "task":
+            key = "id"
+        self.task_id = _agreeing("taskId", self.task_id, _text(body, key))
         told = as_mapping(body.get("metadata"))
         self.metadata |= told
         usage = told.get(f"{ADK}usage_metadata")
@@ -70,8 +73,9 @@ class Exchange(Struct):
         self.state = state_of(status.get("state"))
         if self.status is not None:
             self._say(self.status)
-        message = status.get("message")
-        self.status = message if isinstance(message, Mapping) else None
+        message, self.status = status.get("message"), None
+        if isinstance(message, Mapping):
+            self.status = message
 
     def _take_task(self, task: Mapping[str, Any]) -> None:
         """Take over a complete task: its history and artifacts replace the earlier ones."""
@@ -102,13 +106,15 @@ class Exchange(Struct):
     @property
     def artifact_keys(self) -> frozenset[str]:
         """The keys of this task's artifacts, which distinguish them from those of its later turns."""
-        return frozenset(_key_of(artifact) for artifact in self.artifacts.values())
+        return frozenset(map(_key_of, self.artifacts.values()))
 
     def to_json(self) -> dict[str, Any]:
         """Return the agent's answer as one object: the task in the form of 1.0, or the message."""
         if self.reply is not None:
             return {**self.reply, "metadata": self.metadata}
-        status = {"state": self.state} | ({} if self.status is None else {"message": self.status})
+        status: dict[str, Any] = {"state": self.state}
+        if self.status is not None:
+            status["message"] = self.status
         artifacts = list(self.artifacts.values())
         return {"status": status, "artifacts": artifacts, "history": self.said, "metadata": self.metadata}
 
@@ -129,7 +135,7 @@ class Exchange(Struct):
             raise FormatError("the task ended without an artifact and without a message")
         return Invocation(
             user=user,
-            response=(Part(answer),) if answer else (),
+            response=parts_of(answer),
             tool_calls=calls,
             intermediate=tuple(Part(text) for text in said if text != answer),
             usage=self._usage(),
@@ -143,7 +149,7 @@ class Exchange(Struct):
 
 
 def _without_empty(texts: Iterable[str]) -> list[str]:
-    return [text for text in texts if text]
+    return list(filter(None, texts))
 
 
 def state_of(raw: Any) -> str:
@@ -166,7 +172,7 @@ def text_of_parts(parts: Any, *, between: str = "\n") -> str:
         if isinstance(told, Mapping) and (told.get(f"{ADK}thought") or f"{ADK}type" in told):
             continue
         found.append(_text_of_part(part))
-    return between.join(text for text in found if text)
+    return between.join(_without_empty(found))
 
 
 def _text_of_part(part: Mapping[str, Any]) -> str:
@@ -250,7 +256,13 @@ def _object(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def file_part(attached: Mapping[str, Any], *, old: bool) -> dict[str, Any]:
     """Return a user's file as a part of a message; ``old``: in the form of protocols before 1.0."""
     (held,) = attached.values()
-    names = ("mimeType", "name", "bytes", "uri") if old else ("mediaType", "filename", "raw", "url")
-    given = (held.get(key) for key in ("mime_type", "display_name", "data", "file_uri"))
-    found = {name: value for name, value in zip(names, given, strict=True) if value is not None}
-    return {"kind": "file", "file": found} if old else found
+    names = ("mediaType", "filename", "raw", "url")
+    if old:
+        names = ("mimeType", "name", "bytes", "uri")
+    found = {}
+    for name, key in zip(names, ("mime_type", "display_name", "data", "file_uri"), strict=True):
+        if held.get(key) is not None:
+            found[name] = held[key]
+    if old:
+        return {"kind": "file", "file": found}
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,8 +11,8 @@ from msgspec.structs import replace
 from gate.errors import closest
 from gate.formats.messages import FormatError, OpenCalls, number, usage_of, whole
 from gate.formats.reading import carried, plain_copy, says_something
-from gate.formats.shapes import as_mapping
-from gate.model import Invocation, Part, Rubric, ToolCall, Usage
+from gate.formats.shapes import as_mapping, text_or_json
+from gate.model import Invocation, Part, Rubric, ToolCall, Usage, text_of
 from gate.security.limits import MAX_ID_CHARS, shorten
 
 INVOCATION_KEYS = (
@@ -84,17 +83,21 @@ def events_to_invocation(events: Any, *, user: str = "") -> Invocation:
     All function calls count, also those of sub-agents. The response is the last final event, preferably one with text.
     Partial events repeat content of a later event and are left out. Raises `FormatError`.
     """
-    bodies = [mapping(event, "an event") for event in items(events, "events")]
-    asked: list[Mapping[str, Any]] = []
+    asked: Mapping[str, Any] = {}
     said: list[Mapping[str, Any]] = []
-    for body in bodies:
-        if not get(body, "partial"):
-            (asked if str(get(body, "author")).lower() == "user" else said).append(body)
+    for event in items(events, "events"):
+        body = mapping(event, "an event")
+        if get(body, "partial"):
+            continue
+        if str(get(body, "author")).lower() == "user":
+            asked = body
+        else:
+            said.append(body)
     final = _final_event(said)
     calls, intermediate, usage = _read_events(said, final)
     return Invocation(
-        user=user or (text_of_content(get(asked[-1], "content")) if asked else ""),
-        response=() if final is None else content_parts(get(final, "content")),
+        user=user or text_of_content(get(asked, "content")),
+        response=content_parts(get(final or {}, "content")),
         tool_calls=calls,
         intermediate=intermediate,
         usage=usage,
@@ -124,13 +127,19 @@ def failure_of(events: Any) -> str:
 
     Raises `FormatError`.
     """
-    bodies = [mapping(event, "an event") for event in items(events, "events")]
-    said = [body for body in bodies if str(get(body, "author")).lower() != "user" and not get(body, "partial")]
-    said = [body for body in said if get(body, "error_code") or _raw_parts(get(body, "content"))]
-    code = get(said[-1], "error_code") if said else None
-    if not code or _texts(_raw_parts(get(said[-1], "content"))):
+    last: Mapping[str, Any] = {}
+    for event in items(events, "events"):
+        body = mapping(event, "an event")
+        if str(get(body, "author")).lower() == "user" or get(body, "partial"):
+            continue
+        if get(body, "error_code") or _raw_parts(get(body, "content")):
+            last = body
+    code, message = get(last, "error_code"), get(last, "error_message")
+    if not code or content_parts(get(last, "content")):
         return ""
-    return ": ".join(str(one) for one in (code, get(said[-1], "error_message")) if one)
+    if not message:
+        return str(code)
+    return f"{code}: {message}"
 
 
 def to_rubric(data: Any) -> Rubric:
@@ -171,7 +180,9 @@ def camel_keys(part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a part with camelCase keys, which google-adk's servers accept in every language."""
     found = {}
     for key, held in part.items():
-        found[camel(key)] = camel_keys(held) if isinstance(held, Mapping) else held
+        found[camel(key)] = held
+        if isinstance(held, Mapping):
+            found[camel(key)] = camel_keys(held)
     return found
 
 
@@ -189,9 +200,12 @@ def attached(content: Any) -> tuple[Mapping[str, Any], ...]:
                 continue
             if name not in ("inline_data", "file_data"):
                 raise FormatError(f"user_content has {name}, which cannot be sent to an agent")
-            held = mapping(carried(value), name)
-            stated = {key: get(held, key) for key in _KNOWN[name]}
-            found.append({name: {key: one for key, one in stated.items() if one is not None}})
+            held, stated = mapping(carried(value), name), {}
+            for key in _KNOWN[name]:
+                one = get(held, key)
+                if one is not None:
+                    stated[key] = one
+            found.append({name: stated})
     return tuple(found)
 
 
@@ -213,16 +227,20 @@ def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> 
     spelled = _either(known)
     for key in body:
         if key not in spelled:
+            problem = f"unknown key {shorten(str(key), 80)!r} in {what}"
             near = closest(str(key), spelled)
-            hint = f", did you mean {near!r}?" if near else ""
-            raise FormatError(f"unknown key {shorten(str(key), 80)!r} in {what}{hint}")
+            if near:
+                problem += f", did you mean {near!r}?"
+            raise FormatError(problem)
 
 
 def refuse_misspelt(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     """Raise `FormatError` for a key similar to a known one, in objects where google-adk ignores unknown keys."""
     spelled = _either(known)
     for key in body:
-        near = None if key in spelled else closest(str(key), spelled, cutoff=0.85)
+        if key in spelled:
+            continue
+        near = closest(str(key), spelled, cutoff=0.85)
         if near:
             raise FormatError(f"unknown key {shorten(str(key), 80)!r} in {what}, did you mean {near!r}?")
 
@@ -248,7 +266,8 @@ def _refuse_below(invocation: Mapping[str, Any]) -> None:
         get(invocation, name)
     for name in ("user_content", "final_response"):
         _check_content(get(invocation, name))
-    if (details := get(invocation, "app_details")) is not None:
+    details = get(invocation, "app_details")
+    if details is not None:
         agents = get(_strict(details, "app_details"), "agent_details") or {}
         for agent in mapping(agents, "agent_details").values():
             _strict(agent, "the details of an agent")
@@ -261,12 +280,14 @@ def _refuse_below(invocation: Mapping[str, Any]) -> None:
     for response in items(get(body, "tool_responses"), "tool_responses"):
         _strict(response, "a function response")
     for pair in items(get(body, "intermediate_responses"), "intermediate_responses"):
-        for part in items(pair[1], "parts") if isinstance(pair, list) and len(pair) == 2 else ():
-            _check_part(part)
+        if isinstance(pair, list) and len(pair) == 2:
+            for part in items(pair[1], "parts"):
+                _check_part(part)
     for event in items(get(body, "invocation_events"), "invocation_events"):
         refuse_misspelt(mapping(event, "an event"), _EVENT_KEYS, "an event")
         _check_content(get(event, "content"))
-        if (usage := get(event, "usage_metadata")) is not None:
+        usage = get(event, "usage_metadata")
+        if usage is not None:
             _strict(usage, "usage_metadata")
 
 
@@ -280,7 +301,8 @@ def _check_part(part: Any) -> None:
     body = _strict(part, "a part")
     inner = {"function_call": "a function call", "function_response": "a function response"}
     for name, what in (*inner.items(), ("inline_data", "inline_data"), ("file_data", "file_data")):
-        if (value := get(body, name)) is not None:
+        value = get(body, name)
+        if value is not None:
             _strict(value, what)
 
 
@@ -309,7 +331,7 @@ def content_parts(content: Any) -> tuple[Part, ...]:
 
 def text_of_content(content: Any) -> str:
     """Return the text of a content, its parts joined by newlines. Raises `FormatError`."""
-    return "\n".join(part.text for part in content_parts(content))
+    return text_of(content_parts(content))
 
 
 def _raw_parts(content: Any) -> list[Mapping[str, Any]]:
@@ -361,7 +383,9 @@ def _with_results(calls: list[ToolCall], responses: list[Any]) -> tuple[ToolCall
     for raw in responses:
         body = mapping(raw, "a function response")
         name, response = get(body, "name"), get(body, "response")
-        found = waiting.take(_identifier(body), name if isinstance(name, str) else None)
+        if not isinstance(name, str):
+            name = None
+        found = waiting.take(_identifier(body), name)
         if found is not None:
             calls[found] = replace(calls[found], result=response, error=_tool_error(response))
     return tuple(calls)
@@ -372,7 +396,7 @@ def _tool_error(response: Any) -> str | None:
     error = as_mapping(response).get("error")
     if not error:
         return None
-    return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=str)
+    return text_or_json(error)
 
 
 # --- what happened before the response ------------------------------------------------------------
@@ -390,7 +414,7 @@ def _intermediate(data: Any) -> _Found:
         if len(body) > 1:
             raise FormatError("intermediate_data has either invocation_events or tool_uses")
         return _read_events([mapping(event, "an event") for event in items(events, "invocation_events")], None)
-    calls = [_call(raw) for raw in items(get(body, "tool_uses"), "tool_uses")]
+    calls = list(map(_call, items(get(body, "tool_uses"), "tool_uses")))
     texts: list[Part] = []
     for pair in items(get(body, "intermediate_responses"), "intermediate_responses"):
         if not isinstance(pair, list) or len(pair) != 2:
@@ -424,20 +448,29 @@ def usage_of_event(event: Mapping[str, Any]) -> Usage | None:
     raw, model = get(event, "usage_metadata"), get(event, "model_version")
     if raw is None and model is None:
         return None
-    body = mapping(raw if raw is not None else {}, "usage_metadata")
+    if raw is None:
+        raw = {}
+    if isinstance(model, str):
+        model = shorten(model, MAX_ID_CHARS)
+    else:
+        model = None
+    body = mapping(raw, "usage_metadata")
     return Usage(
         input_tokens=_count(body, "prompt", "tool_use_prompt"),
         output_tokens=_count(body, "candidates", "thoughts"),
         model_calls=1,
-        model=shorten(model, MAX_ID_CHARS) if isinstance(model, str) else None,
+        model=model,
     )
 
 
 def _count(body: Mapping[str, Any], *names: str) -> int | None:
     """Return the sum of some token counts; None if no count is reported."""
-    counts = [whole(get(body, f"{name}_token_count"), name) for name in names]
-    known = [count for count in counts if count is not None]
-    return whole(sum(known), "the sum of tokens") if known else None
+    total = None
+    for name in names:
+        count = whole(get(body, f"{name}_token_count"), name)
+        if count is not None:
+            total = (total or 0) + count
+    return whole(total, "the sum of tokens")
 
 
 def _final_event(events: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:

@@ -12,7 +12,8 @@ from gate.errors import closest, kind_of
 from gate.formats import adk, messages
 from gate.formats.json_text import bounded_json
 from gate.formats.messages import FormatError
-from gate.model import Invocation, Part, Usage
+from gate.formats.shapes import as_text
+from gate.model import Invocation, Usage, parts_of
 from gate.security.limits import MAX_ID_CHARS, shorten
 
 CONTENT = ("messages", "output", "tool_calls")
@@ -42,7 +43,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
     if isinstance(answer, str):
         answer = _enveloped(answer)
     if isinstance(answer, str):
-        return Invocation(user=user, response=_parts(answer))
+        return Invocation(user=user, response=parts_of(answer))
     if isinstance(answer, list):
         if adk.are_events(answer):
             return adk.events_to_invocation(answer, user=user)
@@ -65,8 +66,11 @@ def _enveloped(text: str) -> Any:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    told = isinstance(found, dict) and any(isinstance(found.get(key), list) for key in ("tool_calls", "messages"))
-    return found if told and found.keys() <= {*KEYS, *_STATED} else text
+    if not isinstance(found, dict) or not found.keys() <= {*KEYS, *_STATED}:
+        return text
+    if isinstance(found.get("tool_calls"), list) or isinstance(found.get("messages"), list):
+        return found
+    return text
 
 
 def _from_messages(answer: Mapping[str, Any], user: str) -> Invocation:
@@ -89,8 +93,8 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
         output = json.dumps(output, ensure_ascii=False)
     return Invocation(
         user=user,
-        response=_parts(output or ""),
-        tool_calls=tuple(messages.to_call(call) for call in calls or ()),
+        response=parts_of(output or ""),
+        tool_calls=tuple(map(messages.to_call, calls or ())),
         usage=_usage(answer),
         reports_calls="tool_calls" in answer,
     )
@@ -101,25 +105,29 @@ def _usage(answer: Mapping[str, Any]) -> Usage | None:
     if _STATED.isdisjoint(answer):
         return None
     usage = messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd")) or Usage()
-    told = {name: answer.get(key) for name, key in (("model", "model"), ("system", "system_fingerprint"))}
-    named = {
-        name: shorten(value, MAX_ID_CHARS)
-        for name, value in told.items()
-        if isinstance(value, str) and value and getattr(usage, name) is None
-    }
-    usage = replace(usage, **named)
-    return None if usage == Usage() else usage
+    model, system = as_text(answer.get("model")), as_text(answer.get("system_fingerprint"))
+    if model and usage.model is None:
+        usage = replace(usage, model=shorten(model, MAX_ID_CHARS))
+    if system and usage.system is None:
+        usage = replace(usage, system=shorten(system, MAX_ID_CHARS))
+    if usage == Usage():
+        return None
+    return usage
 
 
 def _latest(raw: Any) -> Any:
     """Return the messages after the user's last; all of them if there is none."""
     if not isinstance(raw, list):
         return raw
-    asked = [index for index, message in enumerate(raw) if messages.is_from_user(message)]
-    said = raw[asked[-1] + 1 :] if asked else raw
-    if not said:
-        raise FormatError("no message follows the user's" if asked else "there is no message")
-    return said
+    if not raw:
+        raise FormatError("there is no message")
+    start = 0
+    for place, message in enumerate(raw, 1):
+        if messages.is_from_user(message):
+            start = place
+    if start == len(raw):
+        raise FormatError("no message follows the user's")
+    return raw[start:]
 
 
 def _overlay(counted: Usage | None, stated: Usage | None) -> Usage | None:
@@ -130,13 +138,9 @@ def _overlay(counted: Usage | None, stated: Usage | None) -> Usage | None:
     return replace(counted, **said)
 
 
-def _parts(text: str) -> tuple[Part, ...]:
-    return (Part(text),) if text else ()
-
-
 def _folded(key: str) -> str:
     """Return a key in a common spelling, equal for ``toolCalls``, ``Tool-Calls`` and ``tool_calls``."""
-    return "".join(letter for letter in key.lower() if letter.isalnum())
+    return "".join(filter(str.isalnum, key.lower()))
 
 
 _FOLDED = {_folded(key): key for key in KEYS}
@@ -144,6 +148,8 @@ _FOLDED = {_folded(key): key for key in KEYS}
 
 def _refuse_misspelt(answer: Mapping[str, Any]) -> None:
     for key in answer:
-        near = None if key in KEYS else _FOLDED.get(_folded(str(key))) or closest(str(key), KEYS, cutoff=0.85)
+        if key in KEYS:
+            continue
+        near = _FOLDED.get(_folded(str(key))) or closest(str(key), KEYS, cutoff=0.85)
         if near:
             raise FormatError(f"unknown key {shorten(str(key), 80)!r}, did you mean {near!r}?")

@@ -98,7 +98,9 @@ def _open(path: Path, where: str) -> Any:
             raise ConfigError("not a regular file", where=where)
         return path.open("rb")
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = str(error)
+        if isinstance(error, OSError):
+            reason = error.strerror or reason
         raise ConfigError(f"cannot be read: {reason}", where=where) from error
 
 
@@ -136,5 +138,7 @@ def _parse_line(raw: bytes, where: str, number: int) -> Any:
         return parse_json(text, where, first_line=number)
     except json.JSONDecodeError as error:
         what = f"not JSON: {error.msg.removesuffix(' starting at')}"
-        hint = "" if raw.endswith(b"\n") else "if the file is cut off, write it again or delete its last line"
+        hint = ""
+        if not raw.endswith(b"\n"):
+            hint = "if the file is cut off, write it again or delete its last line"
         raise ConfigError(what, where=place, hint=hint) from error

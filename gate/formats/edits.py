@@ -31,11 +31,13 @@ def edited(text: str, edits: Sequence[Edit]) -> str | None:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
         return None
-    places = [_place(root, edit) for edit in edits]
-    known = [place for place in places if place is not None]
-    if len(known) < len(places):
-        return None
-    for start, end, new in sorted(known, reverse=True):
+    places = []
+    for edit in edits:
+        place = _place(root, edit)
+        if place is None:
+            return None
+        places.append(place)
+    for start, end, new in sorted(places, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
@@ -68,6 +70,9 @@ def _added(node: yaml.MappingNode, key: str, number: str) -> tuple[int, int, str
         start = node.start_mark.index + 1
         return start, start, f"{key}: {number}"
     first = node.value[0][0]
-    said = f'"{key}"' if first.style == '"' else key
-    separator = ", " if node.flow_style else "\n" + " " * first.start_mark.column
-    return first.start_mark.index, first.start_mark.index, f"{said}: {number}{separator}"
+    separator = "\n" + " " * first.start_mark.column
+    if node.flow_style:
+        separator = ", "
+    if first.style == '"':
+        key = f'"{key}"'
+    return first.start_mark.index, first.start_mark.index, f"{key}: {number}{separator}"

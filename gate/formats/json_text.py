@@ -26,15 +26,20 @@ def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = 
     Raises `json.JSONDecodeError` if the text is not JSON, so that the caller can explain it, and `ConfigError` if it is
     JSON that is refused.
     """
+    decoder = _STRICT
+    if allow_nan:
+        decoder = _WITH_NAN
     try:
-        value = (_WITH_NAN if allow_nan else _STRICT).decode(text)
+        value = decoder.decode(text)
         if text.count("[") + text.count("{") > MAX_NESTING:
             _check_nesting(value)
     except json.JSONDecodeError:
         raise
     except (ValueError, RecursionError):
         _name_refused(text, where, first_line)
-    return _without_surrogates(value) if "\\u" in text and ("\\ud" in text or "\\uD" in text) else value
+    if "\\u" in text and ("\\ud" in text or "\\uD" in text):
+        return _without_surrogates(value)
+    return value
 
 
 def bounded_json(value: Any) -> Any:
@@ -220,7 +225,9 @@ def item_lines(text: str, keys: tuple[Key, ...]) -> list[int]:
         start = next((place for name, place in _entries(text, start) if name == key), len(text))
     lines: list[int] = []
     line, counted = 1, 0
-    for _, place in _entries(text, start) if text.startswith("[", start) else ():
+    if not text.startswith("[", start):
+        return lines
+    for _, place in _entries(text, start):
         line += text.count("\n", counted, place)
         counted = place
         lines.append(line)
@@ -246,7 +253,9 @@ def _entries(text: str, start: int) -> Iterator[tuple[Key, int]]:
 def _skip_blanks(text: str, position: int) -> int:
     """Return the offset after the blanks and separators at ``position``."""
     found = _BETWEEN.match(text, position)
-    return found.end() if found else position
+    if not found:
+        return position
+    return found.end()
 
 
 # --- surrogates -----------------------------------------------------------------------------------
@@ -256,7 +265,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
+        return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):

@@ -7,6 +7,7 @@ import math
 import re
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from mimetypes import guess_type
 from typing import Any
 
@@ -16,8 +17,8 @@ from msgspec.structs import replace
 from gate.errors import ConfigError
 from gate.formats.json_text import parse_json
 from gate.formats.reading import changed, known_value, leave_unread
-from gate.formats.shapes import as_list, as_mapping, mappings_in
-from gate.model import Invocation, Part, ToolCall, Usage, total_usage
+from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
+from gate.model import Invocation, Part, ToolCall, Usage, parts_of, text_of, total_usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.system.prices import turn_cost
 
@@ -53,14 +54,19 @@ class OpenCalls:
         self._done: set[int] = set()
 
     def add(self, index: int, call: ToolCall) -> None:
-        keys: list[tuple[str, str | None]] = [("any", call.name), ("any", None)]
-        keys += [("id", call.id)] if call.id else [("bare", call.name), ("bare", None)]
-        for key in keys:
-            self._queues[key].append(index)
+        self._queues["any", call.name].append(index)
+        self._queues["any", None].append(index)
+        if call.id:
+            self._queues["id", call.id].append(index)
+        else:
+            self._queues["bare", call.name].append(index)
+            self._queues["bare", None].append(index)
 
     def take(self, identifier: str | None, name: str | None) -> int | None:
         """Return the index of the call that a result belongs to; None if every call has its result."""
-        keys = [("id", identifier), ("bare", name)] if identifier else [("any", name)]
+        keys = [("any", name)]
+        if identifier:
+            keys = [("id", identifier), ("bare", name)]
         for key in keys:
             queue = self._queues.get(key)
             while queue:
@@ -104,11 +110,12 @@ def to_invocation(messages: Any, *, user: str = "") -> Invocation:
             _read(reading, message)
         except FormatError as error:
             raise FormatError(f"message {index}: {error}") from error
+    *before, response = reading.texts or [()]
     return Invocation(
         user=user or reading.user or "",
-        response=reading.texts[-1] if reading.texts else (),
+        response=response,
         tool_calls=tuple(reading.calls),
-        intermediate=tuple(part for text in reading.texts[:-1] for part in text),
+        intermediate=tuple(chain.from_iterable(before)),
         usage=usage_of(reading.usages),
         reports_calls=True,
     )
@@ -121,17 +128,20 @@ def to_call(raw: Any) -> ToolCall:
     """
     if not isinstance(raw, OBJECT):
         raise FormatError(f"a tool call must be an object, not {_kind(raw)}")
-    body = raw if raw.get("function") is None else raw["function"]
+    body = raw.get("function")
+    if body is None:
+        body = raw
     if not isinstance(body, OBJECT):
         raise FormatError(f"function must be an object, not {_kind(body)}")
-    key = next((key for key in ("arguments", "args", "input") if body.get(key) is not None), "arguments")
     error = raw.get("error")
+    if error is not None:
+        error = text_or_json(error)
     return ToolCall(
         name=tool_name(body.get("name") or body.get("toolName")),
-        args=to_arguments(body.get(key)),
+        args=to_arguments(_first(body, "arguments", "args", "input")),
         id=_optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId"),
         result=raw.get("result", raw.get("output")),
-        error=None if error is None else _as_text(error),
+        error=error,
         duration=number(raw.get("duration"), "duration"),
     )
 
@@ -155,15 +165,19 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
     if raw is not None and not isinstance(raw, OBJECT):
         raise FormatError(f"usage must be an object, not {_kind(raw)}")
     body: Mapping[str, Any] = raw or {}
+    if cost_usd is None:
+        cost_usd = body.get("cost_usd")
     usage = Usage(
         input_tokens=_count(body, "input_tokens", "prompt_tokens"),
         output_tokens=_count(body, "output_tokens", "completion_tokens"),
-        cost_usd=number(body.get("cost_usd") if cost_usd is None else cost_usd, "cost_usd"),
+        cost_usd=number(cost_usd, "cost_usd"),
         model_calls=_count(body, "model_calls"),
         model=_optional_text(body, "model"),
         system=_optional_text(body, "system_fingerprint"),
     )
-    return None if usage == Usage() else usage
+    if usage == Usage():
+        return None
+    return usage
 
 
 def tool_name(raw: Any) -> str:
@@ -177,8 +191,10 @@ def number(raw: Any, name: str) -> float | None:
     """Return a finite number of at least 0, or None. Raises `FormatError`."""
     if raw is None:
         return None
+    value = math.nan
     try:
-        value = math.nan if isinstance(raw, bool) or not isinstance(raw, int | float) else float(raw)
+        if isinstance(raw, int | float) and not isinstance(raw, bool):
+            value = float(raw)
     except OverflowError:
         value = math.inf
     if not 0 <= value < math.inf:
@@ -187,8 +203,10 @@ def number(raw: Any, name: str) -> float | None:
 
 
 def _count(body: Mapping[str, Any], *keys: str) -> int | None:
-    key = next((key for key in keys if body.get(key) is not None), None)
-    return None if key is None else whole(body[key], key)
+    for key in keys:
+        if body.get(key) is not None:
+            return whole(body[key], key)
+    return None
 
 
 def whole(raw: Any, name: str) -> int | None:
@@ -196,7 +214,9 @@ def whole(raw: Any, name: str) -> int | None:
     value = number(raw, name)
     if value is not None and value > MAX_COUNT:
         raise FormatError(f"{name} {shorten(str(raw), 40)} is too large")
-    return None if value is None else int(value)
+    if value is None:
+        return None
+    return int(value)
 
 
 def usage_of(usages: Sequence[Usage]) -> Usage | None:
@@ -214,12 +234,16 @@ def usage_of(usages: Sequence[Usage]) -> Usage | None:
         return total
     costs = [turn_cost(usage) for usage in usages]
     known = [cost for cost in costs if cost is not None]
-    return replace(total, cost_usd=sum(known) if len(known) == len(costs) else None)
+    if len(known) < len(costs):
+        return replace(total, cost_usd=None)
+    return replace(total, cost_usd=sum(known))
 
 
 def with_attached(text: str, attached: Sequence[Mapping[str, Any]]) -> str | list[dict[str, Any]]:
     """Return the content of a user's message: text, or OpenAI's parts if there are files."""
-    return [{"type": "text", "text": text}, *map(_attached, attached)] if attached else text
+    if not attached:
+        return text
+    return [{"type": "text", "text": text}, *map(_attached, attached)]
 
 
 def _attached(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,7 +252,10 @@ def _attached(part: Mapping[str, Any]) -> dict[str, Any]:
     address = held.get("file_uri") or f"data:{kind};base64,{held.get('data', '')}"
     if kind.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": address}}
-    return {"type": "file", "file": {"file_data": address, **({"filename": name} if name else {})}}
+    file = {"file_data": address}
+    if name:
+        file["filename"] = name
+    return {"type": "file", "file": file}
 
 
 def is_from_user(message: Any) -> bool:
@@ -242,12 +269,14 @@ def is_from_user(message: Any) -> bool:
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message inside LangChain's serialized forms (``kwargs`` or ``data``); else the message itself."""
     for key in ("kwargs", "data"):
+        if key not in message:
+            continue
         held = dict.get(message, key) if isinstance(message, dict) else None
         if isinstance(held, OBJECT) and "content" in held and message.keys() <= _WRAPPER:
-            name = message.get("id") or [message.get("type")]
+            name = in_list(message.get("id") or [message.get("type")])[-1]
             for read in ("lc", "type", key):
                 message.get(read)
-            kind = str(held.get("type") or (name[-1] if isinstance(name, list) else name))
+            kind = str(held.get("type") or name)
             return changed(held, type=_CLASSES.get(kind, kind))
     return message
 
@@ -258,17 +287,20 @@ _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system
 
 def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
     """Return the messages after the user's last text; all of them if the user says nothing."""
-    asked = (index for index in range(len(messages) - 1, -1, -1) if _asks(messages[index]))
-    return messages[next(asked, -1) + 1 :]
+    for start in range(len(messages), 0, -1):
+        if _asks(messages[start - 1]):
+            return messages[start:]
+    return messages
 
 
 def _asks(message: Any) -> bool:
     """True if the user says something: Anthropic's API also puts tool results into the user's messages."""
-    content = unwrapped(message).get("content") if is_from_user(message) else None
+    if not is_from_user(message):
+        return False
+    content = unwrapped(message).get("content")
     if isinstance(content, str):
         return bool(content.strip())
-    parts = content if isinstance(content, list) else ()
-    return any(not (isinstance(part, Mapping) and part.get("type") == "tool_result") for part in parts)
+    return any(as_mapping(part).get("type") != "tool_result" for part in as_list(content))
 
 
 def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
@@ -283,8 +315,10 @@ def _file(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the file of a part, inline or by its address; None for any other part, which stays unread."""
     kind = str(part.get("type"))
     if kind in ("image_url", "input_image"):
-        held = part.get("image_url")
-        return _by_address(held.get("url") if isinstance(held, Mapping) else held, "image/*")
+        address = part.get("image_url")
+        if isinstance(address, Mapping):
+            address = address.get("url")
+        return _by_address(address, "image/*")
     if kind in ("file", "input_file"):
         held = as_mapping(part.get("file", part))
         return _by_address(held.get("file_data"), _ANY_FILE, held.get("filename"))
@@ -295,9 +329,13 @@ def _file(part: Mapping[str, Any]) -> Mapping[str, Any] | None:
         held = as_mapping(part.get("source"))
         if held.get("type") == "base64":
             return {"inline_data": {"mime_type": held.get("media_type"), "data": held.get("data")}}
-        return _by_address(held.get("url"), "image/*" if kind == "image" else _ANY_FILE)
+        return _by_address(held.get("url"), {"image": "image/*"}.get(kind, _ANY_FILE))
     if kind in ("image", "audio", "video", "document"):  # Inspect's form
-        form = part.get("mime_type") or (f"{kind}/{part.get('format') or '*'}" if kind != "document" else _ANY_FILE)
+        form = part.get("mime_type")
+        if not form and kind == "document":
+            form = _ANY_FILE
+        elif not form:
+            form = f"{kind}/{part.get('format') or '*'}"
         return _by_address(part.get(kind), str(form), part.get("filename"))
     return None
 
@@ -308,11 +346,14 @@ _ANY_FILE = "application/octet-stream"
 def _by_address(address: Any, kind: str, name: Any = None) -> Mapping[str, Any] | None:
     if not isinstance(address, str) or not address:
         return None
-    called = {"display_name": name} if name else {}
     written = _DATA_ADDRESS.match(address)
     if written is not None:
-        return {"inline_data": {"mime_type": written[1] or kind, "data": address[written.end() :], **called}}
-    return {"file_data": {"file_uri": address, "mime_type": guess_type(address)[0] or kind, **called}}
+        form, held = "inline_data", {"mime_type": written[1] or kind, "data": address[written.end() :]}
+    else:
+        form, held = "file_data", {"file_uri": address, "mime_type": guess_type(address)[0] or kind}
+    if name:
+        held["display_name"] = name
+    return {form: held}
 
 
 _DATA_ADDRESS = re.compile(r"data:([^;,]*)(?:;[^;,]*)*?;base64,")
@@ -329,7 +370,8 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
     if role is None and isinstance(kind, str) and kind not in _ROLES:
         _read_item(reading, kind, message)
         return
-    role = kind if role is None else role
+    if role is None:
+        role = kind
     if not isinstance(role, str):
         raise FormatError("no role")
     role = _ROLES.get(role, "")
@@ -337,7 +379,7 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
         given = _typed(message.get("content"), _RESULTS)
         for part in given:
             _answer(reading, part, part.get("content", part.get("output")), part.get("is_error") is True)
-        said = _text(_parts(message.get("content")))
+        said = text_of(_parts(message.get("content")))
         if reading.user is None and (said or not given):
             reading.user = said
     elif role == "assistant":
@@ -356,7 +398,7 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     parts = _parts(message.get("content"))
     if not parts and isinstance(message.get("refusal"), str):
         parts = (Part(message["refusal"]),)
-    if _text(parts):
+    if text_of(parts):
         reading.texts.append(parts)
     calls = message.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
@@ -366,8 +408,9 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     if message.get("function_call") is not None:
         reading.add(to_call(message["function_call"]))
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
-    if usage is not None and usage.model is None and isinstance(meta := message.get("response_metadata"), Mapping):
-        usage = replace(usage, model=_optional_text(meta, "model_name", "model"))  # LangChain's keys
+    if usage is not None and usage.model is None:
+        named = as_mapping(message.get("response_metadata"))
+        usage = replace(usage, model=_optional_text(named, "model_name", "model"))  # LangChain's keys
     if usage is not None:
         reading.usages.append(usage)
 
@@ -375,8 +418,10 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
     """Read an item of the Responses API that is not a message."""
     if kind.endswith("_call"):
-        call = to_call(item if "name" in item else {**item, "name": kind.removesuffix("_call")})
-        reading.add(replace(call, id=_optional_text(item, "call_id", "id")))
+        named = item
+        if "name" not in item:
+            named = {**item, "name": kind.removesuffix("_call")}
+        reading.add(replace(to_call(named), id=_optional_text(item, "call_id", "id")))
     elif kind.endswith("_call_output"):
         _answer(reading, item, item.get("output"), failed=False)
     elif kind == "message":
@@ -386,21 +431,26 @@ def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
 def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed: bool) -> None:
     """Join a tool's result to its call. A result without a call is ignored, because its tool is unknown."""
     name = message.get("name")
+    if not isinstance(name, str):
+        name = None
     identifier = _optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId")
-    index = reading.open.take(identifier, name if isinstance(name, str) else None)
+    index = reading.open.take(identifier, name)
     if index is None:
         leave_unread(message, "content", "output", "result")
         return
-    result = _text(_parts(content)) if isinstance(content, list) else content
-    call = reading.calls[index]
-    reading.calls[index] = replace(call, result=result, error=_as_text(result) if failed else call.error)
+    if isinstance(content, list):
+        content = text_of(_parts(content))
+    call = replace(reading.calls[index], result=content)
+    if failed:
+        call = replace(call, error=text_or_json(content))
+    reading.calls[index] = call
 
 
 def _parts(content: Any) -> tuple[Part, ...]:
     if content is None:
         return ()
     if isinstance(content, str):
-        return (Part(content),) if content else ()
+        return parts_of(content)
     if not isinstance(content, list):
         raise FormatError(f"content must be text or a list of parts, not {_kind(content)}")
     parts = []
@@ -423,24 +473,23 @@ _RESULTS = frozenset({"tool_result", "tool-result"})
 
 def _typed(content: Any, kinds: frozenset[str]) -> list[Mapping[str, Any]]:
     """Return the parts of a content that have one of these types."""
-    listed = as_list(content)
-    return [part for part in listed if isinstance(part, Mapping) and str(part.get("type")) in kinds]
+    return [part for part in mappings_in(content) if str(part.get("type")) in kinds]
 
 
-def _text(parts: tuple[Part, ...]) -> str:
-    return "\n".join(part.text for part in parts)
-
-
-def _optional_text(body: Mapping[str, Any], *keys: str) -> str | None:
+def _first(body: Mapping[str, Any], *keys: str) -> Any:
+    """Return the value of the first of these keys that has one; None if none has."""
     for key in keys:
         value = body.get(key)
         if value is not None:
-            return shorten(str(value), MAX_ID_CHARS)
+            return value
     return None
 
 
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+def _optional_text(body: Mapping[str, Any], *keys: str) -> str | None:
+    value = _first(body, *keys)
+    if value is None:
+        return None
+    return shorten(str(value), MAX_ID_CHARS)
 
 
 def _kind(value: Any) -> str:

@@ -36,7 +36,9 @@ class PathError(LookupError):
 
     def __init__(self, path: str, step: Step, value: Any) -> None:
         super().__init__(f"nothing at {path!r}")
-        self.step = f"{step.key}={step.value}" if isinstance(step, WhereEqual) else str(step)
+        self.step = str(step)
+        if isinstance(step, WhereEqual):
+            self.step = f"{step.key}={step.value}"
         """The step without a value, as text."""
         self.hint = _hint(step, value)
         """The existing keys: the nearest, or all of them. Empty if the value has no keys."""
@@ -45,8 +47,10 @@ class PathError(LookupError):
 def _hint(step: Step, value: Any) -> str:
     if isinstance(value, Mapping) and value and isinstance(step, str):
         return shorten(nearest(step, [str(key) for key in value]), MOST_SHOWN)
-    if isinstance(value, list) and isinstance(step, str | int):
-        return f"a list of {len(value)} is there, so write [0] or [-1]" if value else "an empty list is there"
+    if value == [] and not isinstance(step, WhereEqual):
+        return "an empty list is there"
+    if isinstance(value, list) and not isinstance(step, WhereEqual):
+        return f"a list of {len(value)} is there, so write [0] or [-1]"
     return ""
 
 
@@ -64,8 +68,10 @@ def steps_of(path: str) -> tuple[Step, ...]:
             steps.append(WhereEqual(name.strip(), wanted.strip()))
         elif index is not None:
             steps.append(int(index))
+        elif quoted is not None:
+            steps.append(quoted)
         else:
-            steps.append(key if quoted is None else quoted)
+            steps.append(key)
         at = match.end()
     return tuple(steps)
 
@@ -84,7 +90,10 @@ def keys_of(value: Any, path: str) -> tuple[Key, ...] | None:
         if isinstance(step, WhereEqual):
             return None
         inner = _step(value, step, path)
-        keys.append(str(step) if isinstance(value, Mapping) else int(step) % len(value))
+        if isinstance(value, Mapping):
+            keys.append(str(step))
+        else:
+            keys.append(int(step) % len(value))
         value = inner
     return tuple(keys)
 
@@ -101,17 +110,17 @@ def find(value: Any, path: str) -> Any:
 
 
 def _step(value: Any, step: Step, path: str) -> Any:
-    if type(value) is dict and type(step) is str and step in value:  # a shortcut for by far the most frequent case
+    if isinstance(value, dict) and type(step) is str and step in value:  # a shortcut for by far the most frequent case
         return value[step]
     if isinstance(step, WhereEqual):
         if not isinstance(value, list):
             raise PathError(path, step, value)
         return [item for item in value if isinstance(item, Mapping) and as_text(item.get(step.key)) == step.value]
     try:
-        if isinstance(value, Mapping):
-            return value[str(step)] if str(step) in value else value[int(step)]  # YAML allows numbers as keys
-        if isinstance(value, list):
-            return value[int(step)]
+        if isinstance(value, Mapping) and str(step) in value:
+            return value[str(step)]
+        if isinstance(value, Mapping | list):
+            return value[int(step)]  # YAML allows numbers as keys
     except (LookupError, ValueError):
         pass
     raise PathError(path, step, value)
@@ -119,7 +128,9 @@ def _step(value: Any, step: Step, path: str) -> Any:
 
 def as_text(value: Any) -> str:
     """Return a value in the form that filters compare: text unchanged, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=repr)
 
 
 def parent_of(path: str) -> str:

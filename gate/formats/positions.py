@@ -20,7 +20,9 @@ class TextMark(Struct):
     def add_child(self, key: Key, line: int, child: TextMark) -> None:
         """Add a finished child, at the line of its key."""
         assert self.children is not None
-        self.children[key] = child if child.line == line else TextMark(line, child.children, child.size, child.depth)
+        if child.line != line:
+            child = TextMark(line, child.children, child.size, child.depth)
+        self.children[key] = child
         self.size += child.size
         self.depth = max(self.depth, child.depth + 1)
 
@@ -42,9 +44,10 @@ class LineNumbers:
 
         A value in a mapping is at the line of its key.
         """
-        item = self._item(keys[:-1], keys[-1]) if keys and self._root is None else None
-        if item is not None:
-            return item
+        if keys and self._root is None:
+            item = self._item(keys[:-1], keys[-1])
+            if item is not None:
+                return item
         if self._root is None:
             self._root = self._marks()
         mark = self._root
@@ -62,7 +65,9 @@ class LineNumbers:
         if self._list is None:
             self._list = (parent, self._items(parent))
         listed, lines = self._list
-        return lines[index] if parent == listed and 0 <= index < len(lines) else None
+        if parent != listed or not 0 <= index < len(lines):
+            return None
+        return lines[index]
 
 
 class RefusedTextError(ValueError):
@@ -76,4 +81,6 @@ class RefusedTextError(ValueError):
 
 def at_line(where: str, line: int) -> str:
     """Return ``where:line``, or ``where`` if the line (from 1) is unknown (0)."""
-    return f"{where}:{line}" if line else where
+    if not line:
+        return where
+    return f"{where}:{line}"

@@ -59,16 +59,21 @@ def imports(nodes: Iterable[ast.AST]) -> dict[str, str]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 first = alias.name.partition(".")[0]
-                names[alias.asname or first] = alias.name if alias.asname else first
+                if alias.asname:
+                    names[alias.asname] = alias.name
+                else:
+                    names[first] = first
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     return names
 
 
 def dotted(node: ast.expr, names: Mapping[str, str]) -> str:
     """Return the name behind an expression, with imports resolved and without type arguments; empty for others."""
     parts: list[str] = []
-    node = node.value if isinstance(node, ast.Subscript) else node
+    if isinstance(node, ast.Subscript):
+        node = node.value
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
@@ -117,8 +122,10 @@ class Constants(Struct):
             return
         if isinstance(node, ast.ListComp | ast.GeneratorExp) and len(node.generators) == 1:
             (part,) = node.generators
-            bound_each = self._loop(part.target, part.iter, bound) if not part.ifs else [_without(part.target, bound)]
-            for held in bound_each:
+            rounds = [_without(part.target, bound)]
+            if not part.ifs:
+                rounds = self._loop(part.target, part.iter, bound)
+            for held in rounds:
                 yield from self._visit(node.elt, held, within, wanted)
             return
         if isinstance(node, ast.Call) and not wanted.isdisjoint(self._called_names(node.func)):
@@ -128,8 +135,10 @@ class Constants(Struct):
             yield from self._visit(child, bound, within, wanted)
 
     def _called_names(self, node: ast.expr) -> tuple[str, ...]:
-        method = (f".{node.attr}",) if isinstance(node, ast.Attribute) else ()
-        return (dotted(node, self.names), *method)
+        name = dotted(node, self.names)
+        if isinstance(node, ast.Attribute):
+            return name, f".{node.attr}"
+        return (name,)
 
     def _entries(self, node: ast.FunctionDef | ast.AsyncFunctionDef, bound: Bound) -> Iterator[Bound]:
         """Yield the values of a function's variables: once for each row of pytest's ``parametrize``."""
@@ -164,17 +173,17 @@ class Constants(Struct):
     def _loop(self, target: ast.expr, iterated: ast.expr, bound: Bound) -> list[Bound]:
         """Return the values of the variables in each round; one round of unknown values if the rounds are computed."""
         value = self._or_unknown(iterated, bound)
-        targets = target.elts if isinstance(target, ast.Tuple) else [target]
-        names = [one.id for one in targets if isinstance(one, ast.Name)]
         rounds = as_list(value)
+        if isinstance(target, ast.Name) and rounds:
+            return [{**bound, target.id: one} for one in rounds]
+        names = []
+        if isinstance(target, ast.Tuple):
+            names = [one.id for one in target.elts if isinstance(one, ast.Name)]
         try:
-            if isinstance(target, ast.Name) and rounds:
-                return [{**bound, target.id: one} for one in rounds]
-            if rounds:
-                return [{**bound, **dict(zip(names, one, strict=True))} for one in rounds]
+            found: list[Bound] = [{**bound, **dict(zip(names, one, strict=True))} for one in rounds]
         except (TypeError, ValueError):
-            pass
-        return [_without(target, bound)]
+            found = []
+        return found or [_without(target, bound)]
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -247,7 +256,8 @@ class Constants(Struct):
 
     def _made(self, node: ast.Call, bound: Bound, within: str, depth: int = 0) -> MadeCall:
         given: dict[str, ast.expr] = {str(place): one for place, one in enumerate(node.args)}
-        given |= {one.arg or "**": one.value for one in node.keywords}
+        for keyword in node.keywords:
+            given[keyword.arg or "**"] = keyword.value
         fields, computed = dict[str, Any](), []
         for name, one in given.items():
             try:
@@ -274,11 +284,14 @@ def _assigned_once(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
                 times[node.id] = times.get(node.id, 0) + 1
-        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-        target = statement.target if isinstance(statement, ast.AnnAssign) else target
+        targets: list[ast.expr] = []
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
         value = getattr(statement, "value", None)
-        if isinstance(target, ast.Name) and isinstance(value, ast.expr):
-            found[target.id] = value
+        if len(targets) == 1 and isinstance(targets[0], ast.Name) and isinstance(value, ast.expr):
+            found[targets[0].id] = value
     return {name: value for name, value in found.items() if times[name] == 1}
 
 

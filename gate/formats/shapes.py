@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,13 @@ def as_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     return []
+
+
+def text_or_json(value: Any) -> str:
+    """Return a text unchanged, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def in_list(value: Any) -> Sequence[Any]:

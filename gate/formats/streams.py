@@ -18,7 +18,7 @@ from gate.errors import ConfigError
 from gate.formats import adk, answers
 from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError
-from gate.formats.shapes import as_mapping, as_text, mappings_in
+from gate.formats.shapes import as_mapping, as_text, mappings_in, text_or_json
 from gate.model import Invocation
 from gate.security.limits import shorten
 
@@ -68,8 +68,9 @@ class Assembly(Struct):
                 self.told[name] = data[name]
 
     def _call_of(self, key: Any) -> dict[str, Any]:
-        known = key if isinstance(key, str | tuple) else repr(key)
-        return self.calls.setdefault(known, {"id": key if isinstance(key, str) else None})
+        if isinstance(key, str):
+            return self.calls.setdefault(key, {"id": key})
+        return self.calls.setdefault(_hashable(key), {"id": None})
 
     def call(self, key: Any, name: Any = None, arguments: Any = None) -> None:
         """Start a call, or complete one that was started."""
@@ -86,17 +87,29 @@ class Assembly(Struct):
             call["arguments"] = f"{call.get('arguments') or ''}{piece}"
 
     def result(self, key: Any, value: Any, *, error: Any = None) -> None:
-        call = self.calls.get(key if isinstance(key, str | tuple) else repr(key))
-        if call is not None:
-            call.update({"result": value} if error is None else {"error": error})
-            self.spoken = len(self.texts)
+        call = self.calls.get(_hashable(key))
+        if call is None:
+            return
+        if error is None:
+            call["result"] = value
+        else:
+            call["error"] = error
+        self.spoken = len(self.texts)
 
     def to_answer(self) -> Mapping[str, Any]:
         said = [text for _, text in self.texts[self.spoken :]] or [text for _, text in self.texts]
         answer: dict[str, Any] = {"output": "\n".join(said), **self.told}
         if self.calls or not self.hides_calls:
             answer["tool_calls"] = list(self.calls.values())
-        return {**answer, "usage": self.usage} if self.usage else answer
+        if self.usage:
+            answer["usage"] = self.usage
+        return answer
+
+
+def _hashable(key: Any) -> str | tuple[Any, ...]:
+    if isinstance(key, str | tuple):
+        return key
+    return repr(key)
 
 
 def events_of(text: str) -> Iterator[StreamEvent]:
@@ -153,12 +166,15 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
     if not events:
         raise FormatError("the stream has no events")
     if not objects:
-        return answers.to_invocation(_plain(events) if whole else _endless(), user=user)
+        if not whole:
+            _endless()
+        return answers.to_invocation(_plain(events), user=user)
     refuse_broken(events)
     answer = _whole(events, objects)
     if answer:
-        ends = whole or not any(event.name == "values" for event in events)  # otherwise a later value might replace it
-        return answers.to_invocation(answer if ends else _endless(), user=user)
+        if not whole and any(event.name == "values" for event in events):
+            _endless()  # a later value might replace it
+        return answers.to_invocation(answer, user=user)
     if any("author" in data and ("content" in data or "actions" in data) for data in objects):
         if not whole:
             _endless()
@@ -183,8 +199,7 @@ def finished(turn: Assembly, *, user: str) -> Invocation:
     if not turn.ended and not turn.error:
         raise FormatError("the stream broke off: its last event is missing")
     if turn.error:
-        said = turn.error if isinstance(turn.error, str) else json.dumps(turn.error, ensure_ascii=False, default=repr)
-        raise FormatError(f"the agent reports an error: {shorten(said, 1000)}")
+        raise FormatError(f"the agent reports an error: {shorten(text_or_json(turn.error), 1000)}")
     return answers.to_invocation(turn.to_answer(), user=user)
 
 
@@ -239,7 +254,9 @@ def _whole(events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]]) 
     full = [data for data in objects if "type" not in data and not data.keys().isdisjoint(answers.CONTENT)]
     if len(full) > 1:
         raise FormatError("several of its events are answers: say how to join them in http.response.events")
-    return full[0] if full and full[0] is objects[-1] else None
+    if not full or full[0] is not objects[-1]:
+        return None
+    return full[0]
 
 
 # --- the dialects ---------------------------------------------------------------------------------
@@ -296,7 +313,7 @@ def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.tell(response, "model")
             turn.usage = dict(response.get("usage") or {})
             told = mappings_in(response.get("output"))
-            _read_items(turn, told if len(told) >= len(done) else done)
+            _read_items(turn, max(told, done, key=len))
         if kind in ("error", "response.failed"):
             turn.error = turn.error or _error("", data)
 
@@ -319,13 +336,17 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Read events of Anthropic's Messages, for one message or several in a row."""
     message, blocks = 0, dict[Any, Any]()
     for kind, data in _typed(events):
-        block = as_mapping(data.get("content_block" if kind == "content_block_start" else "delta"))
+        block = as_mapping(data.get("delta"))
+        if kind == "content_block_start":
+            block = as_mapping(data.get("content_block"))
         key = message, repr(data.get("index"))
         if kind == "message_start" and isinstance(data.get("message"), Mapping):
             message, turn.ended = message + 1, False
             _read_head(turn, data["message"])
         elif kind == "content_block_start" and str(block.get("type")).endswith("tool_use"):
-            blocks[key] = block["id"] if isinstance(block.get("id"), str) else key
+            blocks[key] = key
+            if isinstance(block.get("id"), str):
+                blocks[key] = block["id"]
             turn.call(blocks[key], block.get("name"))
         elif kind == "content_block_delta" and block.get("type") == "input_json_delta":
             turn.add_arguments(blocks.get(key, key), block.get("partial_json"))
@@ -345,9 +366,14 @@ def _read_head(turn: Assembly, message: Mapping[str, Any]) -> None:
 
 def _whole_input(usage: Mapping[str, Any]) -> int | None:
     """Return all input tokens: Anthropic counts those written to or read from a cache separately."""
-    counts = [usage.get(key) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")]
-    known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool)]
-    return sum(known) if isinstance(counts[0], int) else None
+    if not isinstance(usage.get("input_tokens"), int):
+        return None
+    total = 0
+    for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"):
+        count = usage.get(key)
+        if isinstance(count, int) and not isinstance(count, bool):
+            total += count
+    return total
 
 
 def _add_tokens(usage: dict[str, Any], more: Mapping[str, Any]) -> None:
@@ -365,7 +391,9 @@ def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             elif kind == "assistant":
                 turn.say(place, block.get("text"))
             elif block.get("type") == "tool_result":
-                failed = block.get("content") if block.get("is_error") else None
+                failed = None
+                if block.get("is_error"):
+                    failed = block.get("content")
                 turn.result(block.get("tool_use_id"), block.get("content"), error=failed)
         if kind == "result":
             _read_claude_end(turn, data)

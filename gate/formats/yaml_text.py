@@ -83,7 +83,9 @@ def _scalar_value(event: Any, line: int) -> Any:
     try:
         if event.tag is not None:
             return _EXPLICIT[event.tag](event.value)
-        return _resolve(event.value) if event.implicit[0] else event.value
+        if event.implicit[0]:
+            return _resolve(event.value)
+        return event.value
     except KeyError as error:
         raise RefusedTextError(f"unknown tag {shorten(event.tag, 80)}", line) from error
     except RefusedTextError as error:
@@ -129,10 +131,13 @@ class _YamlBuilder:
             if self.documents > 1:
                 raise RefusedTextError("more than one YAML document in a file", line)
 
+    def _awaits_key(self) -> bool:
+        """True if the next value is a key of the mapping that is being read."""
+        return bool(self.frames) and isinstance(self.frames[-1].value, dict) and self.frames[-1].key is None
+
     def _scalar(self, event: Any, line: int) -> None:
-        frame = self.frames[-1] if self.frames else None
-        if frame is not None and isinstance(frame.value, dict) and frame.key is None:
-            self._key(frame, event, line)
+        if self._awaits_key():
+            self._key(self.frames[-1], event, line)
             return
         value, mark = _scalar_value(event, line), TextMark(line, size=1 + len(event.value) // CHARS_PER_VALUE)
         if event.anchor is not None:
@@ -150,8 +155,7 @@ class _YamlBuilder:
             frame.merged = []
 
     def _start(self, event: Any, line: int) -> None:
-        mapping = isinstance(event, yaml.MappingStartEvent)
-        if self.frames and isinstance(self.frames[-1].value, dict) and self.frames[-1].key is None:
+        if self._awaits_key():
             raise RefusedTextError("a key must be plain text", line)
         if event.tag not in _COLLECTIONS:
             raise RefusedTextError(f"unknown tag {shorten(event.tag, 80)}", line)
@@ -160,7 +164,10 @@ class _YamlBuilder:
         if event.anchor is not None:
             self.anchors.pop(event.anchor, None)
             self.open_anchors.add(event.anchor)
-        self.frames.append(_Frame({} if mapping else [], TextMark(line, {}), event.anchor))
+        value: Any = []
+        if isinstance(event, yaml.MappingStartEvent):
+            value = {}
+        self.frames.append(_Frame(value, TextMark(line, {}), event.anchor))
 
     def _end(self) -> None:
         frame = self.frames.pop()
@@ -177,8 +184,7 @@ class _YamlBuilder:
         if anchor not in self.anchors:
             raise RefusedTextError(f"unknown alias *{shorten(anchor, 80)}", line)
         value, mark = self.anchors[anchor]
-        frame = self.frames[-1] if self.frames else None
-        if frame is not None and isinstance(frame.value, dict) and frame.key is None:
+        if self._awaits_key():
             raise RefusedTextError("a key must be plain text", line)
         self._grow(mark, line)
         self._place(value, mark, line)
@@ -242,7 +248,10 @@ _HINTS = (
 
 def _hint(error: str) -> str:
     """Return the hint for an error, which its line may follow; empty if there is none."""
-    return next((hint for sign, hint in _HINTS if re.search(sign, error)), "")
+    for sign, hint in _HINTS:
+        if re.search(sign, error):
+            return hint
+    return ""
 
 
 def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
@@ -258,13 +267,16 @@ def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
     except RefusedTextError as error:
         raise ConfigError(error.what, where=at_line(where, error.line), hint=_hint(error.what)) from error
     except yaml.MarkedYAMLError as error:
-        if conflict := _CONFLICT.search(text):
+        conflict = _CONFLICT.search(text)
+        if conflict:
             begins = text.count("\n", 0, conflict.start()) + 1
             hint = "keep one side, and delete the lines <<<<<<<, ======= and >>>>>>>"
             raise ConfigError("an unresolved merge conflict", where=at_line(where, begins), hint=hint) from error
         mark = error.problem_mark or error.context_mark
         what = error.problem or error.context or "unreadable"
-        number = mark.line + 1 if mark else 0
+        number = 0
+        if mark:
+            number = mark.line + 1
         line = next(iter(text.splitlines()[max(0, number - 1) : number]), "")
         hint = _hint(f"{what}\n{line}")
         raise ConfigError(f"not YAML: {what}", where=at_line(where, number), hint=hint) from error

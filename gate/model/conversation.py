@@ -43,6 +43,13 @@ def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
     return "\n".join(part.text for part in parts if thoughts or not part.thought)
 
 
+def parts_of(text: str) -> tuple[Part, ...]:
+    """Return a text as parts; none if it is empty."""
+    if not text:
+        return ()
+    return (Part(text),)
+
+
 class Usage(Struct, frozen=True, gc=False):
     """Tokens, cost and calls of a turn or a trial. None means that the agent did not report it."""
 

@@ -72,7 +72,9 @@ def _besides(suite: SuiteResult) -> list[str]:
     said += [tell_short(found) for found in by.changes if found.kind == "stated" and found["agent_key"]][:1]
     if by.baseline is not None and by.baseline.distance and by.verdict is Verdict.REGRESSED and not by.reference:
         ago = count(by.baseline.distance, "commit")
-        said.append(f"the newest baseline is {ago} before the base: losses since then count, too")
+        said.append(
+            f"the newest baseline is {ago} before the base: losses since then count, too, until its own is stored"
+        )
     if by.baseline is not None and by.baseline.provenance == "unproven":
         said.append("against an unproven baseline")
     return [*said, *filter(None, (suite.expired, measured_again(suite), suite.scope))]

@@ -16,7 +16,7 @@ from gate.formats.messages import FormatError
 from gate.formats.positions import Key, LineNumbers
 from gate.formats.reading import Ignored, UnreadKey, carried, unread, with_read_marks
 from gate.formats.shapes import as_mapping
-from gate.model import Case, Complexity, Invocation, Location, Part, RecordedTrial
+from gate.model import Case, Complexity, Invocation, Location, Part, RecordedTrial, parts_of
 from gate.security.limits import shorten
 
 
@@ -308,9 +308,7 @@ def expected_parts(text: str | None) -> tuple[Part, ...] | None:
     """Return an expected answer as parts: no parts for an empty one, None if nothing is stated."""
     if text is None:
         return None
-    if not text:
-        return ()
-    return (Part(text),)
+    return parts_of(text)
 
 
 def is_recorded(criterion: Any) -> bool:

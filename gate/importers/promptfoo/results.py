@@ -26,9 +26,9 @@ from gate.importers.promptfoo.cases import (
     mapping,
     with_unique_ids,
 )
-from gate.model import Case, ForeignScore, Invocation, RecordedTrial, ToolCall, Usage
+from gate.model import Case, ForeignScore, Invocation, RecordedTrial, ToolCall, Usage, parts_of
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Loss, expected_parts
+from gate.suites.base import Contents, Document, Loss
 
 VERSION = 3
 SCORER = "promptfoo"
@@ -172,7 +172,7 @@ def _trial(document: Document, index: int, case: Case, number: int, traces: Mapp
         duration /= 1_000
     invocation = Invocation(
         case.turns[0].user,
-        expected_parts(said) or (),
+        parts_of(said),
         calls or traced,
         reports_calls=tells,
         usage=usage,

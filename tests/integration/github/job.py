@@ -112,11 +112,15 @@ class Repository:
             git(self.work, "push", "-q", "origin", f"HEAD:refs/heads/{branch or self.branch}")
         return git(self.work, "rev-parse", "HEAD")
 
-    def pull_request(self, number: int, behaviour: str, **files: str) -> tuple[str, str]:
-        """A change on a branch of its own; returns its head, and the merge that GitHub makes of it."""
-        git(self.work, "checkout", "-q", "-b", f"change-{number}", f"origin/{self.branch}")
+    def pull_request(self, number: int, behaviour: str, *, onto: str = "", **files: str) -> tuple[str, str]:
+        """A change on a branch of its own; returns its head, and the merge that GitHub makes of it.
+
+        ``onto``: the commit that it begins at and is merged with; empty: the default branch's.
+        """
+        onto = onto or f"origin/{self.branch}"
+        git(self.work, "checkout", "-q", "-b", f"change-{number}", onto)
         head = self.commit(behaviour, branch=f"change-{number}", **files)
-        git(self.work, "checkout", "-q", "--detach", f"origin/{self.branch}")
+        git(self.work, "checkout", "-q", "--detach", onto)
         git(self.work, "merge", "-q", "--no-ff", "-m", "merge", head)
         merge = git(self.work, "rev-parse", "HEAD")
         git(self.work, "push", "-q", "origin", f"HEAD:refs/pull/{number}/merge", f"{head}:refs/pull/{number}/head")

@@ -77,10 +77,13 @@ class World:
         self.upload(run, self.tip, "push")
         return done
 
-    def queue(self, behaviour: str, number: int = 1, **changes: Any) -> tuple[Done, str]:
-        """A pull request in the merge queue: its commit on a branch of the queue's, on the tip, and its job."""
-        base = self.tip
-        head, group = self.repository.pull_request(number, behaviour)
+    def queue(self, behaviour: str, number: int = 1, *, behind: str = "", **changes: Any) -> tuple[Done, str]:
+        """A pull request in the merge queue: its commit on a branch of the queue's, and its job.
+
+        It is on the tip, or ``behind`` the commit of another in the queue.
+        """
+        base = behind or self.tip
+        head, group = self.repository.pull_request(number, behaviour, onto=base)
         self.fake.add_pull(number, head)
         ref = f"refs/heads/gh-readonly-queue/{self.repository.branch}/pr-{number}-{base}"
         git(self.repository.work, "push", "-q", "origin", f"{group}:{ref}")

@@ -396,6 +396,16 @@ def test_what_was_accepted_on_the_pull_request_is_accepted_in_the_queue(recorded
     assert (done.code, done.outputs["verdict"]) == (0, "regressed"), done.log
 
 
+def test_behind_a_loss_in_the_queue_it_counts_until_the_default_branch_has_stored_it(recorded: World) -> None:
+    _, first = recorded.queue("bad")
+    done, _ = recorded.queue("bad", 2, behind=first, depth=0)
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    assert "1 commit before the base: losses since then count, too, until its own is stored" in done.summary
+    recorded.leave_queue(first)
+    done, _ = recorded.queue("bad", 3)
+    assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
+
+
 # --- releases -------------------------------------------------------------------------------------
 
 
