@@ -450,17 +450,17 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
         return []
     over = _trials_over(comparison, criterion)
     if not over:
-        return [Finding.of("trial_limit")]
+        return [Finding.of("limit")]
     beyond = [(value, case) for value, case in over if not _was_above(comparison, criterion, value, case)]
     value, case = max(beyond or over, key=lambda one: one[0])
     return [
         Finding.of(
-            "trial_limit",
+            "limit",
             Verdict.BELOW_THRESHOLD if beyond else Verdict.PASS,
             case_id=case.id,
             value=value,
             limit=mark(criterion, case),
-            trials=len(beyond),
+            over=len(beyond),
         )
     ]
 
@@ -509,7 +509,7 @@ def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Findin
 def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> Finding:
     error = error_of_tests(comparison)
     values, before = sample.all.trials, sample.before.trials
-    found = Finding.of("quantile", q=q, value=quantile(values, q), limit=limit)
+    found = Finding.of("limit", q=q, value=quantile(values, q), limit=limit)
     if found["value"] <= limit:
         return found
     if criterion.ratchet and comparison.excuses and before and quantile(before, q) > limit:

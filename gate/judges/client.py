@@ -218,6 +218,8 @@ class Judge:
         choice = found.choices[0]
         if choice.message.refusal or choice.finish_reason == "content_filter":
             raise CallError("the model refused")
+        if choice.finish_reason == "length":
+            raise CallError("the model's message was cut off")
         if not (text := (choice.message.content or "").strip()):
             raise CallError("the model returned nothing")
         return text

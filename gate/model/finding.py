@@ -18,7 +18,7 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "nothing_decides", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds", "trial_limit", "quantile",
+    "nothing_decides", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds", "limit",
     "change", "cases_fail", "agent_fails", "not_compared", "stated", "not_run", "outage",
     "failures_not_confirmed", "collapsed", "trials_lost", "shard", "passes",
     "cases_broke", "suite_got_worse", "baseline_moved", "criteria_decide", "nothing_passes", "not_shown_fixed",
@@ -100,9 +100,7 @@ class Finding(Struct, frozen=True):
                 return self["mean"].before is not None
             case "own_thresholds":
                 return bool(self["excused"])
-            case "trial_limit":
-                return bool(self["case_id"])
-            case "quantile":
+            case "limit":
                 return bool(self["value"] > self["limit"])
             case _:
                 return False
@@ -115,7 +113,7 @@ class Finding(Struct, frozen=True):
         match self.kind:
             case "mean":
                 return self.is_excused or self["chance"] is not None
-            case "trial_limit" | "quantile":
+            case "limit":
                 return self.is_excused
             case "change":
                 return bool(self["only_warns"])
@@ -326,20 +324,18 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         trials=NUMBER,
         more=NUMBER,
     ),
-    # ``case_id``: of the highest trial above the limit, empty if there is none; ``trials``: number above the limit
-    "trial_limit": kind(
-        "The most that a single trial may reach.", PASS, BELOW, case_id=TEXT, value=FIGURE, limit=FIGURE, trials=NUMBER
-    ),
-    # ``before``: the baseline's, if it was also above the limit and this one is beyond its margin; ``over``: number of
-    # trials above the limit
-    "quantile": kind(
-        "A quantile beside its limit.",
+    # ``q``: None for the limit of single trials; then ``case_id`` is that of the highest trial above it, empty if there
+    # is none; ``over``: number of trials above the limit; ``before``: the baseline's quantile, if it was also above the
+    # limit and this one is beyond its margin
+    "limit": kind(
+        "The highest trial above a limit, or a quantile beside its limit.",
         PASS,
         BELOW,
         OPEN,
-        q=float,
-        value=float,
-        limit=float,
+        q=MAYBE_FIGURE,
+        case_id=TEXT,
+        value=FIGURE,
+        limit=FIGURE,
         before=MAYBE_FIGURE,
         over=NUMBER,
         trials=NUMBER,

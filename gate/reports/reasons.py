@@ -250,14 +250,24 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     return "; ".join(filter(None, (often, ", or ".join(ways))))
 
 
-def _quantile_misses(one: Finding, criterion: Criterion) -> list[str]:
-    """Return the quantile with its limit, and the number of trials above it or the baseline's value."""
+def _limit(one: Finding, criterion: Criterion) -> list[str]:
+    """Return ``p95 3.5 s, limit 3 s: 9 of 40 trials above it``, or the highest trial above a limit, if there is one."""
+    if one["q"] is None and not one["case_id"]:
+        return ["no trial above its limit"]
+    who = f"{one['case_id']} reached" if one["q"] is None else f"p{100 * one['q']:g}"
     value, limit = figures((one["value"], one["limit"]), criterion.scale)
-    said = f"p{100 * one['q']:g} {value}, limit {limit}"
-    if one["before"] is None:
+    said = f"{who} {value}, limit {limit}"
+    if one.verdict is Verdict.INCONCLUSIVE:
+        close = "too few to tell: " if one["too_few"] else "too close to call after "
+        return [f"{said}: {close}{count(one['trials'], 'trial')}"]
+    if one.is_excused:
+        return [said, "the baseline was above it too"]
+    if one["before"] is not None:
+        before = figures((one["before"], one["value"]), criterion.scale)[0]
+        return [said, f"the baseline's was {before}"]
+    if one["trials"]:
         return [f"{said}: {one['over']} of {count(one['trials'], 'trial')} above it"]
-    before = figures((one["before"], one["value"]), criterion.scale)[0]
-    return [said, f"the baseline's was {before}"]
+    return [said, f"{one['over']} trials in all"] if one["over"] > 1 else [said]
 
 
 # --- the comparison with the baseline -------------------------------------------------------------
@@ -359,7 +369,6 @@ WHY_APART = {
     "new": "it is new, judged only by its threshold",
     "without_others": "its trials are compared without {others:list}",
 }
-TRIAL = "{case_id} reached {value:figure}, limit {limit:figure}"
 CASES_FAIL = "{cases:case} that always passed {cases:fails|fail} every time now"
 WHY_CASES_FAIL = {
     "thin_baseline": "the baseline has too few trials to prove a loss",
@@ -383,21 +392,6 @@ def _scores_lost(one: Finding, _: object) -> str:
         return str(one["error"])
     lost = "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, at most # may}: {error}"
     return fill(lost, one.data)
-
-
-def _limit_kept(one: Finding, criterion: Criterion) -> list[str]:
-    """Return that no trial is above its limit, or name one that is, as in the baseline."""
-    if not one.is_excused:
-        return ["no trial above its limit"]
-    return [fill(TRIAL, one.data, criterion.scale), TOO]
-
-
-def _quantile_kept(one: Finding, criterion: Criterion) -> list[str]:
-    """Return the quantile with its limit, with a note if the baseline was above it too."""
-    said = [fill(QUANTILE, one.data, criterion.scale)]
-    if one.is_excused:
-        said.append(TOO)
-    return said
 
 
 def _cases_fail(one: Finding, about: object) -> list[str]:
@@ -431,8 +425,6 @@ def _agent_fails(one: Finding, about: object) -> list[str]:
     return [FAILS, "it failed again when rerun"]
 
 
-TOO = "the baseline was above it too"
-QUANTILE = "{q:quantile} {value:figure}, limit {limit:figure}"
 FAILS = "the agent fails where it answered at the baseline"
 
 NO_VALUE = {
@@ -469,15 +461,7 @@ WORDS: Table = {
         Verdict.NOT_MEASURED: _mean_unsure,
     },
     "own_thresholds": _own_thresholds,
-    "trial_limit": {
-        Verdict.PASS: _limit_kept,
-        Verdict.BELOW_THRESHOLD: (TRIAL, "{trials:|# trials in all}"),
-    },
-    "quantile": {
-        Verdict.PASS: _quantile_kept,
-        Verdict.BELOW_THRESHOLD: _quantile_misses,
-        Verdict.INCONCLUSIVE: (QUANTILE + ": {too_few:too few to tell: |too close to call after }{trials:trial}"),
-    },
+    "limit": _limit,
     # the change itself comes before these
     "change": {
         Verdict.PASS: "",

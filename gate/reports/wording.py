@@ -12,7 +12,7 @@ A field is a field of the finding; its format follows the colon:
 - ``{value:figure}``: on the criterion's scale, ``share``: a percentage, ``seconds``: a time, each with digits that show
   its difference from others of the format in the template; ``{most:%}``: without that; ``{p:chance}``: a p-value as a
   share of runs
-- ``{q:quantile}``: ``p95``; ``{commit:12}``: the first characters
+- ``{commit:12}``: the first characters
 """
 
 from __future__ import annotations
@@ -147,8 +147,6 @@ def _shown(value: Any, form: str) -> str:
             return percentage(value)
         case "chance":
             return by_chance(value)
-        case "quantile":
-            return f"p{100 * value:g}"
         case _:
             return count(_number(value), form)
 

@@ -90,14 +90,19 @@ async def score_trial(
     """Return the trial with its scores; a trial without an answer gets none.
 
     Hard criteria come first: if a blocking one fails, the trial's other scores are not computed. A hard criterion
-    broken before the agent fails still counts as broken.
+    broken before the agent fails still counts as broken. If anything else fails, such as the simulated user, after the
+    agent has done what is forbidden, that decides the trial: running it again would forget what was seen.
     """
     trial = _silence_as_failure(trial)
     in_loop = judge is not None or run_in_agent is not None  # else nothing is awaited, and there may be no loop
     case, performance = case.as_held(trial.invocations), TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
-        broken = await _broken_before(scorers, case, performance, judge, in_loop=in_loop) if trial.failed else {}
-        return replace(trial, scores=broken) if trial.failed else trial
+        if not trial.failed:
+            scorers = [s for s in scorers if s.criterion.absence and s.criterion.blocking]
+        broken = await _broken_before(scorers, case, performance, judge, in_loop=in_loop)
+        if trial.failed:
+            return replace(trial, scores=broken)
+        return replace(trial, scores=broken, error=None) if broken else trial
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
         scores[scorer.criterion.name] = await _score(scorer, case, performance, judge, in_loop=in_loop)

@@ -59,7 +59,6 @@ from gate.records import (
     merge,
     read_header,
     read_record,
-    redacted,
     write_record,
 )
 from gate.records.model import count as counted
@@ -320,7 +319,7 @@ def decide_merged(
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
-    with store or nullcontext():
+    with store if store is not None else nullcontext():
         baselines = find_all_references(config, store, plans, where, git, environment, runs_in(header))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
@@ -372,17 +371,30 @@ def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
 def with_key_of_judge(
     config: Config, environment: Mapping[str, str], header: Header | None = None
 ) -> Mapping[str, str]:
-    """Return the environment with a placeholder key for a judge that is never called; its model and address still
-    count.
+    """Return the environment with placeholder keys for judges and a simulated user that are never called; their models
+    and addresses still count.
 
-    The key is left out if ``header`` shows that the record was measured without one.
+    The judges' are left out if ``header`` shows that the record was measured without one.
     """
+    environment = with_key_of_user(config, environment)
     if header is not None and not any(asks_judge(criterion.metric) for criterion in header.criteria):
         return environment
     keys = {"OPENAI_API_KEY": "not used"}
-    if config.file.judge and config.file.judge.api_key_env:
-        keys[config.file.judge.api_key_env] = "not used"
+    if config.file.judge is not None:
+        if config.file.judge.api_key_env:
+            keys[config.file.judge.api_key_env] = "not used"
+        for juror in config.file.judge.jury:
+            if juror.api_key_env:
+                keys[juror.api_key_env] = "not used"
     return {**keys, **environment}
+
+
+def with_key_of_user(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment with a placeholder key for a simulated user that is never called."""
+    user = config.file.simulated_user
+    if user is None or user.api_key_env is None:
+        return environment
+    return {user.api_key_env: "not used", **environment}
 
 
 # --- measured by an untrusted run -----------------------------------------------------------------
@@ -403,7 +415,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     all_plans = make_plans(config, with_key_of_judge(config, environment))
     plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
     store = store_of(config, environment)
-    with store or nullcontext():  # suites that this configuration no longer has are not missed
+    with store if store is not None else nullcontext():  # suites that this configuration no longer has are not missed
         baselines = [find_references(config, store, p.suite.id, where, git, plan=p.planned) for p in plans]
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
@@ -526,7 +538,8 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
             where=str(path),
             hint="name the record of the run itself: --record, .gate/records, or the artifact of its job",
         )
-    plan = plan_named(record.header.suite_id, make_plans(config, environment), config)
+    plans = make_plans(config, with_key_of_user(config, environment))
+    plan = plan_named(record.header.suite_id, plans, config)
     match = match_cases(plan.planned, record.header.plan)
     kept = [trial for trial in record.trials if trial.case_id in match.same]
     if not kept:
@@ -535,7 +548,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     started, budget = monotonic(), config.file.budget
     run_budget = RunBudget(budget, judge_budget(budget))
     async with TrialRunner(config, plan, environment, run_budget) as runner:
-        trials = [redacted(trial, runner.redactor) async for trial in runner.score(_renamed(kept, match))]
+        trials = [trial async for trial in runner.score(_renamed(kept, match))]
         judge_cost = runner.judge_cost_usd
     trials.sort(key=lambda trial: (trial.round, trial.case_id, trial.side.value, trial.number))
     stopped = [run_budget.stopped]

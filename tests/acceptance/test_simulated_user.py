@@ -89,7 +89,12 @@ def test_the_conversation_ends_at_the_limit_of_turns(project: Project, stub: Jud
     assert len(stub.requests) == 2
 
 
-@pytest.mark.parametrize("reply", first_of([failure(400, "no such model"), chat(""), chat(None, refusal="I will not")]))
+@pytest.mark.parametrize(
+    "reply",
+    first_of(
+        [failure(400, "no such model"), chat(""), chat(None, refusal="I will not"), chat("It is", finish="length")]
+    ),
+)
 def test_a_simulator_that_fails_leaves_the_trial_unmeasured(project: Project, stub: JudgeStub, reply: Reply) -> None:
     stub.script(reply)
     code, result = prepared(project, stub).result("run")
@@ -123,6 +128,41 @@ def test_nobody_to_play_the_user_is_said_before_the_run(project: Project, stub: 
     assert "needed by the simulated user" in ran.err
 
 
+@pytest.mark.slow
+def test_what_is_done_with_a_record_needs_no_key_of_the_user(project: Project, stub: JudgeStub) -> None:
+    stub.script(chat("</finished>"))
+    user = {"model": "player", "base_url": stub.url, "api_key_env": "USERS_KEY"}
+    ready = prepared(project, stub, simulated_user=user)
+    for shard in ("1", "2"):
+        record = f".gate/{shard}.jsonl"
+        assert ready.gate("run", "--shard", f"{shard}/2", "--record", record, USERS_KEY="k").code == 0
+    merged = ready.gate("merge", ".gate/1.jsonl", ".gate/2.jsonl", "-o", ".gate/all.jsonl", "--config", "gate.yaml")
+    assert merged.code == 0, merged.err
+    assert ready.gate("rescore", ".gate/all.jsonl", "-o", ".gate/again.jsonl").code == 0
+
+
+@pytest.mark.slow
+def test_a_forbidden_call_counts_although_the_user_fails_right_after_it(project: Project, stub: JudgeStub) -> None:
+    """Only once: the trial would be run again, and pass."""
+    cases = [{"id": f"case {n}", "scenario": {"start": f"hello {n}", "plan": "get it"}} for n in range(1, 6)]
+    criteria = {"forbidden_tools": {"tools": ["drop"]}, "contains": {"values": ["answer"], "threshold": 0.5}}
+    ready = prepared(project, stub, criteria, suite="evals.json", agent={"python": "support:answer"})
+    ready.write("evals.json", {"cases": cases})
+    ready.write("support.py", FORBIDDEN)
+    stub.answer = lambda request: failure(400) if "dropped" in request.text else chat("</finished>")
+    code, result = ready.result("run")
+    assert (project.root / "dropped").exists()
+    assert (code, result["verdict"]) == (1, "below_threshold")
+
+
+FORBIDDEN = """
+from pathlib import Path
+def answer(messages):
+    if messages[0]["content"] == "hello 3" and not Path("dropped").exists():
+        Path("dropped").touch()
+        return {"output": "dropped it", "tool_calls": [{"name": "drop", "args": {}}]}
+    return {"output": "answer", "tool_calls": []}
+"""
 TALKER = """
 def answer(messages):
     said = [message["content"] for message in messages if message["role"] == "user"]

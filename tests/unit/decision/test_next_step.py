@@ -548,7 +548,7 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     assert result.verdict is Verdict.BELOW_THRESHOLD
     assert (result.cause, result.has_baseline) == (Finding.of("criteria_decide", criteria=("latency",)), False)
     assert findings(result, "latency") == [
-        Finding.of("trial_limit", Verdict.BELOW_THRESHOLD, case_id="case-03", value=2.5, limit=2.0, trials=1)
+        Finding.of("limit", Verdict.BELOW_THRESHOLD, case_id="case-03", value=2.5, limit=2.0, over=1)
     ]
     before = stored(SUITE, latency=1.0)
     assert judge(SUITE, [criterion], trials, before).verdict is Verdict.BELOW_THRESHOLD
@@ -557,7 +557,7 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     before[15] = trial("case-03", 1, latency=2.4)
     result = judge(SUITE, [criterion], trials, before)
     assert result.verdict is Verdict.PASS
-    assert Finding.of("trial_limit", case_id="case-03", value=2.5, limit=2.0) in findings(result, "latency")
+    assert Finding.of("limit", case_id="case-03", value=2.5, limit=2.0) in findings(result, "latency")
     before[15] = trial("case-03", 1, latency=2.1)
     assert judge(SUITE, [replace(criterion, margin=0.1)], trials, before).verdict is Verdict.BELOW_THRESHOLD
 
@@ -579,11 +579,11 @@ def test_a_quantile_above_its_limit_is_excused_within_the_margin_of_the_baseline
     before = stored(SUITE, latency=3.3)
     same = judge(SUITE, [criterion], once(SUITE, latency=3.5), before)
     assert same.verdict is Verdict.PASS
-    assert Finding.of("quantile", q=0.95, value=3.5, limit=3.0) in findings(same, "latency")
+    assert Finding.of("limit", q=0.95, value=3.5, limit=3.0) in findings(same, "latency")
     worse = judge(SUITE, [criterion], once(SUITE, latency=330.0), before)
     assert worse.verdict is Verdict.BELOW_THRESHOLD
     assert findings(worse, "latency") == [
-        Finding.of("quantile", Verdict.BELOW_THRESHOLD, q=0.95, value=330.0, limit=3.0, before=3.3)
+        Finding.of("limit", Verdict.BELOW_THRESHOLD, q=0.95, value=330.0, limit=3.0, before=3.3)
     ]
     new = [*SUITE, *(replace(c, id=f"new-{c.id}") for c in SUITE)]
     assert judge(new, [criterion], once(new, latency=3.5), before).verdict is Verdict.BELOW_THRESHOLD

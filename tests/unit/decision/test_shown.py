@@ -118,7 +118,7 @@ def test_a_limit_that_the_baseline_broke_is_a_warning_too() -> None:
     slow = replace(LATENCY, limit=1.0)
     result = judge(SUITE, [slow], once(SUITE, latency=2.0), stored(SUITE, latency=2.0))
     assert result.verdict is Verdict.PASS
-    excused = Finding.of("trial_limit", case_id="case-00", value=2.0, limit=1.0)
+    excused = Finding.of("limit", case_id="case-00", value=2.0, limit=1.0)
     assert [found for _, found in criteria_that_warn(result)] == [excused]
 
 

@@ -162,7 +162,7 @@ PASSED = SuiteResult(
         measured(
             LATENCY,
             Verdict.PASS,
-            (Finding.of("trial_limit"), Finding.of("quantile", q=0.95, value=2.71, limit=3.0)),
+            (Finding.of("limit"), Finding.of("limit", q=0.95, value=2.71, limit=3.0)),
             estimate(1.84, 1.61, 2.07),
             estimate(1.7, 1.6, 1.8, 40, 200),
             estimate(0.082, -0.03, 0.21),

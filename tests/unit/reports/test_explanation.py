@@ -77,9 +77,9 @@ def test_another_model_is_in_the_headline_of_what_it_may_explain_and_below_every
 
 
 def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
-    excused = Finding.of("trial_limit", case_id="a", value=4.5, limit=3.0)
-    assert is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("trial_limit"), excused)))
-    assert not is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("trial_limit"),)))
+    excused = Finding.of("limit", case_id="a", value=4.5, limit=3.0)
+    assert is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("limit"), excused)))
+    assert not is_excused(CriterionResult(LATENCY, Verdict.PASS, (Finding.of("limit"),)))
     assert is_excused(CriterionResult(RESPONSE, Verdict.PASS, (Finding.of("own_thresholds", cases=3, excused=1),)))
     assert not is_excused(CriterionResult(RESPONSE, Verdict.PASS, (Finding.of("own_thresholds", cases=3),)))
 

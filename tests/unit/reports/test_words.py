@@ -35,7 +35,7 @@ def test_every_kind_has_words() -> None:
         ("lost{most:+, at most # may be}", {"most": 0.1}, "lost, at most 10 % may be"),
         ("{more:none|# more}", {"more": 3}, "3 more"),
         ("{now:figure}, limit {limit:figure}", {"now": 0.80004, "limit": 0.8}, "0.80004, limit 0.80"),
-        ("{q:quantile} of {commit:4}", {"q": 0.95, "commit": "abcdef"}, "p95 of abcd"),
+        ("{commit:4}", {"commit": "abcdef"}, "abcd"),
         ("{verdict}", {"verdict": Verdict.BELOW_THRESHOLD}, "below threshold"),
     ],
 )

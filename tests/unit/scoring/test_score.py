@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.metrics.base import Metric, NoOptions, TrialOutput
 from gate.metrics.weighted import WeightedOptions, WeightedScore
-from gate.model import Case, Criterion, Invocation, Part, Scale, Score, Trial, Turn
+from gate.model import Case, Criterion, ErrorKind, Invocation, Part, Scale, Score, Trial, TrialError, Turn
 from gate.scoring.score import Scorer, score_recorded
 
 CASE = Case("c", (Turn("go"),))
@@ -78,3 +78,24 @@ def test_a_composite_does_not_count_what_was_off_its_scale() -> None:
 
 def test_what_does_not_apply_stays_so() -> None:
     assert scored(None, Scale.UNIT)["own"] == Score(None, "as given")
+
+
+def after_a_turn(kind: ErrorKind, **criterion: bool) -> Trial:
+    """A trial that fails after a turn in which the criterion was broken."""
+    own = Scorer(Criterion("own", "m:own", Scale.BINARY, **criterion), Fixed(0.0), {})
+    said = (Invocation("go", response=(Part("gone"),)),)
+    return score_recorded((own,), CASE, Trial("c", 1, invocations=said, error=TrialError(kind, "as told")))
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.SIMULATOR, ErrorKind.UNREACHABLE])
+def test_what_is_forbidden_and_was_done_decides_a_trial_that_something_else_ended(kind: ErrorKind) -> None:
+    trial = after_a_turn(kind, hard=True, absence=True)
+    assert (trial.error, trial.scores["own"].value) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "criterion", [{"hard": True}, {"absence": True}, {"hard": True, "absence": True, "blocking": False}]
+)
+def test_nothing_else_decides_a_trial_that_did_not_come_to_its_end(criterion: dict[str, bool]) -> None:
+    trial = after_a_turn(ErrorKind.SIMULATOR, **criterion)
+    assert (trial.answered, trial.scores) == (False, {})
