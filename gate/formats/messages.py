@@ -269,6 +269,8 @@ def is_from_user(message: Any) -> bool:
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message inside LangChain's serialized forms (``kwargs`` or ``data``); else the message itself."""
     for key in ("kwargs", "data"):
+        if key not in message:
+            continue
         held = dict.get(message, key) if isinstance(message, dict) else None
         if isinstance(held, OBJECT) and "content" in held and message.keys() <= _WRAPPER:
             name = in_list(message.get("id") or [message.get("type")])[-1]

@@ -110,7 +110,7 @@ def find(value: Any, path: str) -> Any:
 
 
 def _step(value: Any, step: Step, path: str) -> Any:
-    if type(value) is dict and type(step) is str and step in value:  # a shortcut for by far the most frequent case
+    if isinstance(value, dict) and type(step) is str and step in value:  # a shortcut for by far the most frequent case
         return value[step]
     if isinstance(step, WhereEqual):
         if not isinstance(value, list):

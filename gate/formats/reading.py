@@ -12,26 +12,27 @@ from gate.formats.positions import Key
 
 
 class Fields(dict[Any, Any]):
-    """A mapping from a file that records which of its keys were read. Listing the keys does not count as reading."""
+    """A mapping from a file that records which of its keys were read. Listing the keys does not count as reading.
+
+    Its methods call `dict` directly: `super()` takes three times as long, and a file may have millions of mappings.
+    """
 
     __slots__ = ("read",)
 
-    def __init__(self, held: Mapping[Any, Any], read: set[Any] | None = None) -> None:
-        super().__init__(held)
-        if read is None:
-            read = set()
-        self.read: set[Any] = read
+    def __init__(self, held: Mapping[Any, Any]) -> None:
+        dict.__init__(self, held)
+        self.read: set[Any] = set()
 
     def __getitem__(self, key: Any) -> Any:
         self.read.add(key)
-        return super().__getitem__(key)
+        return dict.__getitem__(self, key)
 
     def __iter__(self) -> Iterator[Any]:
         return super().__iter__()  # overridden, so that copying this mapping reads its keys
 
     def get(self, key: Any, default: Any = None) -> Any:
         self.read.add(key)
-        return super().get(key, default)
+        return dict.get(self, key, default)
 
     def items(self) -> ItemsView[Any, Any]:  # type: ignore[override]
         self.read.update(self)
@@ -45,7 +46,9 @@ class Fields(dict[Any, Any]):
 def changed(body: Mapping[str, Any], **values: Any) -> Mapping[str, Any]:
     """Return a mapping with some values changed; reads from it also count as reads of the original."""
     if isinstance(body, Fields):
-        return Fields({**_bare(body), **values}, body.read)
+        other = Fields({**_bare(body), **values})
+        other.read = body.read
+        return other
     return {**body, **values}
 
 
@@ -57,7 +60,7 @@ def _bare(body: Fields) -> Mapping[Any, Any]:
 def known_value(body: Mapping[str, Any], key: str, known: Collection[str | int]) -> str | int | None:
     """Return the value of a key if it is one of the known values; any other stays unread, and so is listed."""
     held = dict.get(body, key) if isinstance(body, Fields) else body.get(key)
-    if not isinstance(held, str | int) or held not in known:
+    if not isinstance(held, (str, int)) or held not in known:
         return None
     if isinstance(body, Fields):
         body.read.add(key)
@@ -113,6 +116,8 @@ def _carried_of(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return the carried values that differ from the given ones, by their keys."""
     found = {}
     for key, held in items:
+        if type(held) in _PLAIN:
+            continue
         kept = carried(held)
         if kept is not held:
             found[key] = kept
@@ -162,16 +167,20 @@ def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 def with_read_marks(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) -> Any:
     """Return a copy of a file's value with every mapping as `Fields`, except ignored ones."""
     if isinstance(value, list):
-        return [with_read_marks(item, ignored, path) if isinstance(item, dict | list) else item for item in value]
+        return [with_read_marks(item, ignored, path) if isinstance(item, _CONTAINERS) else item for item in value]
     if not isinstance(value, dict):
         return value
     marked = Fields(value)
     for key, held in value.items():
-        if isinstance(held, dict | list):
+        if isinstance(held, _CONTAINERS):
             below = (*path, str(key))
             if below not in ignored:
                 dict.__setitem__(marked, key, with_read_marks(held, ignored, below))
     return marked
+
+
+_CONTAINERS = (dict, list)
+_MARKED = (Fields, list)
 
 
 class UnreadKey(Struct, frozen=True):
@@ -208,16 +217,17 @@ MORE_KINDS = "keys of further kinds"
 
 def _unread(value: Any, ignored: Ignored, keys: tuple[Key, ...], path: tuple[str, ...]) -> Iterator[tuple[Key, ...]]:
     if isinstance(value, Fields):
+        read = value.read
         for key, held in dict.items(value):
-            name = str(key)
-            if key in value.read:
-                if isinstance(held, Fields | list):
+            if key in read:
+                if isinstance(held, _MARKED):
+                    name = str(key)
                     yield from _unread(held, ignored, (*keys, name), (*path, name))
-            elif says_something(held) and (*path, name) not in ignored:
-                yield (*keys, name)
+            elif says_something(held) and (*path, str(key)) not in ignored:
+                yield (*keys, str(key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            if isinstance(item, Fields | list):
+            if isinstance(item, _MARKED):
                 yield from _unread(item, ignored, (*keys, index), path)
 
 

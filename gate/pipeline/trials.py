@@ -7,10 +7,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from gate.agents.base import Agent, create
 from gate.agents.traced import TracedAgent, exporting
@@ -24,7 +25,7 @@ from gate.pipeline.agent_user import own_user
 from gate.pipeline.budget import PROBES, RunBudget, judge_of
 from gate.pipeline.execute import Job, User, execute, recorded_user, simulated_user, written_user
 from gate.pipeline.journal import redactor_of
-from gate.records import RecordWriter, from_digest, to_record
+from gate.records import RecordWriter, from_digest, redacted, to_record
 from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
 from gate.scoring.executor import Executor, open_executor
 from gate.scoring.off_loop import off_loop
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from gate.world.world import World
 
 
+T = TypeVar("T")
+Recorded = tuple[Trial, bytes]
+"""A redacted trial, or its digest, and its line in the record."""
 JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before the agent gets no further ones."""
 
@@ -99,21 +103,21 @@ class TrialRunner:
         costs = [model.cost_usd for model in (self._judge, self._simulator) if model is not None]
         return None if not costs or None in costs else self.run_budget.judge.spent_usd
 
-    async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
-        """Yield scored trials as they finish, in no particular order; fewer than requested if a budget ends.
+    async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Recorded]:
+        """Yield scored and redacted trials with their lines as they finish; fewer than requested if a budget ends.
 
         Under a budget of dollars or tokens the first trials run one by one until an answer reports what it used, so
         that the following ones have a price. Raises MeasureError if the first answer does not report it.
         """
         alone, budget = 0, self.run_budget
         while alone < min(len(jobs), PROBES) and budget.priced and not budget.known and not budget.stopped:
-            async for trial in self._run(jobs[alone : alone + 1]):
-                yield trial
+            async for recorded in self._run(jobs[alone : alone + 1]):
+                yield recorded
             alone += 1
-        async for trial in self._run(jobs[alone:]):
-            yield trial
+        async for recorded in self._run(jobs[alone:]):
+            yield recorded
 
-    async def _run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
+    async def _run(self, jobs: Sequence[Job]) -> AsyncIterator[Recorded]:
         if not jobs:
             return
         options, side = self.config.agent, jobs[0].side
@@ -129,40 +133,46 @@ class TrialRunner:
             world=self.world,
             users=await self._users(),
         )
-        judge, processes = await self._open_judge(), await self._open_in_agent()
-        async with aclosing(finished), aclosing(self._scored(finished, judge, processes)) as scored:
-            async for trial in scored:
+        done = partial(to_record, redactor=self.redactor)
+        async with aclosing(finished), aclosing(self._scored(finished, done)) as scored:
+            async for trial, line in scored:
                 self.run_budget.charge(trial)
-                yield trial  # the trial is recorded first
+                yield trial, line  # the trial is recorded first
                 if self.config.agent_kind != "replay":
                     self.run_budget.check_told(trial)
         self._check_base(side)
         self.run_budget.close()
 
     async def record(self, jobs: Sequence[Job], journal: RecordWriter) -> AsyncIterator[Trial]:
-        """Yield the trials of `run` once they are redacted and in the journal."""
-        async for scored in self.run(jobs):
-            trial, line = await off_loop(to_record, scored, self.redactor)
+        """Yield the trials of `run` once they are in the journal."""
+        async for trial, line in self.run(jobs):
             journal.extend([(trial, line)])
             yield trial
 
-    async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
-        """Yield trials that were run before, scored, as they finish, in no particular order."""
-        async for trial in self._scored(trials, await self._open_judge(), await self._open_in_agent()):
-            yield trial
+    def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
+        """Yield trials that were run before, scored and redacted, as they finish, in no particular order."""
+        return self._scored(trials, partial(redacted, redactor=self.redactor))
 
-    async def _scored(
-        self, finished: AsyncIterator[Trial], judge: Judge | None, processes: MetricProcesses | None
-    ) -> AsyncGenerator[Trial, None]:
-        """Score finished trials. The wait for judges and other processes overlaps with the agent's next trials."""
-        cases, waiting = self.plan.cases, set[asyncio.Task[Trial]]()
+    async def _scored(self, finished: AsyncIterator[Trial], done: Callable[[Trial], T]) -> AsyncGenerator[T, None]:
+        """Score finished trials, and yield what ``done`` makes of each.
+
+        Both work off the event loop. The wait for judges and other processes overlaps with the agent's next trials.
+        """
+        scorers, cases, waiting = self.plan.scorers, self.plan.cases, set[asyncio.Task[T]]()
+        judge, processes = await self._open_judge(), await self._open_in_agent()
+
+        def score(trial: Trial) -> T:
+            return done(score_recorded(scorers, cases[trial.case_id], trial))
+
+        async def ask(trial: Trial) -> T:
+            return await off_loop(done, await score_trial(scorers, cases[trial.case_id], trial, judge, processes))
+
         try:
             async for trial in finished:
                 if judge is None and processes is None:
-                    yield await off_loop(score_recorded, self.plan.scorers, cases[trial.case_id], trial)
+                    yield await off_loop(score, trial)
                     continue
-                scoring = score_trial(self.plan.scorers, cases[trial.case_id], trial, judge, processes)
-                waiting.add(asyncio.create_task(scoring))
+                waiting.add(asyncio.create_task(ask(trial)))
                 if len(waiting) >= JUDGE_BACKLOG:
                     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 for task in [task for task in waiting if task.done()]:
@@ -278,9 +288,6 @@ MOST_TRIALS = 500
 """Most trials in a batch: no more are lost if the gate is killed."""
 QUICK_SECONDS, SLOW_SECONDS = 0.1, 0.4
 """A batch that took less is followed by a larger one, and one that took more by a smaller one."""
-
-Recorded = tuple[Trial, bytes]
-"""A trial's digest, and its line in the record."""
 
 
 def asks_judge(plan: Plan) -> bool:

@@ -59,7 +59,6 @@ from gate.records import (
     merge,
     read_header,
     read_record,
-    redacted,
     write_record,
 )
 from gate.records.model import count as counted
@@ -320,7 +319,7 @@ def decide_merged(
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
-    with store or nullcontext():
+    with store if store is not None else nullcontext():
         baselines = find_all_references(config, store, plans, where, git, environment, runs_in(header))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
@@ -416,7 +415,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     all_plans = make_plans(config, with_key_of_judge(config, environment))
     plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
     store = store_of(config, environment)
-    with store or nullcontext():  # suites that this configuration no longer has are not missed
+    with store if store is not None else nullcontext():  # suites that this configuration no longer has are not missed
         baselines = [find_references(config, store, p.suite.id, where, git, plan=p.planned) for p in plans]
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
@@ -549,7 +548,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     started, budget = monotonic(), config.file.budget
     run_budget = RunBudget(budget, judge_budget(budget))
     async with TrialRunner(config, plan, environment, run_budget) as runner:
-        trials = [redacted(trial, runner.redactor) async for trial in runner.score(_renamed(kept, match))]
+        trials = [trial async for trial in runner.score(_renamed(kept, match))]
         judge_cost = runner.judge_cost_usd
     trials.sort(key=lambda trial: (trial.round, trial.case_id, trial.side.value, trial.number))
     stopped = [run_budget.stopped]

@@ -73,7 +73,7 @@ async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> P
     budget = RunBudget(BudgetSection(), JudgeBudget())
     async with TrialRunner(config, asked, environment, budget) as runner:
         for jobs in ([Job(case, 1)], [Job(case, 2)], [Job(memory, 1)], [Job(apart, 1)]):
-            async for trial in runner.run(jobs):
+            async for trial, _ in runner.run(jobs):
                 if trial.case_id == MEMORY:
                     probed.memory = trial
                 elif trial.case_id == APART:
