@@ -182,7 +182,8 @@ def play(world: World, seed: int) -> tuple[str, int, bool]:
     while True:
         step = next_step(Comparison(cases, [CRITERION], trials, stored, settings, seed=seed))
         if isinstance(step, SuiteResult):
-            once = any(type(found).__name__ == "RepeatsOnce" for found in step.warnings)
+            alike = step.warning("repeats_alike")
+            once = alike is not None and alike["why"] == "other_runs_differ"
             return step.verdict.value, len(trials), once
         for request in step.requests:
             for case_id in request.cases * request.n:

@@ -46,10 +46,6 @@ class ReplayAgent(Agent):
     ) -> ReplayAgent:
         return cls(recorded)
 
-    def trials_available(self, case_id: str) -> int:
-        """Return the number of recorded trials of a case."""
-        return len(self._trials.get(case_id, ()))
-
     async def answer(self, request: Request) -> Invocation:
         trials = self._trials.get(request.case_id, [])
         if not 1 <= request.trial <= len(trials):

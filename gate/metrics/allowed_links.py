@@ -58,8 +58,10 @@ class AllowedLinks(Metric[LinksOptions]):
         except MarkupError as error:
             return Score(None, error=f"the answers cannot be checked for links: {error}")
         wrong = [(kind, url) for kind, url in found if not self._allowed(kind, url)]
+        if not found:
+            return Score(1.0, reason="no link")
         if not wrong:
-            return Score(1.0, reason=f"{len(found)} links, all of them allowed" if found else "no link")
+            return Score(1.0, reason=f"{len(found)} links, all of them allowed")
         shown = ", ".join(f"{kind} {shorten(url, 80)!r}" for kind, url in wrong[:3])
         return Score(0.0, reason=f"{len(wrong)} of {len(found)} not allowed: {shown}")
 
@@ -98,30 +100,35 @@ def targets(text: str) -> Iterator[tuple[str, str]]:
                 yield "image", str(inner.attrGet("src") or "")
         if token.children:
             yield from of_tags("".join(map(_as_markup, token.children)))
-            for plain in "".join(_as_text(inner) for inner in token.children).split("\0"):
-                yield from (("link", url) for url in _bare(plain))
+            for plain in "".join(map(_as_text, token.children)).split("\0"):
+                for url in _bare(plain):
+                    yield "link", url
 
 
 def _as_markup(token: Any) -> str:
     """Return the part that may be markup: no code, and no escaped ``<``."""
     if token.type == "text_special":
         return str(token.content).replace("<", " ")
-    return str(token.content) if token.type in ("text", "html_inline") else _between(token)
+    if token.type in ("text", "html_inline"):
+        return str(token.content)
+    if token.type in ("softbreak", "hardbreak"):
+        return "\n"
+    return "\0"
 
 
 def _as_text(token: Any) -> str:
-    return str(token.content) if token.type in _TEXTS else "\0"
-
-
-def _between(token: Any) -> str:
-    return "\n" if token.type in ("softbreak", "hardbreak") else "\x00"
+    if token.type in _TEXTS:
+        return str(token.content)
+    return "\0"
 
 
 def _bare(text: str) -> Iterator[str]:
     """Yield the URLs that a chat window turns into links by itself."""
     for found in _BARE.finditer(text):
         url = found[0].rstrip("?!.,:;*_~")
-        yield url if "://" in url else f"http://{url}"
+        if "://" not in url:
+            url = f"http://{url}"
+        yield url
     for found in _BARE_FAR.finditer(text):
         if "@" in re.split(r"[/\\?#]", found[0].partition("://")[2], maxsplit=1)[0]:
             yield found[0]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from gate.model import RESPONSE, Case, Direction, Invocation, Scale, Score, Turn
+from gate.model import RESPONSE, Case, Direction, Invocation, Scale, Score, ToolCall, Turn
 from gate.model.strict import StrictModel
 from gate.security.limits import shorten
 
@@ -42,6 +42,14 @@ class TrialOutput(NamedTuple):
     invocations: tuple[Invocation, ...]
     duration: float | None = None
     """Seconds spent in requests, over all turns."""
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The calls of all turns, in order."""
+        calls: list[ToolCall] = []
+        for invocation in self.invocations:
+            calls += invocation.tool_calls
+        return calls
 
 
 class Metric(ABC, Generic[OptionsT]):
@@ -79,6 +87,8 @@ class Metric(ABC, Generic[OptionsT]):
     rubric_type: ClassVar[str] = ""
     """The type of the case rubrics that it reads; empty if it reads none."""
     options_type: ClassVar[type[Options]] = NoOptions
+    needed_option: ClassVar[str] = ""
+    """The option without which the metric checks nothing; empty if there is none."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Refuse the former name of an attribute: it would have no effect, and nobody would notice."""
@@ -88,7 +98,7 @@ class Metric(ABC, Generic[OptionsT]):
 
     def __init__(self, options: OptionsT, context: Context | None = None) -> None:
         self.options = options
-        self.context = context if context is not None else Context()
+        self.context = context or Context()
 
     @classmethod
     def overlaid(cls, options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +107,9 @@ class Metric(ABC, Generic[OptionsT]):
 
     @property
     def missing(self) -> str:
-        """The option without which the metric checks nothing; empty if it checks something."""
+        """The needed option, if these options lack it; empty if the metric checks something."""
+        if self.needed_option and not getattr(self.options, self.needed_option):
+            return self.needed_option
         return ""
 
     @property

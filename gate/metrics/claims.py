@@ -51,13 +51,22 @@ Known facts: {facts or "none given"}"""
 
     def mark(self, answer: Any) -> VoteMark:
         claims: Sequence[Claim] = answer.claims
-        weights = [self.options.major_weight if one.importance == "major" else 1.0 for one in claims]
-        right = [weight for one, weight in zip(claims, weights, strict=True) if one.verdict == "right"]
-        against = [f"{one.verdict} ({one.importance}): {one.claim}" for one in claims if one.verdict != "right"]
+        weights, right, against = [], [], []
+        for one in claims:
+            weight = 1.0
+            if one.importance == "major":
+                weight = self.options.major_weight
+            weights.append(weight)
+            if one.verdict == "right":
+                right.append(weight)
+            else:
+                against.append(f"{one.verdict} ({one.importance}): {one.claim}")
         if not sum(weights):
             return VoteMark(None)
         told = f"{len(right)} of {len(claims)} claims right"
-        return VoteMark(sum(right) / sum(weights), told + (f"; {rationale('; '.join(against))}" if against else ""))
+        if against:
+            told += f"; {rationale('; '.join(against))}"
+        return VoteMark(sum(right) / sum(weights), told)
 
 
 class Compared(Answer):
@@ -85,7 +94,9 @@ Break the agent's answers and the expected responses into single facts. List eac
 two: one stated by the answer alone, one by the reference alone."""
 
     def material(self, case: Case, performance: TrialOutput) -> Material | None:
-        return super().material(case, performance) if reference(case) else None
+        if not reference(case):
+            return None
+        return super().material(case, performance)
 
     def mark(self, answer: Any) -> VoteMark:
         by = [one.stated_by for one in answer.claims]

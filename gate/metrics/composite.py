@@ -51,4 +51,6 @@ class OverallScore(WeightedScore):
 
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
         score = super().combine(case, scores)
-        return score if score.value is None else Score(100 * score.value, score.reason, details=score.details)
+        if score.value is None:
+            return score
+        return Score(100 * score.value, score.reason, details=score.details)

@@ -11,9 +11,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput
+from gate.metrics.matching import shown
 from gate.model import Case, Scale, Score
 from gate.model.strictness import MORE
-from gate.security.limits import MAX_ID_CHARS, shorten
+from gate.security.limits import MAX_ID_CHARS
 
 
 class ForbiddenOptions(Options):
@@ -37,14 +38,11 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
     reads_tools = True
     absence = True
     options_type = ForbiddenOptions
+    needed_option = "tools"
 
     @property
     def reads(self) -> frozenset[str]:
         return NO_CONTENT
-
-    @property
-    def missing(self) -> str:
-        return "" if self.options.tools else "tools"
 
     @classmethod
     def overlaid(cls, options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,8 +57,7 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
         for number, invocation in enumerate(performance.invocations, 1):
             for call in invocation.tool_calls:
                 if plain_name(call.name) in forbidden:
-                    name = call.name if call.name.isprintable() else repr(call.name)
-                    called.setdefault(plain_name(call.name), f"{shorten(name, 80)} (turn {number})")
+                    called.setdefault(plain_name(call.name), f"{shown(call.name, 80)} (turn {number})")
         if not called:
             return Score(1.0, reason="no forbidden tool was called")
         return Score(0.0, reason=f"forbidden tool called: {', '.join(sorted(called.values()))}")
@@ -74,7 +71,9 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
 
 def plain_name(name: str) -> str:
     """Return a tool's name without differences of spelling: case, separators, character width."""
-    return _known_name(name) if len(name) <= MAX_ID_CHARS else _plain(name)
+    if len(name) > MAX_ID_CHARS:
+        return _plain(name)
+    return _known_name(name)
 
 
 def _plain(name: str) -> str:

@@ -77,15 +77,14 @@ def _said(performance: TrialOutput) -> str:
 
 def _quoted(texts: Sequence[str]) -> str:
     shown = [repr(shorten(text, 80)) for text in texts[:5]]
-    return ", ".join(shown + ([f"and {len(texts) - 5} more"] if len(texts) > 5 else []))
+    if len(texts) > 5:
+        shown.append(f"and {len(texts) - 5} more")
+    return ", ".join(shown)
 
 
 class _Texts(_Content[TextOptions]):
     options_type = TextOptions
-
-    @property
-    def missing(self) -> str:
-        return "" if self.options.values else "values"
+    needed_option = "values"
 
     def _found(self, performance: TrialOutput) -> dict[str, bool]:
         said = _said(performance)
@@ -133,10 +132,7 @@ class Regex(_Content[RegexOptions]):
     """
 
     options_type = RegexOptions
-
-    @property
-    def missing(self) -> str:
-        return "" if self.options.patterns else "patterns"
+    needed_option = "patterns"
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.patterns:
@@ -166,7 +162,9 @@ class JsonSchema(_Content[SchemaOptions]):
 
     @property
     def missing(self) -> str:
-        return "" if self.options.schema_ is not None else "schema"
+        if self.options.schema_ is None:
+            return "schema"
+        return ""
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if self.options.schema_ is None:
@@ -198,11 +196,16 @@ def _refuse_constant(name: str) -> Any:
 def _depth_exceeds(value: Any, limit: int) -> bool:
     level: list[Any] = [value]
     for _ in range(limit):
-        inner = [v for v in level if isinstance(v, dict | list)]
-        level = [item for v in inner for item in (v.values() if isinstance(v, dict) else v)]
+        inner: list[Any] = []
+        for held in level:
+            if isinstance(held, dict):
+                inner += held.values()
+            elif isinstance(held, list):
+                inner += held
+        level = inner
         if not level:
             return False
-    return any(isinstance(v, dict | list) for v in level)
+    return any(isinstance(held, dict | list) for held in level)
 
 
 def _validated(value: Any, schema: Mapping[str, Any]) -> Score:
@@ -233,7 +236,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
         kind.check_schema(dict(schema))
     except SchemaError as error:
         raise ValueError(f"not a JSON Schema: {error.json_path}: {shorten(error.message, 200)}") from None
-    if "unevaluatedProperties" in (words := _words(schema)) and "patternProperties" in words:
+    if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
         raise ValueError("unevaluatedProperties beside patternProperties is not supported: use additionalProperties")
     bounded: Any = extend(kind, _BOUNDED)  # type: ignore[no-untyped-call]
     return bounded(dict(schema), registry=Registry())
@@ -243,7 +246,9 @@ def _words(value: Any) -> set[str]:
     """Return every key in a schema."""
     if isinstance(value, Mapping):
         return {str(key) for key in value}.union(*map(_words, value.values()))
-    return set().union(*map(_words, value)) if isinstance(value, list | tuple) else set()
+    if isinstance(value, list | tuple):
+        return set().union(*map(_words, value))
+    return set()
 
 
 # The library matches patterns with `re`, which nothing can stop; only these three keywords do so.

@@ -82,7 +82,9 @@ and how many times a person had to step in: to correct it, to supply what it sho
 Information or consent that only the user can give is no intervention."""
 
     def mark(self, answer: Any) -> VoteMark:
-        told = f"{'completed' if answer.completed else 'not completed'}, {answer.interventions} interventions"
+        told = f"completed, {answer.interventions} interventions"
+        if not answer.completed:
+            told = f"not {told}"
         return VoteMark(float(answer.completed and not answer.interventions), f"{told}: {rationale(answer.reasoning)}")
 
 
@@ -97,10 +99,7 @@ class TimeAgainstBaseline(Metric[BaselineOptions]):
     options_type = BaselineOptions
     scale = Scale.COUNT
     direction = Direction.LOWER
-
-    @property
-    def missing(self) -> str:
-        return "" if self.options.baseline_seconds is not None else "baseline_seconds"
+    needed_option = "baseline_seconds"
 
     @property
     def reads(self) -> frozenset[str]:
@@ -138,9 +137,7 @@ class _Retrieval(Metric[RetrievalOptions]):
     def reads(self) -> frozenset[str]:
         return frozenset({RESULTS})
 
-    @property
-    def missing(self) -> str:
-        return "" if self.options.relevant_ids else "relevant_ids"
+    needed_option = "relevant_ids"
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         relevant = {str(one) for one in self.options.relevant_ids}
@@ -187,7 +184,9 @@ class RetrievalPrecision(_Retrieval):
     """Share of the retrieved ids that are relevant: hits / retrieved; 0 if nothing was retrieved. Typically 0.7."""
 
     def value(self, hits: int, found: int, relevant: int) -> float:
-        return hits / found if found else 0.0
+        if not found:
+            return 0.0
+        return hits / found
 
 
 class RetrievalRecall(_Retrieval):

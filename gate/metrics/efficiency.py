@@ -25,11 +25,11 @@ Measure = Callable[[Invocation], float | None]
 
 
 def _tokens(invocation: Invocation) -> float | None:
-    return invocation.usage.tokens if invocation.usage is not None else None
+    return (invocation.usage or Usage()).tokens
 
 
 def _model_calls(invocation: Invocation) -> float | None:
-    return invocation.usage.model_calls if invocation.usage is not None else None
+    return (invocation.usage or Usage()).model_calls
 
 
 def _duration(invocation: Invocation) -> float | None:
@@ -47,7 +47,9 @@ def _measured(performance: TrialOutput, measure: Measure) -> tuple[float | None,
 
 def plausible(value: float | None) -> float | None:
     """Return the figure; None if it is implausible: negative, NaN, or too large."""
-    return value if value is not None and 0 <= value <= MAX_FIGURE else None
+    if value is None or not 0 <= value <= MAX_FIGURE:
+        return None
+    return value
 
 
 def _sum_or_error(values: Sequence[float | None], what: str) -> Score:
@@ -56,8 +58,9 @@ def _sum_or_error(values: Sequence[float | None], what: str) -> Score:
         return Score(None, error="the trial has no turns")
     missing = [str(turn) for turn, value in enumerate(values, 1) if value is None]
     if missing:
-        where = "" if len(missing) == len(values) else f" for turn {', '.join(missing[:5])}"
-        return Score(None, error=f"the agent reports no {what}{where}", per_turn=tuple(values))
+        if len(missing) < len(values):
+            what += f" for turn {', '.join(missing[:5])}"
+        return Score(None, error=f"the agent reports no {what}", per_turn=tuple(values))
     return Score(float(sum(value for value in values if value is not None)), per_turn=tuple(values))
 
 
@@ -85,15 +88,17 @@ class Cost(_LowerIsBetter):
         for turn, invocation in enumerate(performance.invocations, 1):
             value, problem = _cost(invocation.usage or Usage())
             values.append(value)
+            if value is None and len(performance.invocations) > 1:
+                problem = f"turn {turn}: {problem}"
             if value is None:
-                problems.append(problem if len(performance.invocations) == 1 else f"turn {turn}: {problem}")
+                problems.append(problem)
         if problems:
             return Score(None, error=shorten("; ".join(dict.fromkeys(problems[:3])), 500), per_turn=tuple(values))
         score = _with_reason(_sum_or_error(values, "cost"), _dollars)
-        reported = [i.usage is not None and i.usage.cost_usd is not None for i in performance.invocations]
-        if score.value is None or all(reported):
+        usages = [invocation.usage or Usage() for invocation in performance.invocations]
+        if score.value is None or all(usage.cost_usd is not None for usage in usages):
             return score
-        models = sorted({i.usage.model for i in performance.invocations if i.usage is not None and i.usage.model})
+        models = sorted({usage.model for usage in usages if usage.model})
         reason = shorten(f"{score.reason}, by the list price of {', '.join(models)}", 300)
         return Score(score.value, reason, per_turn=score.per_turn)
 
@@ -137,7 +142,9 @@ class Latency(_LowerIsBetter):
     def score(self, case: Case, performance: TrialOutput) -> Score:
         values = _measured(performance, _duration)
         whole = plausible(performance.duration)
-        score = _sum_or_error(values, "duration") if whole is None else Score(whole, per_turn=values)
+        score = Score(whole, per_turn=values)
+        if whole is None:
+            score = _sum_or_error(values, "duration")
         score = _with_reason(score, _seconds)
         return Score(score.value, score.reason, score.error, score.per_turn, _tool_times(performance))
 
@@ -152,7 +159,7 @@ class ToolCalls(_LowerIsBetter):
         score = _with_reason(
             _sum_or_error(_measured(performance, _tool_calls), "tool calls"), "{:.0f} tool calls".format
         )
-        names = Counter(call.name for invocation in performance.invocations for call in invocation.tool_calls)
+        names = Counter(call.name for call in performance.tool_calls)
         return Score(score.value, score.reason, score.error, score.per_turn, dict(names.most_common(50)))
 
 
@@ -172,19 +179,21 @@ def _seconds(value: float) -> str:
 
 def _places(value: float, least: int) -> int:
     """Return the number of decimal places, enough that a small value is not shown as 0."""
-    return least if value <= 0 else min(12, max(least, 1 - math.floor(math.log10(value))))
+    if value <= 0:
+        return least
+    return min(12, max(least, 1 - math.floor(math.log10(value))))
 
 
 def _tool_times(performance: TrialOutput) -> dict[str, Any]:
-    calls = [call for invocation in performance.invocations for call in invocation.tool_calls]
+    calls = performance.tool_calls
     timed = [seconds for call in calls if (seconds := plausible(call.duration)) is not None]
     details: dict[str, Any] = {"tool_calls": len(calls)}
     if timed:
         details |= {"tool_seconds": sum(timed), "seconds_per_tool_call": sum(timed) / len(timed)}
-        details["tools"] = {
-            time.name: {key: value for key, value in asdict(time).items() if key != "name"}
-            for time in tool_times(performance.invocations)[:MAX_TOOLS]
-        }
+        details["tools"] = {}
+        for time in tool_times(performance.invocations)[:MAX_TOOLS]:
+            told = asdict(time)
+            details["tools"][told.pop("name")] = told
     return details
 
 

@@ -27,8 +27,19 @@ INVALID = ("invalid", "false", "almost", "partially", "partially_valid", "partia
 
 def _label(value: Any) -> Any:
     """Return a label as google-adk reads it, which is case-sensitive. Any other value stays and is refused."""
-    text = str(value).lower() if isinstance(value, bool) else value
-    return "valid" if text in VALID else "invalid" if text in INVALID else value
+    text = value
+    if isinstance(value, bool):
+        text = str(value).lower()
+    return validity_of(text, value)
+
+
+def validity_of(text: Any, otherwise: Any) -> Any:
+    """Return ``valid`` or ``invalid`` for a text that google-adk reads as that; ``otherwise`` for any other."""
+    if text in VALID:
+        return "valid"
+    if text in INVALID:
+        return "invalid"
+    return otherwise
 
 
 class Validity(Answer):
@@ -44,8 +55,10 @@ class Validity(Answer):
         if isinstance(data, dict) and "is_the_agent_response_valid" not in data:
             negated = data.get("is_the_agent_response_invalid")
             if negated is not None:
-                invalid = negated is True or negated in ("true", "invalid")
-                return {**data, "is_the_agent_response_valid": "invalid" if invalid else "valid"}
+                label = "valid"
+                if negated is True or negated in ("true", "invalid"):
+                    label = "invalid"
+                return {**data, "is_the_agent_response_valid": label}
         return data
 
 

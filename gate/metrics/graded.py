@@ -38,7 +38,9 @@ class Graded(Voted[JudgedOptions]):
         return f"Grade one quality of the agent's answers over the whole conversation.\n{self.asked}\n{SCALE}"
 
     def material(self, case: Case, performance: TrialOutput) -> Material | None:
-        return super().material(case, performance) if len(performance.invocations) >= self.fewest_turns else None
+        if len(performance.invocations) < self.fewest_turns:
+            return None
+        return super().material(case, performance)
 
     def mark(self, answer: Any) -> VoteMark:
         return VoteMark(LEVELS[answer.level], f"{answer.level}: {rationale(answer.reasoning)}")

@@ -72,9 +72,9 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
         first = await self.ask(
             judge, SEGMENT, (("response", text),), Sentences, name="sentences", votes=1, decides=_has_sentences
         )
-        sentences = first.readable[0].sentences if first.readable else []
-        if first.error is not None or not sentences:
+        if first.error is not None or not first.readable or not first.readable[0].sentences:
             return TurnFinding(None, failed=first.failure or "the judge found no sentences")
+        sentences = first.readable[0].sentences
         listed = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
         material = (("user's request", invocation.user), ("tool calls", steps(invocation)), ("sentences", listed))
         second = await self.ask(judge, LABEL, material, Labels, name="labels", votes=1, decides=_labels)
@@ -102,7 +102,7 @@ def _verdict(labelled: Sequence[LabelledSentence]) -> TurnFinding:
         return TurnFinding(None, failed="the judge labelled no sentence")
     against = [(one, label) for one, label in known if label in NOT_SUPPORTED]
     told = [f"{label}: “{shorten(one.sentence, 100)}” ({rationale(one.rationale)})" for one, label in against[:3]]
-    value = statistics.mean([0 if label in NOT_SUPPORTED else 1 for _, label in known])
+    value = statistics.mean([label not in NOT_SUPPORTED for _, label in known])
     reason = f"{len(against)} of {len(known)} sentences not borne out"
     return TurnFinding(float(value), ": ".join([reason, *told[:1]]) + "".join(f"; {one}" for one in told[1:]))
 

@@ -116,6 +116,9 @@ class Voted(JudgedMetric[JudgedT]):
         material = self.material(case, performance)
         if material is None:
             return Score(None, reason=self.nothing)
+        settled = None
+        if self.scale is Scale.BINARY:
+            settled = self._settled
         answers = await self.ask(
             judge,
             self.instructions(case),
@@ -123,7 +126,7 @@ class Voted(JudgedMetric[JudgedT]):
             self.answer,
             name=self.answer.__name__,
             decides=self._decides,
-            settled=self._settled if self.scale is Scale.BINARY else None,
+            settled=settled,
         )
         if answers.failure is not None:
             return Score(None, error=answers.failure)
@@ -136,12 +139,17 @@ class Voted(JudgedMetric[JudgedT]):
                 continue
             if mark.value is not None:
                 marks.append((mark.value, mark.reason, mark.dimensions))
+        if not marks and problems:
+            return Score(None, error=problems[0])
         if not marks:
-            return Score(None, reason="" if problems else self.nothing, error=problems[0] if problems else None)
+            return Score(None, reason=self.nothing)
         values = [value for value, _, _ in marks]
         worst = min(marks, key=lambda mark: mark[:2])
-        details: dict[str, Any] = {"votes": values} if len(values) > 1 else {}
-        if dimensions := mean_by_name([parts for _, _, parts in marks]):
+        details: dict[str, Any] = {}
+        if len(values) > 1:
+            details["votes"] = values
+        dimensions = mean_by_name([parts for _, _, parts in marks])
+        if dimensions:
             details["dimensions"] = dimensions
         return Score(self.combine(values), shorten(worst[1], MAX_REASON_CHARS), details=details)
 
@@ -173,10 +181,13 @@ def mean_by_name(votes: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def reference(case: Case) -> Material:
     """Return the author's expected responses, if any."""
-    stated = [(n, text_of(turn.response)) for n, turn in enumerate(case.turns, 1) if turn.response is not None]
+    stated = []
+    for number, turn in enumerate(case.turns, 1):
+        if turn.response is not None:
+            stated.append(f"Turn {number}: {text_of(turn.response)}")
     if not stated:
         return ()
-    return (("expected responses", "\n".join(f"Turn {number}: {text}" for number, text in stated)),)
+    return (("expected responses", "\n".join(stated)),)
 
 
 def majority_is_certain(passing: float, failing: float, to_come: int) -> bool:
@@ -188,7 +199,7 @@ def settled_by(passes: Callable[[A], bool]) -> Callable[[Sequence[A], int], bool
     """Return a function that tells whether answers settle a majority question, whatever the remaining votes are."""
 
     def settled(answers: Sequence[A], to_come: int) -> bool:
-        passing = sum(passes(answer) for answer in answers)
+        passing = sum(map(passes, answers))
         return majority_is_certain(passing, len(answers) - passing, to_come)
 
     return settled
@@ -200,7 +211,9 @@ def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnFinding:
     count = sum(valid for valid, _ in votes)
     found = count > len(votes) - count
     why = next((reason for valid, reason in votes if valid == found), "")
-    label = "valid" if found else "invalid"
+    label = "invalid"
+    if found:
+        label = "valid"
     return TurnFinding(float(found), f"{label} by {count} of {len(votes)} votes for valid: {rationale(why)}")
 
 
@@ -213,7 +226,9 @@ def of_turns(verdicts: Sequence[TurnFinding], *, average: Callable[[Sequence[flo
     per_turn = tuple(verdict.value for verdict in verdicts)
     told = []
     for number, verdict in enumerate(verdicts, 1):
-        where = f"turn {number}: " if len(verdicts) > 1 else ""
+        where = ""
+        if len(verdicts) > 1:
+            where = f"turn {number}: "
         if verdict.failed:
             return Score(None, error=f"{where}{verdict.failed}", per_turn=per_turn)
         if verdict.value is not None and verdict.reason:
@@ -226,7 +241,9 @@ def of_turns(verdicts: Sequence[TurnFinding], *, average: Callable[[Sequence[flo
 
 def answer_text(invocation: Invocation, *, intermediate: bool = False) -> str:
     """Return the texts shown to the user in a turn, without thoughts."""
-    parts = (invocation.intermediate if intermediate else ()) + invocation.response
+    parts = invocation.response
+    if intermediate:
+        parts = invocation.intermediate + parts
     return text_of(parts, thoughts=False)
 
 
@@ -252,7 +269,9 @@ def steps(invocation: Invocation) -> str:
 
 
 def _call(number: int, call: ToolCall) -> str:
-    outcome = f"error: {call.error}" if call.error is not None else f"result: {_json(call.result)}"
+    outcome = f"error: {call.error}"
+    if call.error is None:
+        outcome = f"result: {_json(call.result)}"
     return f"Tool call {number}: {call.name}({_json(call.args)})\n  {shorten(outcome, MAX_RESULT_CHARS)}"
 
 

@@ -79,7 +79,9 @@ class LevelRubricOptions(JudgedOptions):
     def value(self, dimension: str, level: str) -> float:
         """Return the value of a level in a dimension."""
         own = self.dimensions[dimension].levels.get(level)
-        return own if isinstance(own, float) else self.levels[level]
+        if isinstance(own, float):
+            return own
+        return self.levels[level]
 
     def described(self, name: str) -> str:
         """Return a dimension as the judge reads it: its question, and the meaning and value of its levels."""
@@ -87,8 +89,10 @@ class LevelRubricOptions(JudgedOptions):
         lines = [f"- {name}: {dimension.description}"]
         for level in self.levels:
             said = dimension.levels.get(level)
-            if said is not None:
-                lines.append(f"  {level}: {said}" if isinstance(said, str) else f"  {level}: worth {said:g} here")
+            if isinstance(said, str):
+                lines.append(f"  {level}: {said}")
+            elif said is not None:
+                lines.append(f"  {level}: worth {said:g} here")
         return "\n".join(lines)
 
 
@@ -195,7 +199,8 @@ Dimensions:
         weights, names = {"level": 0.0, "claims": 0.0}, list[str]()
         for name, dimension in self.options.dimensions.items():
             weights[dimension.method] += dimension.weight
-            names += [name] if dimension.method == "claims" else []
+            if dimension.method == "claims":
+                names.append(name)
         parts = []
         if weights["level"]:
             parts.append((weights["level"], super().judge_score(case, performance, judge)))

@@ -73,8 +73,11 @@ def _targets(text: str, work: _WorkLimit, depth: int) -> Iterator[tuple[str, str
                 if name == "srcdoc":
                     yield from _targets(reading, work, depth - 1)
         if tag == "style":
+            stop = len(text)
             end = _STYLE_END.search(text, after)
-            content = text[after : end.start() if end else len(text)]
+            if end:
+                stop = end.start()
+            content = text[after:stop]
             work.take(len(content))
             yield from _of_css(content)
 
@@ -105,13 +108,18 @@ def _tag(text: str, start: re.Match[str], work: _WorkLimit) -> _Tag | None:
 
 
 def _of_attribute(tag: str, name: str, value: str) -> Iterator[tuple[str, str]]:
-    kind = "link" if name in _FOLLOWED.get(tag, ()) else "image"
+    kind = "image"
+    if name in _FOLLOWED.get(tag, ()):
+        kind = "link"
     if name == "style":
         yield from _of_css(value)
     elif name in _LISTS:
-        yield from ((kind, piece) for piece in re.split(r"[\s,]+", value) if piece)
+        for piece in re.split(r"[\s,]+", value):
+            if piece:
+                yield kind, piece
     elif tag == "meta" and name == "content":
-        yield from (("image", url) for url in _REFRESH.findall(value))
+        for url in _REFRESH.findall(value):
+            yield "image", url
     elif name.startswith("on"):
         yield kind, f"javascript:{value}"
     elif not _HARMLESS.fullmatch(name) and value:
@@ -120,9 +128,14 @@ def _of_attribute(tag: str, name: str, value: str) -> Iterator[tuple[str, str]]:
 
 def _of_css(text: str) -> Iterator[tuple[str, str]]:
     plain = _CSS_ESCAPE.sub(_unescaped, _CSS_COMMENT.sub("", text))
-    yield from (("image", url) for url in _CSS_URL.findall(plain))
+    for url in _CSS_URL.findall(plain):
+        yield "image", url
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    code = int(match[1], 16) if match[1] else 0
-    return match[2] or (chr(code) if 0 < code < 0x110000 else "\ufffd")
+    if match[2]:
+        return match[2]
+    code = int(match[1] or "0", 16)
+    if 0 < code < 0x110000:
+        return chr(code)
+    return "\ufffd"

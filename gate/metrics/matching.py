@@ -6,11 +6,12 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from gate.metrics.base import Context, NotMeasurableError, Options
 from gate.metrics.patterns import PatternError, PatternTimeoutError, is_whole
 from gate.model import ToolCall
+from gate.model.strict import short_for
 from gate.security.limits import shorten
 
 MAX_SHOWN_ARGS = 4
@@ -32,11 +33,7 @@ class ArgsRule(Options):
     """The tolerance of numbers, absolute; for every ``match`` but ``ignore``."""
 
 
-def _rule(value: Any) -> Any:
-    return {"match": value} if isinstance(value, str) else value
-
-
-ShortRule = Annotated[ArgsRule, BeforeValidator(_rule)]
+ShortRule = Annotated[ArgsRule, short_for("match")]
 """A rule, or just the word for its ``match``."""
 
 NAMES_ONLY = ArgsRule(match="ignore")
@@ -85,12 +82,13 @@ def args_match(expected: Any, actual: Any, rule: ArgsRule) -> bool:
 
 def _agrees(expected: Any, actual: Any, rule: ArgsRule) -> bool:
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
-        keys_fit = expected.keys() <= actual.keys() if rule.match == "subset" else expected.keys() == actual.keys()
-        return keys_fit and all(_agrees(value, actual[key], rule) for key, value in expected.items())
+        if not expected.keys() <= actual.keys() or (rule.match != "subset" and len(expected) != len(actual)):
+            return False
+        return all(_agrees(value, actual[key], rule) for key, value in expected.items())
     if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
-        return len(expected) == len(actual) and all(
-            _agrees(one, other, rule) for one, other in zip(expected, actual, strict=True)
-        )
+        if len(expected) != len(actual):
+            return False
+        return all(_agrees(one, other, rule) for one, other in zip(expected, actual, strict=True))
     if rule.match == "regex" and isinstance(expected, str) and isinstance(actual, str):
         return _matches(expected, actual)
     if rule.tolerance and _is_number(expected) and _is_number(actual):
@@ -119,8 +117,10 @@ def all_equal(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Sa
 
 def equal_at_start(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> int:
     """Return the number of equal calls at the beginning of both."""
-    pairs = enumerate(zip(expected, actual, strict=False))
-    return next((index for index, (wanted, call) in pairs if not same(wanted, call)), min(len(expected), len(actual)))
+    for index, (wanted, call) in enumerate(zip(expected, actual, strict=False)):
+        if not same(wanted, call):
+            return index
+    return min(len(expected), len(actual))
 
 
 def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> ToolCall | None:
@@ -144,7 +144,10 @@ def longest_common(expected: Sequence[ToolCall], actual: Sequence[ToolCall], sam
         previous = row
         row = [0]
         for index, wanted in enumerate(expected):
-            row.append(previous[index] + 1 if same(wanted, call) else max(previous[index + 1], row[index]))
+            if same(wanted, call):
+                row.append(previous[index] + 1)
+            else:
+                row.append(max(previous[index + 1], row[index]))
     return begin + row[-1] + end
 
 
@@ -199,50 +202,60 @@ _words.maxdict = _words.maxlist = _words.maxtuple = 4
 
 def call_words(call: ToolCall, *, args: bool = True) -> str:
     """Return a call as one short line; its untrusted parts are shortened and quoted."""
-    name = f"any {call.category} tool" if call.category is not None else call.name
-    name = shorten(name if name.isprintable() else repr(name), 80)
+    name = call.name
+    if call.category is not None:
+        name = f"any {call.category} tool"
+    name = shown(name, 80)
     if not args or call.args is None:
         return name
     if not isinstance(call.args, Mapping):
         return f"{name}({_words.repr(call.args)})"
-    shown = [f"{_key(key)}={_words.repr(value)}" for key, value in list(call.args.items())[:MAX_SHOWN_ARGS]]
-    more = [f"… {len(call.args) - MAX_SHOWN_ARGS} more"] if len(call.args) > MAX_SHOWN_ARGS else []
-    return f"{name}({', '.join(shown + more)})"
+    words = [f"{_key(key)}={_words.repr(value)}" for key, value in list(call.args.items())[:MAX_SHOWN_ARGS]]
+    if len(call.args) > MAX_SHOWN_ARGS:
+        words.append(f"… {len(call.args) - MAX_SHOWN_ARGS} more")
+    return f"{name}({', '.join(words)})"
+
+
+def shown(name: str, limit: int) -> str:
+    """Return a name from the agent, quoted if it has characters that cannot be printed, and shortened."""
+    if not name.isprintable():
+        name = repr(name)
+    return shorten(name, limit)
 
 
 def _key(key: Any) -> str:
-    text = str(key)
-    return shorten(text if text.isprintable() else repr(text), 40)
+    return shown(str(key), 40)
 
 
 def nearest_words(wanted: ToolCall, actual: Sequence[ToolCall]) -> str:
     """Return how the arguments of the nearest call of the same tool differ; empty if there is none to compare."""
     if wanted.args is None and wanted.category is None and not wanted.any_args:
-        made = any(call.name == wanted.name and call.args is not None for call in actual)
+        if not any(call.name == wanted.name and call.args is not None for call in actual):
+            return ""
         name = call_words(wanted, args=False)
-        return (
-            f"{name} is expected by name alone, which no call with arguments matches (see ignore_args)" if made else ""
-        )
+        return f"{name} is expected by name alone, which no call with arguments matches (see ignore_args)"
     if not isinstance(wanted.args, Mapping):
         return ""
     expected = wanted.args
     found = [_argument_differences(expected, call.args) for call in actual if call.name == wanted.name]
-    nearest = min((one for one in found if one), key=len, default=None)
+    nearest = min(filter(None, found), key=len, default=None)
     if nearest is None:
         return ""
-    more = [f"{len(nearest) - MAX_SHOWN_ARGS} more"] if len(nearest) > MAX_SHOWN_ARGS else []
-    return f"{call_words(wanted, args=False)} was called with {', '.join(nearest[:MAX_SHOWN_ARGS] + more)}"
+    words = ", ".join(nearest[:MAX_SHOWN_ARGS])
+    if len(nearest) > MAX_SHOWN_ARGS:
+        words += f", {len(nearest) - MAX_SHOWN_ARGS} more"
+    return f"{call_words(wanted, args=False)} was called with {words}"
 
 
 def _argument_differences(expected: Mapping[str, Any], actual: Any) -> list[str]:
     if not isinstance(actual, Mapping):
         return ["no arguments"]
-    missing = [f"no {_key(key)}" for key in expected if key not in actual]
-    changed = [
-        f"{_key(key)}={_words.repr(actual[key])} instead of {_words.repr(value)}"
-        for key, value in expected.items()
-        if key in actual and actual[key] != value
-    ]
+    changed, missing = [], []
+    for key, value in expected.items():
+        if key not in actual:
+            missing.append(f"no {_key(key)}")
+        elif actual[key] != value:
+            changed.append(f"{_key(key)}={_words.repr(actual[key])} instead of {_words.repr(value)}")
     return [*changed, *missing, *(f"{_key(key)} besides" for key in actual if key not in expected)]
 
 
@@ -250,6 +263,7 @@ def trajectory_words(calls: Sequence[ToolCall], *, args: bool = True) -> str:
     """Return a trajectory as one line."""
     if not calls:
         return "no call"
-    shown = [call_words(call, args=args) for call in calls[:MAX_SHOWN_CALLS]]
-    more = [f"… {len(calls) - MAX_SHOWN_CALLS} more"] if len(calls) > MAX_SHOWN_CALLS else []
-    return " → ".join(shown + more)
+    words = [call_words(call, args=args) for call in calls[:MAX_SHOWN_CALLS]]
+    if len(calls) > MAX_SHOWN_CALLS:
+        words.append(f"… {len(calls) - MAX_SHOWN_CALLS} more")
+    return " → ".join(words)

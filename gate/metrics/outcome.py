@@ -58,10 +58,7 @@ class RecordedScore(Metric[RecordedOptions]):
 
     options_type = RecordedOptions
     pass_threshold = 1.0
-
-    @property
-    def missing(self) -> str:
-        return "" if self.options.scorer else "scorer"
+    needed_option = "scorer"
 
     @property
     def reads(self) -> frozenset[str]:

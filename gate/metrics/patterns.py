@@ -47,12 +47,18 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False) -> re.Pattern[st
     """
     try:
         parsed = parser.parse(pattern)
-        compiled = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
+        compiled = re.compile(pattern, _flags(ignore_case))
     except (re.error, OverflowError, RecursionError) as error:
         raise PatternError(f"{pattern!r} is not a regular expression: {error}") from None
     if _explodes(parsed):
         raise PatternError(f"{pattern!r} repeats a repetition, which may never end: make the inner one possessive (++)")
     return compiled
+
+
+def _flags(ignore_case: bool) -> int:
+    if ignore_case:
+        return re.IGNORECASE.value
+    return 0
 
 
 def is_found(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
@@ -72,10 +78,12 @@ def is_whole(pattern: str, text: str) -> bool:
 
 def _match(mode: str, pattern: str, text: str, *, ignore_case: bool) -> bool:
     compiled, text = compile_pattern(pattern, ignore_case=ignore_case), bounded(text)
+    if _is_quick(pattern) and mode == "whole":
+        return compiled.fullmatch(text) is not None
     if _is_quick(pattern):
-        return (compiled.fullmatch if mode == "whole" else compiled.search)(text) is not None
+        return compiled.search(text) is not None
     try:
-        return _MATCHER.ask(mode, pattern, re.IGNORECASE.value if ignore_case else 0, text)
+        return _MATCHER.ask(mode, pattern, _flags(ignore_case), text)
     except LostError as error:
         if "SIGPROF" in str(error):
             what = f"{pattern!r} took longer than {LIMIT_SECONDS:g} s of processor time to match"

@@ -107,8 +107,17 @@ def _replace_first(word: str, rules: Sequence[tuple[str, str]]) -> str:
     for suffix, replacement in rules:
         if word.endswith(suffix):
             rest = word[: -len(suffix)]
-            return rest + replacement if _measure(rest) > 0 else word
+            if _measure(rest) > 0:
+                return rest + replacement
+            return word
     return word
+
+
+def _without_ie(word: str) -> str:
+    """Return a word on -ies or -ied without the ending; of four letters, it keeps its e, as in NLTK."""
+    if len(word) == 4:
+        return word[:-1]
+    return word[:-2]
 
 
 def _without_plural(word: str) -> str:
@@ -116,7 +125,7 @@ def _without_plural(word: str) -> str:
     if word.endswith("sses"):
         return word[:-2]
     if word.endswith("ies"):
-        return word[:-1] if len(word) == 4 else word[:-2]
+        return _without_ie(word)
     if word.endswith("s") and not word.endswith("ss"):
         return word[:-1]
     return word
@@ -125,9 +134,9 @@ def _without_plural(word: str) -> str:
 def _without_past_and_gerund(word: str) -> str:
     """Step 1b."""
     if word.endswith("ied"):
-        return word[:-1] if len(word) == 4 else word[:-2]
+        return _without_ie(word)
     if word.endswith("eed"):
-        return word[:-1] if _measure(word[:-3]) > 0 else word
+        return _replace_first(word, (("eed", "ee"),))
     for suffix in ("ed", "ing"):
         if word.endswith(suffix) and "v" in _shape(word[: -len(suffix)]):
             return _restored(word[: -len(suffix)])
@@ -139,7 +148,9 @@ def _restored(word: str) -> str:
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
     if len(word) >= 2 and word[-1] == word[-2] and _shape(word)[-1] == "c":
-        return word if word[-1] in "lsz" else word[:-1]
+        if word[-1] in "lsz":
+            return word
+        return word[:-1]
     if _measure(word) == 1 and _ends_short(word):
         return word + "e"
     return word
@@ -157,7 +168,9 @@ def _without_double_suffix(word: str) -> str:
     if word.endswith("alli") and _measure(word[:-4]) > 0:
         return _without_double_suffix(word[:-2])
     if word.endswith("logi"):
-        return word[:-1] if _measure(word[:-3]) > 0 else word
+        if _measure(word[:-3]) > 0:
+            return word[:-1]
+        return word
     return _replace_first(word, _STEP_2)
 
 
@@ -166,8 +179,9 @@ def _without_suffix(word: str) -> str:
     for suffix in _STEP_4:
         if word.endswith(suffix):
             rest = word[: -len(suffix)]
-            fits = _measure(rest) > 1 and (suffix != "ion" or rest[-1] in "st")
-            return rest if fits else word
+            if _measure(rest) > 1 and (suffix != "ion" or rest[-1] in "st"):
+                return rest
+            return word
     return word
 
 

@@ -46,17 +46,23 @@ results of the tools or the conversation, says so; null if it does not cite. A s
 
 
 def _not_cited(claim: Any) -> str:
-    return "" if claim.cited else f"not cited: {claim.claim}"
+    if claim.cited:
+        return ""
+    return f"not cited: {claim.claim}"
 
 
 def _cited_wrongly(claim: Any) -> str | None:
     if not claim.cited:
         return None
-    return "" if claim.citation_is_right else f"not so: {claim.claim}"
+    if claim.citation_is_right:
+        return ""
+    return f"not so: {claim.claim}"
 
 
 def _not_borne_out(claim: Any) -> str:
-    return "" if claim.verdict == "borne_out" else f"{claim.verdict}: {claim.claim}"
+    if claim.verdict == "borne_out":
+        return ""
+    return f"{claim.verdict}: {claim.claim}"
 
 
 PRESETS: Mapping[str, type[JudgedMetric[Any]]] = {

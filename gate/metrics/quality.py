@@ -96,7 +96,9 @@ class Completeness(Voted[CompletenessOptions]):
         covered = sum(one.covered for one in answer.aspects)
         missing = ", ".join(one.aspect for one in answer.aspects if not one.covered)
         told = f"{covered} of {total} aspects covered"
-        return VoteMark(covered / total, f"{told}; missing: {rationale(missing)}" if missing else told)
+        if missing:
+            told += f"; missing: {rationale(missing)}"
+        return VoteMark(covered / total, told)
 
 
 class ResponseQuality(JudgedMetric[CompletenessOptions]):

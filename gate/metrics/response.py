@@ -37,9 +37,11 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
             return NOTHING_STATED
         thoughts = self.options.thoughts == "include"
         answer, expected = text_of(invocation.response, thoughts=thoughts), text_of(turn.response, thoughts=thoughts)
-        compare = rouge_1 if self.options.flavor == "adk" else rouge_1_sets
         try:
-            precision, recall, f = compare(answer, expected)
+            if self.options.flavor == "adk":
+                precision, recall, f = rouge_1(answer, expected)
+            else:
+                precision, recall, f = rouge_1_sets(answer, expected)
         except UnreadableTextError as error:
             raise NotMeasurableError(str(error)) from None
         if not answer.strip():
@@ -51,4 +53,6 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
 def _percents(share: float) -> str:
     """Return a share in whole percent; 0% and 100% only if the share is exactly that."""
     whole = round(100 * share)
-    return f"{min(99, max(1, whole)) if 0 < share < 1 else whole}%"
+    if 0 < share < 1:
+        whole = min(99, max(1, whole))
+    return f"{whole}%"

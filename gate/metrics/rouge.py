@@ -57,7 +57,7 @@ class _WordCounts(NamedTuple):
     def common(self, said: list[str]) -> int:
         """Return the number of common words; a word counts as often as it occurs in both."""
         shared = self.words.intersection(said)
-        again = shared.intersection(self.repeated) if self.repeated else ()
+        again = shared.intersection(self.repeated)
         if not again:
             return len(shared)
         counts = Counter([word for word in said if word in again])
@@ -92,7 +92,9 @@ def tokens(text: str) -> list[str]:
 
 
 def _harmonic(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
+    if precision + recall <= 0:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)
 
 
 def _check_marks(text: str) -> None:

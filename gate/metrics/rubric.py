@@ -75,7 +75,11 @@ class RubricVote(Answer):
     def value(self) -> float | None:
         """google-adk's reading: 1 if it contains "yes", else 0 if it contains "no", else None."""
         text = self.verdict.lower()
-        return 1.0 if "yes" in text else 0.0 if "no" in text else None
+        if "yes" in text:
+            return 1.0
+        if "no" in text:
+            return 0.0
+        return None
 
 
 class RubricAnswer(Answer):
@@ -90,10 +94,12 @@ class RubricMetric(JudgedMetric[JudgedT]):
     task: ClassVar[str]
 
     def question(self, rubrics: Sequence[Rubric]) -> str:
-        properties = [
-            {"id": one.id, "property": one.text, **({"note": one.description} if one.description else {})}
-            for one in rubrics
-        ]
+        properties = []
+        for one in rubrics:
+            told = {"id": one.id, "property": one.text}
+            if one.description:
+                told["note"] = one.description
+            properties.append(told)
         listed = json.dumps(properties, ensure_ascii=False, indent=1)
         return f"{self.task}\n\nFor every property below give its id, a rationale, and the verdict yes or no.\n{listed}"
 
@@ -122,18 +128,21 @@ class TurnVotes:
 
     def __init__(self, rubrics: Sequence[Rubric], answers: Answers[RubricAnswer]) -> None:
         self.texts = {rubric.id: rubric.text for rubric in rubrics}
-        by_id = _by_rubric(rubrics, answers.readable)
-        self.values = {name: value for name, found in by_id.items() if (value := _majority(found)) is not None}
+        self.values: dict[str, float] = {}
+        self.denials: dict[str, str] = {}
+        for name, votes in _by_rubric(rubrics, answers.readable).items():
+            value = _majority(votes)
+            if value is not None:
+                self.values[name] = value
+            if value == 0.0:
+                self.denials[name] = next(vote.rationale for vote in votes if vote.value == 0.0)
         self.failed = _failure(answers, [name for name in self.texts if name not in self.values])
-        self.denials = {
-            name: next(vote.rationale for vote in by_id[name] if vote.value == 0.0)
-            for name, value in self.values.items()
-            if value == 0.0
-        }
 
     @property
     def value(self) -> float | None:
-        return statistics.mean(self.values.values()) if self.values else None
+        if not self.values:
+            return None
+        return statistics.mean(self.values.values())
 
 
 def _by_rubric(rubrics: Sequence[Rubric], answers: Sequence[RubricAnswer]) -> dict[str, list[RubricVote]]:
@@ -158,7 +167,9 @@ def _failure(answers: Answers[RubricAnswer], missing: Sequence[str]) -> str:
 
 def _majority(votes: Sequence[RubricVote]) -> float | None:
     values = [vote.value for vote in votes if vote.value is not None]
-    return float(values.count(1.0) > values.count(0.0)) if values else None
+    if not values:
+        return None
+    return float(values.count(1.0) > values.count(0.0))
 
 
 def score_of(turns: Sequence[TurnVotes], *, before: int = 0) -> Score:
@@ -178,17 +189,19 @@ def score_of(turns: Sequence[TurnVotes], *, before: int = 0) -> Score:
 
 def _over_turns(turns: Sequence[TurnVotes], name: str) -> float | None:
     values = [turn.values[name] for turn in turns if name in turn.values]
-    return statistics.mean(values) if values else None
+    if not values:
+        return None
+    return statistics.mean(values)
 
 
 def _reason(turns: Sequence[TurnVotes], before: int) -> str:
     told: list[str] = []
     for number, turn in enumerate(turns, before + 1):
-        where = f"turn {number}: " if len(turns) > 1 else ""
-        told.extend(
-            f"{where}no to {name!r} ({shorten(turn.texts[name], 80)}): {rationale(why)}"
-            for name, why in turn.denials.items()
-        )
+        where = ""
+        if len(turns) > 1:
+            where = f"turn {number}: "
+        for name, why in turn.denials.items():
+            told.append(f"{where}no to {name!r} ({shorten(turn.texts[name], 80)}): {rationale(why)}")
     return shorten("; ".join(told), 2 * MAX_REASON_CHARS) or "every rubric affirmed"
 
 
@@ -203,7 +216,8 @@ class _AdkRubrics(RubricMetric[RubricOptions]):
         Raises ValueError for a duplicate id.
         """
         rubrics = [option.rubric() for option in self.options.rubrics]
-        rubrics.extend(rubric for group in others for rubric in group if rubric.type == self.rubric_type)
+        for group in others:
+            rubrics += [rubric for rubric in group if rubric.type == self.rubric_type]
         ids = [rubric.id for rubric in rubrics]
         for name in ids:
             if ids.count(name) > 1:
@@ -236,7 +250,9 @@ class _PerTurnRubrics(_AdkRubrics):
 
     async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge | None) -> TurnVotes:
         """Judge one turn; a turn without rubrics is skipped."""
-        return await self.judge_rubrics(rubrics, self.material(done), judge) if rubrics else TurnVotes((), Answers())
+        if not rubrics:
+            return TurnVotes((), Answers())
+        return await self.judge_rubrics(rubrics, self.material(done), judge)
 
 
 class FinalResponseQuality(_PerTurnRubrics):

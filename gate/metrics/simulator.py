@@ -11,14 +11,13 @@ from pydantic import BeforeValidator
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput, TurnFinding
-from gate.metrics.final_response import INVALID, VALID
+from gate.metrics.final_response import validity_of
 from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, answer_text, by_majority, settled_by
 from gate.model import Case, Invocation, Scenario, Score
 
 
 def _label(value: Any) -> Any:
-    text = str(value).strip().lower()
-    return "valid" if text in VALID else "invalid" if text in INVALID else value
+    return validity_of(str(value).strip().lower(), value)
 
 
 class Kept(Answer):
@@ -107,10 +106,9 @@ def _persona(scenario: Scenario) -> tuple[tuple[str, str], ...]:
         return ()
     lines = [persona.description or persona.id]
     for behavior in persona.behaviors:
-        lines += [
-            f"{behavior.name}: {behavior.description}",
-            *(f"- violated by: {text}" for text in behavior.violations),
-        ]
+        lines.append(f"{behavior.name}: {behavior.description}")
+        for text in behavior.violations:
+            lines.append(f"- violated by: {text}")
     return (("who the user is", "\n".join(lines)),)
 
 

@@ -67,7 +67,9 @@ def detect_tone(text: str, words: Mapping[HeardByWords, Sequence[str]] = KEYWORD
     counts = {tone: sum(_count(text, word) for word in found) for tone, found in {**KEYWORDS, **words}.items()}
     counts["friendly"] += len(_MARKS.findall(text))
     first, second = sorted(counts, key=lambda tone: -counts[tone])
-    return first if counts[first] > counts[second] else "neutral"
+    if counts[first] == counts[second]:
+        return "neutral"
+    return first
 
 
 def _count(text: str, word: str) -> int:
@@ -96,7 +98,9 @@ courteous, formal, businesslike. neutral: matter-of-fact, neither warm nor forma
 
     @property
     def caveat(self) -> str:
-        return "" if self.needs_judge else HEARD
+        if self.needs_judge:
+            return ""
+        return HEARD
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if self.needs_judge:

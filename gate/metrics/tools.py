@@ -26,7 +26,7 @@ def stated_turns(case: Case, performance: TrialOutput) -> Pairs:
 def whole_conversation(case: Case, performance: TrialOutput) -> Pairs:
     """Return all calls that any turn expects, paired with all calls that were made."""
     expected = [call for turn in case.turns for call in turn.tools or ()]
-    return [(expected, [call for turn in performance.invocations for call in turn.tool_calls])]
+    return [(expected, performance.tool_calls)]
 
 
 class ToolOptions(Options):
@@ -82,12 +82,9 @@ class ToolAccuracy(_ToolChoice):
         if not expected:
             return Score(None, reason="the case expects no tool to be called")
         hits = sum(len(one) for one in found)
-        missing = [
-            call
-            for (wanted, _), one in zip(pairs, found, strict=True)
-            for index, call in enumerate(wanted)
-            if index not in one
-        ]
+        missing = []
+        for (wanted, _), one in zip(pairs, found, strict=True):
+            missing += [call for index, call in enumerate(wanted) if index not in one]
         reason = f"{hits} of {expected} expected tools were called"
         if missing:
             reason += f"; missing: {trajectory_words(missing, args=False)}"
@@ -107,15 +104,13 @@ class ToolSelectionAccuracy(_ToolChoice):
         hits = sum(len(one) for one in found)
         details = {"hits": hits, "selections": made}
         if not made:
-            expected = any(wanted for wanted, _ in pairs)
-            reason = "no tool was called, though some were expected" if expected else "no tool was expected or called"
-            return Score(0.0 if expected else 1.0, reason=reason, details=details)
-        wrong = [
-            call
-            for (_, actual), one in zip(pairs, found, strict=True)
-            for index, call in enumerate(actual)
-            if index not in set(one.values())
-        ]
+            if any(wanted for wanted, _ in pairs):
+                return Score(0.0, reason="no tool was called, though some were expected", details=details)
+            return Score(1.0, reason="no tool was expected or called", details=details)
+        wrong = []
+        for (_, actual), one in zip(pairs, found, strict=True):
+            right = set(one.values())
+            wrong += [call for index, call in enumerate(actual) if index not in right]
         reason = f"{hits} of {made} calls were of expected tools"
         if wrong:
             reason += f"; not expected: {trajectory_words(wrong, args=False)}"
@@ -144,7 +139,7 @@ class StepEfficiency(Metric[StepOptions]):
         return NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        necessary, taken = self.options.steps, [call for turn in performance.invocations for call in turn.tool_calls]
+        necessary, taken = self.options.steps, performance.tool_calls
         if necessary is None:
             problem = unpaired(case, performance)
             if problem is not None:
@@ -157,7 +152,7 @@ class StepEfficiency(Metric[StepOptions]):
         details = {"necessary": necessary, "taken": len(taken)}
         reason = f"steps: {necessary} necessary, {len(taken)} taken"
         if not taken:
-            return Score(0.0 if necessary else 1.0, reason=reason, details=details)
+            return Score(float(not necessary), reason=reason, details=details)
         return Score(min(1.0, necessary / len(taken)), reason=reason, details=details)
 
 
@@ -189,7 +184,7 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
         return NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        calls = [call for invocation in performance.invocations for call in invocation.tool_calls]
+        calls = performance.tool_calls
         if not calls:
             return Score(None, reason="no tool was called")
         if all(call.result is None and call.error is None for call in calls):
@@ -201,7 +196,9 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
         lost = [calls[index] for index in failed if not self._recovered(calls[index], calls[index + 1 :])]
         recovered = len(failed) - len(lost)
         wrong = sum(not is_tool_error(calls[index]) for index in failed)
-        what = f"tool errors and incorrect responses ({wrong})" if wrong else "tool errors"
+        what = "tool errors"
+        if wrong:
+            what = f"tool errors and incorrect responses ({wrong})"
         reason = f"{recovered} of {len(failed)} {what} were recovered"
         if lost:
             reason += f"; not recovered: {trajectory_words(lost, args=False)}"

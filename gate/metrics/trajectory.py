@@ -93,32 +93,37 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
 
     def __init__(self, options: TrajectoryOptions, context: Context | None = None) -> None:
         super().__init__(options, context)
-        rule = NAMES_ONLY if options.ignore_args else options.args
-        self._same = Matcher(self.context, rule, {} if options.ignore_args else options.tools)
+        self._same = Matcher(self.context, options.args, options.tools)
+        if options.ignore_args:
+            self._same = Matcher(self.context, NAMES_ONLY)
 
     @property
     def reads(self) -> frozenset[str]:
-        return NO_CONTENT if self.options.ignore_args else frozenset({ARGUMENTS})
+        if self.options.ignore_args:
+            return NO_CONTENT
+        return frozenset({ARGUMENTS})
 
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
         if turn.tools is None:
             return NOTHING_STATED
         value = self._value(turn.tools, invocation.tool_calls)
+        if value == 1.0 and turn.tools:
+            return TurnFinding(value, "the expected tools were called")
         if value == 1.0:
-            return TurnFinding(
-                value, "the expected tools were called" if turn.tools else "no tool was expected to be called"
-            )
+            return TurnFinding(value, "no tool was expected to be called")
         return TurnFinding(value, self._difference(turn.tools, invocation.tool_calls))
 
     def _value(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> float:
         if self.options.credit == "none":
-            return 1.0 if self._matches(expected, actual) else 0.0
+            return float(self._matches(expected, actual))
+        if not expected and (not actual or self.options.credit == "recall"):
+            return 1.0
         common = self._common(expected, actual)
         if self.options.credit == "recall":
-            return common / len(expected) if expected else 1.0
+            return common / len(expected)
         if self.options.credit == "precision" and actual:
             return common / len(actual)
-        return 2 * common / (len(expected) + len(actual)) if expected or actual else 1.0
+        return 2 * common / (len(expected) + len(actual))
 
     def _matches(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> bool:
         if self.options.match_type is MatchType.EXACT:
@@ -152,9 +157,13 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
             return words
         used = set(taken.values())
         free = [call for index, call in enumerate(actual) if index not in used]
-        near = nearest_words(missing, free) if args else ""
-        if near or self.options.match_type is MatchType.EXACT:
-            return f"{near}: {words}" if near else words
+        near = ""
+        if args:
+            near = nearest_words(missing, free)
+        if near:
+            return f"{near}: {words}"
+        if self.options.match_type is MatchType.EXACT:
+            return words
         return f"{call_words(missing, args=args)} is missing: {words}"
 
 

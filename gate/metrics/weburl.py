@@ -30,18 +30,23 @@ def place_of(url: str) -> UrlTarget:
     """Return where a browser goes if a page on the web has this URL."""
     url = url.strip(_EDGES).translate(_REMOVED)
     found = _SCHEME.match(url)
+    if found is None and not url.replace("\\", "/").startswith("//"):
+        return UrlTarget(is_relative=True)
     if found is None:
-        is_relative = not url.replace("\\", "/").startswith("//")
-        return UrlTarget(is_relative=True) if is_relative else UrlTarget(host=_host(f"https:{url}"))
+        return UrlTarget(host=_host(f"https:{url}"))
     scheme = found[1].lower()
-    return UrlTarget(scheme, _host(url)) if scheme in WEB else UrlTarget(scheme)
+    if scheme in WEB:
+        return UrlTarget(scheme, _host(url))
+    return UrlTarget(scheme)
 
 
 @lru_cache(maxsize=1_000)
 def normal(host: str) -> str | None:
     """Return a host as a resolver gets it: decoded, mapped by UTS 46, in ASCII, numbers as an address; None if it is
     invalid."""
-    return None if _NOT_IN_A_HOST.search(host) else _host(f"https://{host}")
+    if _NOT_IN_A_HOST.search(host):
+        return None
+    return _host(f"https://{host}")
 
 
 def _host(url: str) -> str | None:
@@ -53,7 +58,9 @@ def _host(url: str) -> str | None:
         host: str = URL(_scalar_values(url)).hostname.removesuffix(".")
     except ValueError:
         return None
-    return host if host and "" not in host.split(".") else None
+    if "" in host.split("."):
+        return None
+    return host
 
 
 def _scalar_values(text: str) -> str:

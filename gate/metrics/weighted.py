@@ -75,7 +75,9 @@ class WeightedScore(Composite[WeightedOptions]):
 
     @property
     def missing(self) -> str:
-        return "" if self.options.effective_weights else "weights"
+        if not self.options.effective_weights:
+            return "weights"
+        return ""
 
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
         weights = self.options.effective_weights

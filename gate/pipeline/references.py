@@ -346,13 +346,16 @@ def find_all_references(
     found = []
     for plan in plans:
         found.append(find_references(config, store, plan.suite.id, where, git, runs, plan=plan.planned))
-    if store is None or where.base is None or not plans:
+    commit = where.base
+    if where.release and found and found[0].anchor:
+        commit = found[0].anchor  # a release is compared with it alone
+    if store is None or commit is None or not plans:
         return found
     gone = store.suites_at(where.ancestors) - {suite_key(plan.suite.id) for plan in plans}
     if not gone and not _has_selection_of_its_own(config):
         return found
     try:
-        with path_at(where.base, config.path, environment) as path:
+        with path_at(commit, config.path, environment) as path:
             base = load_config(path, of_base=True)
             before = _selected_at_base(config, base, read_suites(base))
     except GateError:

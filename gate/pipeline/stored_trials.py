@@ -69,7 +69,7 @@ async def stored_trials(session: Session, plan: Plan, header: Header, found: Ref
         BaselineError: the record of a release's commit is damaged.
         MeasureError: the agent's version changed while missing trials were run.
     """
-    of_release = await _of_release(session, plan, header)
+    of_release = await _of_release(session, plan, header, found.doubts if found.anchor else ())
     if of_release is not None:
         return of_release
     return _of_same_agent(session, plan, header, found)
@@ -78,8 +78,8 @@ async def stored_trials(session: Session, plan: Plan, header: Header, found: Ref
 # --- a release ------------------------------------------------------------------------------------
 
 
-async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTrials | None:
-    """Return the record of the released commit, including the trials that it lacked."""
+async def _of_release(session: Session, plan: Plan, header: Header, doubts: tuple[str, ...]) -> StoredTrials | None:
+    """Return the record of the released commit, including the trials that it lacked; the ``doubts`` stay."""
     record = _record_of_release(session, header)
     if record is None:
         return None
@@ -93,7 +93,7 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
     epochs = _epochs_short_of(plan, record, have, wanted)
     if not epochs:
         write_record(path, record)
-        found = session.baselines(plan, frozenset(run_ids(record)))
+        found = _compared_with(session, plan, record, doubts)
         return StoredTrials(record, path, found, f"{note}; nothing new was run")
     further, started = _MissingTrials(session, plan, "that the commit was short of"), time.monotonic()
     own = path.with_name(f"{path.stem}-{header.run_id[:8]}.jsonl")
@@ -117,9 +117,15 @@ async def _of_release(session: Session, plan: Plan, header: Header) -> StoredTri
     record = _joined(record, added)
     write_record(path, record)
     files.remove(own)
-    found = session.baselines(plan, frozenset(run_ids(record)))
+    found = _compared_with(session, plan, record, doubts)
     note = f"{note}; {count(len(added.trials), 'trial')} added where it was thin"
     return StoredTrials(record, path, found, note, further.note)
+
+
+def _compared_with(session: Session, plan: Plan, record: Record, doubts: Sequence[str]) -> References:
+    """Return the references of the record, with the ``doubts`` about what this run leaves out."""
+    found = session.baselines(plan, frozenset(run_ids(record)))
+    return replace(found, doubts=tuple(dict.fromkeys((*found.doubts, *doubts))))
 
 
 class _MissingTrials:

@@ -210,8 +210,10 @@ def _at_no_cost(found: SuiteResult) -> SuiteResult:
 
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
     """Return the pass rates of the default branch if the terms have them, else those of the baseline's records."""
-    rate = next((row.candidate for row in found.criteria if row.criterion.name == PASS_RATE), None)
-    return (*terms.design.past, rate.value) if rate is not None and len(terms.design.past) >= 2 else found.trend
+    rate = found.row(PASS_RATE)
+    if rate is None or rate.candidate is None or len(terms.design.past) < 2:
+        return found.trend
+    return (*terms.design.past, rate.candidate.value)
 
 
 def _stated(text: str) -> Finding:

@@ -60,9 +60,9 @@ def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:
     if len(case.reasons) < 2:
         return case
     criteria = [reason.partition(": ")[0] for reason in case.reasons]
-    repeated = set()
+    named, repeated = set(criteria), set()
     for row in suite.criteria:
-        if not set(criteria).isdisjoint(row.criterion.parts):
+        if not named.isdisjoint(row.criterion.parts):
             repeated.add(row.criterion.name)
     kept = [reason for reason, name in zip(case.reasons, criteria, strict=True) if name not in repeated]
     if not repeated or not kept:
@@ -134,8 +134,8 @@ def status_counts(suite: SuiteResult) -> str:
         return "no cases"
     known = Counter(map(status, suite.cases))
     ok = STATUSES[CaseStatus.OK]
-    order = dict.fromkeys((*STATUSES.values(), replayed.SAME))
-    del order[ok]
+    order = [*STATUSES.values(), replayed.SAME]
+    order.remove(ok)
     named = [f"{known[name]:,} {name}" for name in (*order, ok) if known[name]]
     return f"{count(len(suite.cases), 'case')}: {', '.join(named)}"
 

@@ -77,6 +77,13 @@ def tell_short(found: Finding) -> str:
     return "; ".join(clauses(found, IN_HEADLINE))
 
 
+def only_reports(found: Finding, row: CriterionResult) -> bool:
+    """True if a criterion that does not block misses its threshold or has no score."""
+    if row.criterion.blocking or row.criterion.name == PASS_RATE:
+        return False
+    return found.verdict in (Verdict.BELOW_THRESHOLD, Verdict.NOT_MEASURED)
+
+
 def tell_warning(found: Finding, row: CriterionResult) -> str:
     """Return a finding on a criterion as a warning."""
     if found.kind == "change":
@@ -85,6 +92,8 @@ def tell_warning(found: Finding, row: CriterionResult) -> str:
     told = f"{row.criterion.name}: {'; '.join(clauses(found, WORDS, row.criterion))}"
     if found.is_excused:
         return f"{told}: {WOULD}"
+    if only_reports(found, row):
+        return f"{told}; it only warns"
     if found.kind == "mean":
         return f"{told}; an unchanged agent misses it in {percentage(found['chance'])} of runs like this one"
     return told
@@ -96,17 +105,9 @@ WOULD = "it does not block (`ratchet: false` would)"
 # --- facts about a suite --------------------------------------------------------------------------
 
 
-def row_of(suite: SuiteResult, name: str) -> CriterionResult | None:
-    """Return a criterion's row; None if the suite has no such criterion."""
-    for row in suite.criteria:
-        if row.criterion.name == name:
-            return row
-    return None
-
-
 def is_lower_better(suite: SuiteResult, name: str) -> bool:
     """True if a lower value of a criterion is better."""
-    row = row_of(suite, name)
+    row = suite.row(name)
     return row is not None and row.criterion.direction is Direction.LOWER
 
 
@@ -261,7 +262,7 @@ def _cases_broke(cause: Finding, suite: SuiteResult) -> list[str]:
 def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return the deciding proof: a lower mean with its change, or drops of a few cases that no mean shows."""
     first, *others = causes(suite, cause["criteria"])
-    row = row_of(suite, first)
+    row = suite.row(first)
     if cause["by_mean"] and row is not None:
         said = [f"{criterion(first)} {_how_it_fell(row)}", *how_it_differs(row)]
     else:
@@ -271,7 +272,7 @@ def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
     if held:
         said.append(f"{listing(map(criterion, held))} got worse, too")
     for name in missed:
-        found = row_of(suite, name)
+        found = suite.row(name)
         if found is None:
             continue
         how = fails_besides(found) or reason(found)
@@ -302,7 +303,7 @@ def _how_it_fell(row: CriterionResult) -> str:
 def suspects(suite: SuiteResult) -> str:
     """Return the worst-looking cases if none is proven broken; empty if a tag explains the loss."""
     cause = suite.cause
-    row = row_of(suite, causes(suite, cause["criteria"])[0])
+    row = suite.row(causes(suite, cause["criteria"])[0])
     broken = broken_of(row) if row is not None and cause["by_mean"] else ()
     names = [one.case_id for one in cause["suspects"] if one.case_id not in broken]
     if not names and row is not None:
@@ -319,7 +320,7 @@ def _traded(cause: Finding, suite: SuiteResult) -> list[str]:
 
 
 def _rates(suite: SuiteResult) -> str:
-    row = row_of(suite, PASS_RATE)
+    row = suite.row(PASS_RATE)
     if row is None or row.compared is None or row.change is None:
         return ""
     over = "" if same_cases(row) else f" over {count(row.change.n, 'compared case')}"
@@ -336,7 +337,7 @@ def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
     first = cause["criteria"][0]
-    row = row_of(suite, first)
+    row = suite.row(first)
     said = [f"{criterion(first)} {fails(row) if row is not None else 'fails'}"]
     besides = [criterion(name) for name in suite.below if name != first]
     if besides:
@@ -346,7 +347,7 @@ def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
     first = cause["criteria"][0]
-    row = row_of(suite, first)
+    row = suite.row(first)
     return [f"{criterion(first)} could not be measured", reason(row) if row is not None else ""]
 
 

@@ -238,12 +238,9 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
         for stored in reference.records:
             shown += [(name, trial, "(no call)") for trial in _compared(stored)]
     lines = [console(case_id)]
-    for of_candidate, trial, instead in shown:
-        side = of_candidate
-        if trial.side is Side.BASELINE:
-            side = "baseline, run now"
+    for name, trial, instead in shown:
         if trial.case_id == case_id:
-            lines += _trial_lines(side, trial, demanded, instead)
+            lines += _trial_lines(name, trial, demanded, instead)
     return "\n".join(lines)
 
 
@@ -263,8 +260,10 @@ def _compared(record: Record) -> Sequence[Trial]:
     return with_outcomes(compared(cases, criteria, record.trials), by_id, criteria, {})
 
 
-def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]], no_call: str) -> list[str]:
-    lines = [f"{side}, trial {trial.number}, round {trial.round} ({trial.tag})"]
+def _trial_lines(name: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]], no_call: str) -> list[str]:
+    if trial.side is Side.BASELINE:
+        name = "baseline, run now"
+    lines = [f"{name}, trial {trial.number}, round {trial.round} ({trial.tag})"]
     replay = replayed.of_trial(trial)
     if replay:
         lines.append(f"  {console(replay, 600)}")
@@ -277,8 +276,8 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
         lines.append(f"  turn {turn}: {calls}")
         if invocation.text:
             lines.append(f"    {console(invocation.text, 300)}")
-    for name, score in trial.scores.items():
-        lines += _score_lines(name, score, *demanded.get(name, (None, "")))
+    for criterion, score in trial.scores.items():
+        lines += _score_lines(criterion, score, *demanded.get(criterion, (None, "")))
     return [*lines, *_log_lines(trial)]
 
 

@@ -319,7 +319,7 @@ def decide_merged(
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
-    with store or nullcontext():
+    with store if store is not None else nullcontext():
         baselines = find_all_references(config, store, plans, where, git, environment, runs_in(header))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
@@ -415,7 +415,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     all_plans = make_plans(config, with_key_of_judge(config, environment))
     plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
     store = store_of(config, environment)
-    with store or nullcontext():  # suites that this configuration no longer has are not missed
+    with store if store is not None else nullcontext():  # suites that this configuration no longer has are not missed
         baselines = [find_references(config, store, p.suite.id, where, git, plan=p.planned) for p in plans]
     settings = job_settings(config, settings, plans, baselines)
     trusted = []

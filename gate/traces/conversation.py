@@ -31,16 +31,9 @@ class TracedTurn(Struct, frozen=True):
     """One turn of a conversation, built from its spans."""
 
     invocation: Invocation
-    trace_id: str
-    span_id: str
-    """The id of the span that contains the turn."""
-    started: float
-    """Seconds since 1970."""
     error: str | None = None
     """The error that ended the turn, if it failed: from the turn's span or, without an answer, from its last model call
     or the trace's root. A failed tool does not fail the turn, nor does a failed model call if a later one succeeded."""
-    agents: tuple[str, ...] = ()
-    """Other agents that took part, in order."""
 
 
 class Conversation(Struct, frozen=True):
@@ -181,15 +174,7 @@ def _turn(draft: Draft) -> TracedTurn:
         reports_calls=knows_calls,
         unseen=tuple([part for part, is_known in known.items() if not is_known]),
     )
-    started = anchor.span.start / 1e9
-    return TracedTurn(
-        invocation,
-        anchor.span.trace_id,
-        anchor.span.span_id,
-        started,
-        anchor.error or _why_unanswered(draft, texts) or None,
-        tuple(draft.agents),
-    )
+    return TracedTurn(invocation, anchor.error or _why_unanswered(draft, texts) or None)
 
 
 def _user(draft: Draft) -> str:

@@ -63,7 +63,6 @@ _RESULT = (
     *("gen_ai.tool.call.result", "ai.toolCall.result", "ai.toolCall.output", "tool_response"),
     *("gcp.vertex.agent.tool_response", "output.value", "traceloop.entity.output"),
 )
-_AGENT_NAME = ("gen_ai.agent.name", "agent.name", "gen_ai.workflow.name", "graph.node.id", "traceloop.entity.name")
 _MODEL = (
     *("gen_ai.response.model", "ai.response.model", "llm.model_name", "gen_ai.request.model", "ai.model.id"),
     "llm.response.model",
@@ -95,17 +94,15 @@ _TOOL_ENDINGS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call
 class Operation:
     """A span and its interpretation. Messages are read on demand, because most are never needed."""
 
-    __slots__ = ("_logs", "_usage", "agent", "id", "kind", "name", "span")
+    __slots__ = ("_logs", "_usage", "id", "kind", "name", "span")
 
     def __init__(self, span: Span, logs: Sequence[LogRecord] = ()) -> None:
         self.span, self._logs = span, logs
         self._usage: Usage | UnsetType | None = UNSET
         self.kind = kind_of(span)
-        self.id = self.name = self.agent = ""
+        self.id = self.name = ""
         if self.kind is Kind.TOOL:
             self.id, self.name = _tool_id(span), _tool_name(span)
-        elif self.kind in AGENTIC:
-            self.agent = text_in(span.attributes, *_AGENT_NAME)
 
     @property
     def session(self) -> str:

@@ -77,8 +77,6 @@ class Draft(Struct):
     """The operations of one turn."""
 
     anchor: Operation
-    agents: list[str] = field(default_factory=list)
-    """The agents in the turn, except the anchor."""
     models: list[ModelCall] = field(default_factory=list)
     tools: list[list[Operation]] = field(default_factory=list)
     """The spans of each call, the outermost first."""
@@ -272,8 +270,6 @@ class _Calls:
                 draft.tools.append(chain)
             chain.append(step)
             self._chains[step.span.span_id] = chain
-        elif step.kind in AGENTIC and step is not draft.anchor and step.agent and step.agent not in draft.agents:
-            draft.agents.append(step.agent)
 
     def finish(self) -> None:
         """Group the model calls once all are known: the innermost are calls, with the spans around a single one."""

@@ -80,6 +80,24 @@ def test_a_selection_that_the_base_has_as_well_owes_nothing_for_the_others(proje
 
 
 @pytest.mark.slow
+def test_what_was_accepted_before_a_release_is_not_owed_to_the_release_before(project: Project) -> None:
+    project.git("checkout", "-q", "main")
+    before = project.git("rev-parse", "HEAD")
+    select(project, "c00")
+    project.git("rm", "-rq", "evals/two")
+    project.commit("select")
+    assert project.gate("run", "--trials", "3", "--quiet").code == 1
+    assert project.gate("baseline", "save").code == 0
+    release = ("run", "--release", "v2", "--against", before)
+    assert project.gate(*release).code == 1
+    assert project.gate("baseline", "accept", "--by", "ada", "--why", "one is enough").code == 0
+    project.write("README.md", "another file")
+    project.commit("later")
+    done = project.gate(*release)
+    assert done.code == 0, done.out
+
+
+@pytest.mark.slow
 def test_a_removed_suite_is_missed_under_a_selection_that_takes_its_cases(project: Project) -> None:
     project.git("rm", "-rq", "evals/two")
     project.write("evals/one/more.yaml", {"cases": [{"id": "new", "input": "item new", "tools": []}]})

@@ -63,7 +63,9 @@ class MetricServer:
             made = metric_type(metric_type.options_type.model_validate(dict(options)), context)
         except ValidationError as error:
             problem = first_problem(error, metric_type.options_type)
-            kind = "extra_forbidden" if problem.kind == "unknown" else problem.kind
+            kind: str = problem.kind
+            if kind == "unknown":
+                kind = "extra_forbidden"
             return {"invalid": {"type": kind, "loc": [str(at) for at in problem.path], "msg": problem.message}}
         self._metrics[number] = made
         return {"missing": made.missing, "caveat": made.caveat}

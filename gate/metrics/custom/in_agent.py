@@ -101,7 +101,10 @@ async def open_in_agent(
 
 def _not_imported(path: str, error: MeasureError, folders: Sequence[Path]) -> GateError:
     """Return the reason why a custom metric cannot be imported in the agent's interpreter."""
-    own = namesake(error.needs if isinstance(error, ImportFailedError) else "", folders)
+    needed = ""
+    if isinstance(error, ImportFailedError):
+        needed = error.needs
+    own = namesake(needed, folders)
     what = error.what.replace("the agent", f"the custom metric {path}", 1)
     if own is not None:
         hint = f"rename {own.name}, or return {{'value': …, 'reason': …}} in place of a `gate.Score`"

@@ -15,6 +15,7 @@ from pydantic import ConfigDict, ValidationError, create_model
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from gate.errors import ConfigError
+from gate.formats.shapes import as_mapping
 from gate.metrics.base import MAX_REASON_CHARS, Composite, Context, Metric, Options, TrialOutput
 from gate.metrics.custom.metric import MetricUse
 from gate.metrics.custom.source import searched, source_of
@@ -48,7 +49,9 @@ def resolve_isolated(path: str, use: MetricUse) -> type[Metric[Any]]:
         raise ConfigError(str(what), hint=str(hint))
     try:
         own = _attributes(told)
-        base: type[Metric[Any]] = _IsolatedComposite if told["composite"] else _IsolatedMetric
+        base: type[Metric[Any]] = _IsolatedMetric
+        if told["composite"]:
+            base = _IsolatedComposite
     except (KeyError, TypeError, ValueError):
         raise ConfigError(f"metric {path!r} does not describe itself as a metric") from None
     return type("Isolated", (base,), {**own, "__module__": __name__, "path": path, "use": use})
@@ -82,7 +85,9 @@ def _attributes(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+    if value is None:
+        return None
+    return float(value)
 
 
 class _AnyOptions(Options):
@@ -151,8 +156,9 @@ def _rebuilt(path: str, use: MetricUse, raw: Mapping[str, Any], context: Context
 def _invalid(told: Any) -> ValidationError:
     """Return the child's validation problem in the form of a local validation error."""
     kind, place, message = (told[key] for key in ("type", "loc", "msg"))
-    custom = PydanticCustomError("value_error", "{said}", {"said": shorten(str(message), 300)})
-    found = "extra_forbidden" if kind == "extra_forbidden" else custom
+    found: str | PydanticCustomError = "extra_forbidden"
+    if kind != "extra_forbidden":
+        found = PydanticCustomError("value_error", "{said}", {"said": shorten(str(message), 300)})
     details = InitErrorDetails(type=found, loc=tuple(map(str, place)), input=None)
     return ValidationError.from_exception_data("Options", [details])
 
@@ -160,16 +166,13 @@ def _invalid(told: Any) -> ValidationError:
 def _score(told: Mapping[str, Any]) -> Score:
     """Return the score that the child sent; not measured if it sent something else."""
     value, error = told.get("value"), told.get("error")
-    per_turn, details = told.get("per_turn") or [], told.get("details")
+    per_turn = told.get("per_turn") or []
     if not _fits(value) or not isinstance(per_turn, list) or not all(map(_fits, per_turn)):
         return Score(None, error="the custom metric's process sent what is no score")
-    return Score(
-        value,
-        shorten(str(told.get("reason") or ""), MAX_REASON_CHARS),
-        None if error is None else shorten(str(error), MAX_REASON_CHARS),
-        tuple(per_turn),
-        details if isinstance(details, dict) else {},
-    )
+    if error is not None:
+        error = shorten(str(error), MAX_REASON_CHARS)
+    reason = shorten(str(told.get("reason") or ""), MAX_REASON_CHARS)
+    return Score(value, reason, error, tuple(per_turn), as_mapping(told.get("details")))
 
 
 def _fits(value: Any) -> bool:
@@ -182,8 +185,9 @@ def _fits(value: Any) -> bool:
 def _child(path: str, use: MetricUse) -> _Child:
     """Return the process for a custom metric, shared within its module; an edited module gets a new one."""
     places = tuple(searched(use.folder, use.hidden))
-    found = source_of(path, places)
-    content = found.read_bytes() if found is not None else b""
+    found, content = source_of(path, places), b""
+    if found is not None:
+        content = found.read_bytes()
     return _child_for(content, places, use.folder, tuple(sorted(use.environment.items())))
 
 
@@ -246,10 +250,12 @@ class _Child:
     def _exchange(self, dialogue: Dialogue[Frame], message: tuple[Any, ...], seconds: float) -> dict[str, Any]:
         number = next(self._requests)
         found = dialogue.ask(frame(REQUEST, number, pack(message)), seconds)
+        answer = None
         try:
-            answer = json.loads(found.data) if found.number == number else None
+            if found.number == number:
+                answer = json.loads(found.data)
         except (ValueError, RecursionError):
-            answer = None
+            pass
         if not isinstance(answer, dict):
             raise LostError("wrote an invalid answer into its pipe to the gate")
         return answer

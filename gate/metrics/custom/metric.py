@@ -82,7 +82,10 @@ def _attribute(path: str, module_name: str, attribute: str, folder: str) -> Any:
 
 def _not_imported(path: str, module_name: str, error: ImportError, folder: str) -> ConfigError:
     """Return the error for a custom metric that cannot be imported: its module is missing, or another one was found."""
-    own = namesake(error.name or "", [Path(folder)] if folder else [])
+    folders = []
+    if folder:
+        folders.append(Path(folder))
+    own = namesake(error.name or "", folders)
     if own is not None:
         what = f"metric {path!r} cannot be imported: {described(error)}; Agent Gate's package `gate` hides {own}"
         return ConfigError(what, hint=f"rename {own.name}, or set `run_in: agent`, where it comes first")
@@ -179,14 +182,18 @@ class InAgentMetric(_FromUser):
 
 def told(meaning: Mapping[str, Any], given: Any = None) -> Score:
     """Return an answer of gate/guest/custom_metric.py as a score; it has details only if a `Score` was returned."""
-    details = given.details if isinstance(given, Score) else {}
+    own = Score(None)
+    if isinstance(given, Score):
+        own = given
     error = meaning.get("error")
+    if error is not None:
+        error = shorten(str(error), MAX_REASON_CHARS)
     return Score(
         meaning.get("value"),
         shorten(str(meaning.get("reason") or ""), MAX_REASON_CHARS),
-        None if error is None else shorten(str(error), MAX_REASON_CHARS),
-        tuple(meaning.get("per_turn") or (given.per_turn if isinstance(given, Score) else ())),
-        details,
+        error,
+        tuple(meaning.get("per_turn") or own.per_turn),
+        own.details,
     )
 
 

@@ -36,7 +36,9 @@ def resolve_custom(
     own = {key: value for key, value in options.items() if key != "run_in"}
     folder, source = folders.find(path, in_agent=run_in == "agent")
     use = replace(use, folder=folder, hidden=folders.hidden_from(folder))
-    code = {"code": hashlib.sha256(source).hexdigest()} if source is not None else {}
+    code = {}
+    if source is not None:
+        code["code"] = hashlib.sha256(source).hexdigest()
     if run_in == "agent":
         return resolve_in_agent(path, use), own, {"run_in": "agent", **code}
     return resolve_isolated(path, use), own, code

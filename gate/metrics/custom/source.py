@@ -26,7 +26,9 @@ class Folders(Struct, frozen=True):
     def find(self, path: str, *, in_agent: bool) -> tuple[str, bytes | None]:
         """Return the folder to import a custom metric from, and its module's content; None if no file is found."""
         for folder in (self.base, self.own):
-            found = self.file_of(path, folder, in_agent=in_agent) if folder else None
+            if not folder:
+                continue
+            found = self.file_of(path, folder, in_agent=in_agent)
             if found is not None:
                 return folder, found.read_bytes()
         return self.own, None
@@ -40,7 +42,9 @@ class Folders(Struct, frozen=True):
 
     def hidden_from(self, folder: str) -> str:
         """Return the change's own folder, if a custom metric comes from another."""
-        return self.own if folder != self.own else ""
+        if folder == self.own:
+            return ""
+        return self.own
 
 
 def searched(folder: str, hidden: str = "") -> list[str]:
@@ -49,8 +53,10 @@ def searched(folder: str, hidden: str = "") -> list[str]:
 
     ``hidden`` is left out, even if it is on Python's own path, as the working directory is.
     """
-    installed = [place for place in sys.path if place and not (hidden and Path(place).resolve() == Path(hidden))]
-    return [*installed, folder] if folder and folder not in installed else installed
+    found = [place for place in sys.path if place and not (hidden and Path(place).resolve() == Path(hidden))]
+    if folder and folder not in found:
+        found.append(folder)
+    return found
 
 
 def source_of(path: str, places: Sequence[str]) -> Path | None:
@@ -62,13 +68,17 @@ def source_of(path: str, places: Sequence[str]) -> Path | None:
         if found is None:
             return None
         places = list(found.submodule_search_locations or ())
-    return Path(found.origin) if found is not None and found.has_location and found.origin else None
+    if found is None or not found.has_location or not found.origin:
+        return None
+    return Path(found.origin)
 
 
 def split(path: str) -> tuple[str, str]:
     """Return module and attribute of ``module:attribute``, or of google-adk's ``module.attribute``. Raises
     ConfigError."""
-    module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
+    module_name, colon, attribute = path.partition(":")
+    if not colon:
+        module_name, _, attribute = path.rpartition(".")
     if not module_name or not attribute:
         raise ConfigError(f"{path!r} names no metric", hint="write module:attribute")
     return module_name, attribute

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 from gate.agents.base import create, parse_options
-from gate.agents.replay import ReplayAgent
 from gate.model import Case, End, ErrorKind, Invocation, Part, RecordedTrial, Trial, TrialError, Turn
 from gate.pipeline.execute import Job, execute
 
@@ -69,8 +68,3 @@ def test_what_was_recorded_as_failed_is_a_failed_trial_unless_a_provider_refused
     limited = replay(case("d"), 1)
     assert limited.error is not None
     assert (limited.error.kind, limited.end) == (ErrorKind.LIMIT, End.UNMEASURED)
-
-
-def test_how_many_there_are() -> None:
-    agent = ReplayAgent(RECORDED)
-    assert [agent.trials_available(name) for name in "abcz"] == [2, 1, 1, 0]

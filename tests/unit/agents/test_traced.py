@@ -20,7 +20,7 @@ SEEN = Invocation(
 
 
 def traced(seen: Invocation = SEEN, **more: Any) -> TracedTurn:
-    return TracedTurn(seen, "t", "s", 0.0, **more)
+    return TracedTurn(seen, **more)
 
 
 def test_a_bare_text_gets_calls_and_usage() -> None:
