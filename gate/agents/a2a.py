@@ -21,6 +21,7 @@ from gate.errors import ConfigError
 from gate.formats import streams
 from gate.formats.a2a import ANSWERED, OPEN, Exchange, file_part, text_of_parts
 from gate.formats.messages import FormatError
+from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.model import ErrorKind, Invocation
 from gate.security.limits import shorten
 from gate.system.http import Response, check_url
@@ -121,8 +122,12 @@ class A2AAgent(ServerAgent):
         async with self._asking:  # one trial fetches the card, and the others wait for it
             if self._interface is None:
                 self._interface = await self._find_interface(request)
-                self._headers["A2A-Version"] = "0.3" if self._interface.is_old else "1.0"
-        named = request.session_id if self._server.context == "gate" else ""
+                self._headers["A2A-Version"] = "1.0"
+                if self._interface.is_old:
+                    self._headers["A2A-Version"] = "0.3"
+        named = ""
+        if self._server.context == "gate":
+            named = request.session_id
         self._conversations[request.session_id] = A2AContext(named)
 
     async def close_session(self, session_id: str) -> None:
@@ -130,7 +135,9 @@ class A2AAgent(ServerAgent):
         await super().close_session(session_id)
 
     async def _find_interface(self, request: Request) -> Interface:
-        card_url = self._url if urlsplit(self._url).path.endswith(".json") else self._url.rstrip("/") + CARD
+        card_url = self._url
+        if not urlsplit(self._url).path.endswith(".json"):
+            card_url = self._url.rstrip("/") + CARD
         try:
             response = await self._ask(request, None, url=card_url, method="GET")
         except AgentFailure as error:
@@ -142,7 +149,9 @@ class A2AAgent(ServerAgent):
             found = interface_of(decode_answer(response.body, must_be_json=True))
         except FormatError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the agent card at {card_url}: {error}") from error
-        streamed = found.streams if self._server.stream is None else self._server.stream
+        streamed = self._server.stream
+        if streamed is None:
+            streamed = found.streams
         return found._replace(url=self._place(found.url), streams=streamed)
 
     def _place(self, told: str) -> str:
@@ -153,7 +162,9 @@ class A2AAgent(ServerAgent):
             there, here = check_url(urljoin(self._url, told)), check_url(self._url)
         except ConfigError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the agent card names {error}") from error
-        path = (there.path or "/") + (f"?{there.query}" if there.query else "")
+        path = there.path or "/"
+        if there.query:
+            path += f"?{there.query}"
         ports = [parts.port or {"http": 80, "https": 443}[parts.scheme] for parts in (there, here)]
         same = there.scheme == here.scheme and ports[0] == ports[1]
         if self._socket or (same and (there.hostname == here.hostname or there.hostname in HERE)):
@@ -167,50 +178,59 @@ class A2AAgent(ServerAgent):
             text = "the server named no context with its first answer, so the conversation cannot go on"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.a2a.context: gate names one from the start")
         message_id = f"{request.session_id}-{request.turn}"
-        context = held.context_id if request.turn else ""  # the server's first answer may name another
-        exchange = Exchange(message_id, known=held.artifacts, context_id=context)
+        exchange = Exchange(message_id, known=held.artifacts)
+        if request.turn:  # the server's first answer may name another
+            exchange.context_id = held.context_id
         response = await self._send(request, exchange, held)
         received = perf_counter()
         async with asyncio.timeout(request.clock.seconds):
             await self._wait(request, exchange)
-        waited = perf_counter() - received if exchange.state else 0.0
+        duration = response.duration
+        if exchange.state:
+            duration += perf_counter() - received
         _refuse_unanswered(exchange)
         held.context_id = exchange.context_id or held.context_id
-        held.task_id = exchange.task_id if exchange.state == "input-required" else ""
-        held.artifacts = exchange.artifact_keys if held.task_id else frozenset()
-        return replace(self._read(exchange, request), duration=response.duration + waited)
+        held.task_id, held.artifacts = "", frozenset()
+        if exchange.state == "input-required" and exchange.task_id:
+            held.task_id, held.artifacts = exchange.task_id, exchange.artifact_keys
+        return replace(self._read(exchange, request), duration=duration)
 
     async def _send(self, request: Request, exchange: Exchange, held: A2AContext) -> Response:
         assert self._interface is not None
         old, streamed = self._interface.is_old, self._interface.streams
-        part = {"kind": "text", "text": request.user} if old else {"text": request.user}
-        message = {
-            "messageId": exchange.message_id,
-            "role": "user" if old else "ROLE_USER",
-            "parts": [part, *(file_part(one, old=old) for one in request.attached)],
-            **({"kind": "message"} if old else {}),
-            **({"contextId": held.context_id} if held.context_id else {}),
-            **({"taskId": held.task_id} if held.task_id else {}),
-        }
+        part, verb = {"text": request.user}, "send"
+        if streamed:
+            verb = "stream"
+        message: dict[str, Any] = {"messageId": exchange.message_id, "role": "ROLE_USER"}
+        name = f"Send{'Streaming' * streamed}Message"
+        if old:
+            part["kind"] = "text"
+            message |= {"role": "user", "kind": "message"}
+            name = f"message/{verb}"
+        message["parts"] = [part, *(file_part(one, old=old) for one in request.attached)]
+        if held.context_id:
+            message["contextId"] = held.context_id
+        if held.task_id:
+            message["taskId"] = held.task_id
         params: dict[str, Any] = {"message": message}
         if old and not streamed:
             params["configuration"] = {"blocking": True}
         if self._server.metadata:
             params["metadata"] = render(self._server.metadata, request.payload())
-        name = ("message/stream" if streamed else "message/send") if old else f"Send{'Streaming' * streamed}Message"
-        return await self._call(request, exchange, name, params, f"message:{'stream' if streamed else 'send'}")
+        return await self._call(request, exchange, name, params, f"message:{verb}")
 
     async def _wait(self, request: Request, exchange: Exchange) -> None:
         """Poll a task until it is finished. A streamed task is not polled: if it is still open, its stream broke
         off."""
         assert self._interface is not None
-        pause = FIRST_LOOK
+        pause, name = FIRST_LOOK, "GetTask"
+        if self._interface.is_old:
+            name = "tasks/get"
         while exchange.state in OPEN:
             if self._interface.streams or not exchange.task_id:
                 raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: the task is still {exchange.state}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_LOOK)
-            name = "tasks/get" if self._interface.is_old else "GetTask"
             await self._call(
                 request, exchange, name, {"id": exchange.task_id}, f"tasks/{quote(exchange.task_id, safe='')}"
             )
@@ -222,13 +242,18 @@ class A2AAgent(ServerAgent):
         assert self._interface is not None
         url, is_rpc, tenant = self._interface.url, self._interface.is_rpc, self._interface.tenant
         if is_rpc:
-            tenanted = {"tenant": tenant, **params} if tenant else params
-            body: Any = {"jsonrpc": "2.0", "id": exchange.message_id, "method": name, "params": tenanted}
+            if tenant:
+                params = {"tenant": tenant, **params}
+            body: Any = {"jsonrpc": "2.0", "id": exchange.message_id, "method": name, "params": params}
             response = await self._ask(request, body, url=url)
         else:
-            place = "/".join([url.rstrip("/"), *([quote(tenant, safe="")] if tenant else []), path])
-            asks = path.startswith("tasks/")
-            response = await self._ask(request, None if asks else params, url=place, method="GET" if asks else "POST")
+            base = url.rstrip("/")
+            if tenant:
+                base += f"/{quote(tenant, safe='')}"
+            if path.startswith("tasks/"):
+                response = await self._ask(request, None, url=f"{base}/{path}", method="GET")
+            else:
+                response = await self._ask(request, params, url=f"{base}/{path}")
         try:
             for result in results_of(response, is_rpc=is_rpc, asked=exchange.message_id):
                 exchange.take(result)
@@ -249,9 +274,11 @@ class A2AAgent(ServerAgent):
         if not parts:
             return found
         stated = read_answer({"output": found.text, **parts}, user=request.user)
-        calls = stated.tool_calls if self._server.tool_calls is not None else found.tool_calls
         reports = stated.reports_calls or found.reports_calls
-        return replace(found, tool_calls=calls, usage=stated.usage or found.usage, reports_calls=reports)
+        found = replace(found, usage=stated.usage or found.usage, reports_calls=reports)
+        if self._server.tool_calls is None:
+            return found
+        return replace(found, tool_calls=stated.tool_calls)
 
 
 def interface_of(card: Any) -> Interface:
@@ -263,26 +290,25 @@ def interface_of(card: Any) -> Interface:
     if not isinstance(card, Mapping):
         raise FormatError("it is not an object")
     told = card.get("supportedInterfaces") or card.get("additionalInterfaces") or []
-    listed = [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
+    listed = mappings_in(told)
     if isinstance(card.get("url"), str):  # 0.3
         listed = [{"url": card["url"], "transport": card.get("preferredTransport", "JSONRPC")}, *listed]
     found = list[Interface]()
     for one in listed:
         binding = str(one.get("protocolBinding") or one.get("transport") or "").upper()
         version = str(one.get("protocolVersion") or card.get("protocolVersion") or "1.0")
-        url, tenant = one.get("url"), one.get("tenant")
+        url = one.get("url")
         old = version.startswith("0.") or "transport" in one
         if isinstance(url, str) and binding in BINDINGS and not (old and binding != "JSONRPC"):
-            found.append(Interface(url, binding == "JSONRPC", old, tenant if isinstance(tenant, str) else ""))
+            found.append(Interface(url, binding == "JSONRPC", old, as_text(one.get("tenant"))))
     if not found:
         told = [str(one.get("protocolBinding") or one.get("transport") or "").upper() for one in listed]
-        offered = (
-            f"it offers only {shorten(', '.join(dict.fromkeys(told)), 100)}" if any(told) else "it names no interface"
-        )
+        offered = "it names no interface"
+        if any(told):
+            offered = f"it offers only {shorten(', '.join(dict.fromkeys(told)), 100)}"
         spoken = "the gate speaks JSONRPC and HTTP+JSON (1.0), or JSONRPC (0.3)"
         raise FormatError(f"{offered}; {spoken}: make the server offer one of these, too")
-    able = card.get("capabilities")
-    streams = isinstance(able, Mapping) and able.get("streaming") is True
+    streams = as_mapping(card.get("capabilities")).get("streaming") is True
     return min(found, key=lambda one: one.is_old)._replace(streams=streams)
 
 
@@ -296,7 +322,9 @@ def results_of(response: Response, *, is_rpc: bool, asked: str) -> list[Any]:
             raise FormatError("the stream has no events")
     else:
         bodies = [decode_answer(response.body, must_be_json=True)]
-    return [_result_of(body, asked) if is_rpc else _refuse_stated(body) for body in bodies]
+    if is_rpc:
+        return [_result_of(body, asked) for body in bodies]
+    return list(map(_refuse_stated, bodies))
 
 
 def _result_of(body: Any, asked: str) -> Any:
@@ -310,16 +338,21 @@ def _result_of(body: Any, asked: str) -> Any:
 
 def _refuse_stated(body: Any) -> Any:
     """Return the body; raises AgentFailure if it states an error."""
-    error = body.get("error") if isinstance(body, Mapping) else None
+    error = as_mapping(body).get("error")
     if not error:
         return body
-    code = error.get("code") if isinstance(error, Mapping) else None
-    said = error.get("message") if isinstance(error, Mapping) else None
-    text = shorten(said if isinstance(said, str) else json.dumps(error, ensure_ascii=False, default=repr), 1000)
-    data = error.get("data") if isinstance(error, Mapping) else None
-    detail = f" ({shorten(json.dumps(data, ensure_ascii=False, default=repr), 300)})" if data else ""
-    kind = ErrorKind.CRASH if code in (LIMITED, None) else ErrorKind.PROTOCOL
-    raise AgentFailure(kind, f"the agent reports an error: {text}{f' ({code})' if code is not None else ''}{detail}")
+    told = as_mapping(error)
+    code, said, data = told.get("code"), told.get("message"), told.get("data")
+    if not isinstance(said, str):
+        said = json.dumps(error, ensure_ascii=False, default=repr)
+    text = f"the agent reports an error: {shorten(said, 1000)}"
+    if code is not None:
+        text += f" ({code})"
+    if data:
+        text += f" ({shorten(json.dumps(data, ensure_ascii=False, default=repr), 300)})"
+    if code in (LIMITED, None):
+        raise AgentFailure(ErrorKind.CRASH, text)
+    raise AgentFailure(ErrorKind.PROTOCOL, text)
 
 
 def _refuse_unanswered(exchange: Exchange) -> None:
@@ -327,9 +360,13 @@ def _refuse_unanswered(exchange: Exchange) -> None:
     if exchange.state in ANSWERED or (exchange.reply is not None and not exchange.state):
         return
     said = text_of_parts((exchange.status or {}).get("parts"), between=" ")
-    detail = f": {shorten(said, 1000)}" if said else ""
+    detail = ""
+    if said:
+        detail = f": {shorten(said, 1000)}"
     if exchange.state not in WORDS:
         state = shorten(exchange.state or "none", 80)
         raise AgentFailure(ErrorKind.PROTOCOL, f"the task is in a state that is not known: {state}{detail}")
-    kind = ErrorKind.PROTOCOL if exchange.state == "auth-required" else ErrorKind.CRASH
+    kind = ErrorKind.CRASH
+    if exchange.state == "auth-required":
+        kind = ErrorKind.PROTOCOL
     raise AgentFailure(kind, WORDS[exchange.state] + detail)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
@@ -13,6 +12,7 @@ from gate.agents.hints import says_elsewhere
 from gate.formats import paths, streams
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError, find, parent_of
+from gate.formats.shapes import as_mapping, text_or_json
 from gate.model import ErrorKind
 from gate.model.strict import StrictModel
 
@@ -52,19 +52,23 @@ class CallPaths(StrictModel):
     def read(self, body: Any, what: str) -> Any:
         """Return the calls with their parts under the usual names."""
         calls = part_at(body, self.path, what)
-        calls = [calls] if isinstance(calls, Mapping) else calls
+        if isinstance(calls, Mapping):
+            calls = [calls]
         places = {"name": self.name, "args": self.args}
         later = {"result": self.result, "error": self.error, "id": self.id, "duration": self.duration}
         if not isinstance(calls, list) or not any({**places, **later}.values()):
             return calls
-        return [
-            {
-                **(call if isinstance(call, Mapping) else {}),
-                **{key: part_at(call, path, f"{what}.{key}") for key, path in places.items() if path is not None},
-                **{key: _if_there(call, path) for key, path in later.items() if path is not None},
-            }
-            for call in calls
-        ]
+        found = []
+        for call in calls:
+            told = dict(as_mapping(call))
+            for key, path in places.items():
+                if path is not None:
+                    told[key] = part_at(call, path, f"{what}.{key}")
+            for key, path in later.items():
+                if path is not None:
+                    told[key] = _if_there(call, path)
+            found.append(told)
+        return found
 
 
 def _as_list(calls: Any) -> list[Any]:
@@ -111,19 +115,24 @@ class EventPaths(StrictModel):
             if self.error is not None:
                 refuse_error({"error": _if_there(data, self.error)})
             piece = _if_there(data, self.output)
-            pieces += [piece] if isinstance(piece, str) else []
+            if isinstance(piece, str):
+                pieces.append(piece)
             if self.tool_calls is not None and _if_there(data, self.tool_calls.path) is not None:
                 calls += _as_list(self.tool_calls.read(data, "events.tool_calls"))
-            usage = _if_there(data, self.usage) or usage if self.usage is not None else None
+            if self.usage is not None:
+                usage = _if_there(data, self.usage) or usage
         if self.done is not None and not found:
-            told = self.done if isinstance(self.done, str) else json.dumps(self.done, ensure_ascii=False)
-            raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: {told!r} is missing")
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: {text_or_json(self.done)!r} is missing")
         if not pieces and not calls:
             raise AgentFailure(
                 ErrorKind.PROTOCOL, f"no event of the stream has anything at {self.output!r} (events.output)"
             )
-        answer: dict[str, Any] = {"output": "".join(pieces)} | ({"usage": usage} if usage else {})
-        return answer if self.tool_calls is None else {**answer, "tool_calls": calls}
+        answer: dict[str, Any] = {"output": "".join(pieces)}
+        if usage:
+            answer["usage"] = usage
+        if self.tool_calls is not None:
+            answer["tool_calls"] = calls
+        return answer
 
     def _is_last(self, data: Any) -> bool:
         if self.done is None or isinstance(self.done, str):
@@ -197,9 +206,14 @@ def part_at(body: Any, path: str, name: str) -> Any:
         absent = _may_be_absent(body, plain)
         if absent and plain != path:
             return None
-        hint = f"; write {path}? if it may be left out" if absent else ""
-        near = f"; {error.hint}" if error.hint else says_elsewhere(body, "response")
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error} ({name}){hint}{near}") from error
+        text = f"the answer has {error} ({name})"
+        if absent:
+            text += f"; write {path}? if it may be left out"
+        if error.hint:
+            text += f"; {error.hint}"
+        else:
+            text += says_elsewhere(body, "response")
+        raise AgentFailure(ErrorKind.PROTOCOL, text) from error
 
 
 def _may_be_absent(body: Any, path: str) -> bool:

@@ -30,6 +30,7 @@ from gate.formats import answers, streams
 from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
+from gate.formats.shapes import text_or_json
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import WORDS_SCHEMA, StrictModel, Words, one_or_more
 from gate.model.strictness import FEWER, OFF, Tightens, steps
@@ -49,19 +50,26 @@ _ENCODED_TWICE = re.compile(r'"\s*\{\s*\\".*\}\s*"$', re.DOTALL)
 _BEGINS_LIKE_JSON = re.compile(r"\{|\[\s*\{|null$|\[\s*\]$")
 
 
-def _split(value: Any) -> Any:
-    return shlex.split(value) if isinstance(value, str) else value
+def split_words(value: Any) -> Any:
+    """Return a command line as words, any other value unchanged."""
+    if isinstance(value, str):
+        return shlex.split(value)
+    return value
 
 
 def _names_or_values(value: Any) -> Any:
     """Return names of variables to pass on, or a mapping of names to values; a name without a value is passed on."""
     if isinstance(value, Mapping):
+        found: dict[str, str | None] = {}
         for name, given in value.items():
+            found[str(name)] = None
+            if given is not None:
+                found[str(name)] = str(given)
             if isinstance(given, bool) or not (given is None or isinstance(given, str | int | float)):
                 raise ValueError(f"{name}: expected a string or a number (quote true and false)")
             if given is not None and is_withheld(str(name)):
                 raise ValueError(f"{name} is reserved for the action and cannot be set")
-        return {str(name): None if given is None else str(given) for name, given in value.items()}
+        return found
     names = one_or_more(value)
     if not isinstance(names, list | tuple):
         return names
@@ -88,7 +96,7 @@ class VersionSource(StrictModel):
 
     text: str | None = None
     """The version; ``${NAME}`` comes from the environment."""
-    command: Annotated[tuple[str, ...], BeforeValidator(_split), WORDS_SCHEMA] | None = None
+    command: Annotated[tuple[str, ...], BeforeValidator(split_words), WORDS_SCHEMA] | None = None
     """A program and its arguments, run without a shell in the configuration's folder; it prints the version."""
     header: str | None = None
     """A header of the server's answers, such as ``X-Version``."""
@@ -100,7 +108,9 @@ class VersionSource(StrictModel):
     def _from_text(cls, value: Any) -> Any:
         if isinstance(value, bool | int | float):
             raise ValueError(f"put it in quotes: {value!r} is read as a number, and 1.10 would be 1.1")
-        return {"text": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"text": value}
+        return value
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -117,7 +127,9 @@ class ByAddress(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, value: Any) -> Any:
-        return {"url": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"url": value}
+        return value
 
 
 class BaseAddress(ByAddress):
@@ -238,7 +250,9 @@ class Log(Struct):
         """Append text as separate lines."""
         text = text.strip("\n")
         if text.strip():
-            self.text = tail(f"{self.text}\n{text}" if self.text else text, RAW_LOG_CHARS)
+            if self.text:
+                text = f"{self.text}\n{text}"
+            self.text = tail(text, RAW_LOG_CHARS)
 
 
 class Request(Struct, frozen=True):
@@ -268,7 +282,7 @@ class Request(Struct, frozen=True):
 
     def payload(self) -> dict[str, Any]:
         """Return the JSON object that is sent to agents."""
-        return {
+        found = {
             "v": 1,
             "case_id": self.case_id,
             "trial": self.trial,
@@ -277,8 +291,10 @@ class Request(Struct, frozen=True):
             "messages": list(self.messages),
             "state": dict(self.state),
             "metadata": dict(self.metadata),
-            **({"traceparent": self.traceparent} if self.traceparent else {}),
         }
+        if self.traceparent:
+            found["traceparent"] = self.traceparent
+        return found
 
 
 LATER = frozenset({408, 425, 429, 503, 529})
@@ -297,7 +313,9 @@ def kind_of_status(status: int) -> ErrorKind:
     """Return the kind of failure that an HTTP status other than 2xx means: busy, a server error, or a wrong answer."""
     if status in LATER:
         return ErrorKind.UNREACHABLE
-    return ErrorKind.CRASH if status >= 500 else ErrorKind.PROTOCOL
+    if status >= 500:
+        return ErrorKind.CRASH
+    return ErrorKind.PROTOCOL
 
 
 def is_limit(text: str) -> bool:
@@ -335,8 +353,12 @@ class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an err
         """``said``: the part of the message to search for such signs, if not all of it."""
         super().__init__(message)
         self.message = shorten(message, MAX_MESSAGE_CHARS)
-        self.said = self.message if said is None else said
-        self.kind = ErrorKind.LIMIT if kind is ErrorKind.CRASH and is_limit(self.said) else kind
+        self.said = self.message
+        if said is not None:
+            self.said = said
+        self.kind = kind
+        if kind is ErrorKind.CRASH and is_limit(self.said):
+            self.kind = ErrorKind.LIMIT
         self.transient = self.kind is ErrorKind.LIMIT or (transient and self.end is End.UNMEASURED)
         """True if another attempt may succeed. A failure of the agent itself is never retried."""
         self.retry_after = retry_after
@@ -419,7 +441,10 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
     Raises:
         AgentFailure: the answer is unreadable or reports an error.
     """
-    refuse_error({"error": streams.error_in(answer)} if isinstance(answer, Stream) else answer)
+    told = answer
+    if isinstance(answer, Stream):
+        told = {"error": streams.error_in(answer)}
+    refuse_error(told)
     try:
         if isinstance(answer, Stream):
             return streams.to_invocation(answer, user=user, whole=answer.whole)
@@ -434,11 +459,12 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
 
 def refuse_error(answer: Any) -> None:
     """Raise AgentFailure for an object that states an ``error``, regardless of its other keys."""
-    error = answer.get("error") if isinstance(answer, OBJECT) else None
-    if error:
-        said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=repr)
-        known = looks_like(answer) if "jsonrpc" in answer else ""
-        raise AgentFailure(ErrorKind.CRASH, f"the agent reports an error: {shorten(said, 1000)}{known}")
+    if not isinstance(answer, OBJECT) or not answer.get("error"):
+        return
+    text = f"the agent reports an error: {shorten(text_or_json(answer['error']), 1000)}"
+    if "jsonrpc" in answer:
+        text += looks_like(answer)
+    raise AgentFailure(ErrorKind.CRASH, text)
 
 
 def refuse_truncated(text: str) -> None:
@@ -463,7 +489,9 @@ def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
     if not must_be_json and not _BEGINS_LIKE_JSON.match(text) and not _ENCODED_TWICE.match(text):
         return text
     value = _parse(text)
-    return _parse(value.strip()) if isinstance(value, str) and _BEGINS_LIKE_JSON.match(value.strip()) else value
+    if isinstance(value, str) and _BEGINS_LIKE_JSON.match(value.strip()):
+        return _parse(value.strip())
+    return value
 
 
 STREAMS = frozenset(
@@ -503,8 +531,10 @@ def refuse_disguised(text: str) -> None:
     """
     lines = text.splitlines()
     starts = [number for number, line in enumerate(lines) if line.lstrip().startswith("{")]
-    candidates = [lines[number] for number in starts] + ["\n".join(lines[starts[0] :])] if starts else []
-    if any(_is_answer(candidate) for candidate in candidates):
+    if not starts:
+        return
+    candidates = [*(lines[number] for number in starts), "\n".join(lines[starts[0] :])]
+    if any(map(_is_answer, candidates)):
         raise AgentFailure(
             ErrorKind.PROTOCOL,
             "the answer is text and JSON: print the JSON alone, and the rest on standard error",
@@ -558,10 +588,14 @@ def allowed_environment(
     Raises:
         ConfigError: a value refers to a variable that is not set (``${NAME}``).
     """
-    values = env if isinstance(env, Mapping) else dict.fromkeys(env)
-    named = tuple(name for name, value in values.items() if value is None)
-    set_here = {name: value for name, value in values.items() if value is not None}
-    given = {name: expand(value, environment, where=f"agent.env.{name}") for name, value in set_here.items()}
+    if not isinstance(env, Mapping):
+        return handed_on(environment, (*ALWAYS_ALLOWED, *env))
+    named, given = [], {}
+    for name, value in env.items():
+        if value is None:
+            named.append(name)
+        else:
+            given[name] = expand(value, environment, where=f"agent.env.{name}")
     return {**handed_on(environment, (*ALWAYS_ALLOWED, *named)), **given}
 
 
@@ -603,9 +637,12 @@ def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
         if is_withheld(match[1]):
             raise ConfigError(f"{match[1]} is reserved for the action and not passed on", where=where, hint=HINT_SECRET)
         found = environment.get(match[1])
+        if found is None:
+            what = f"the environment variable {match[1]} is not set"
+            raise ConfigError(what, where=where, hint=f"export {match[1]}")
         if not found:
-            state, hint = ("not set", f"export {match[1]}") if found is None else ("empty", f"give {match[1]} a value")
-            raise ConfigError(f"the environment variable {match[1]} is {state}", where=where, hint=hint)
+            what = f"the environment variable {match[1]} is empty"
+            raise ConfigError(what, where=where, hint=f"give {match[1]} a value")
         return found
 
     return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)

@@ -98,7 +98,9 @@ def unconnected(message: str, kind: str, *, reached: bool) -> str:
     found = next((remedy for pattern, remedy in UNCONNECTED if pattern.search(message)), "")
     if not found and not reached:
         found = f"is the server started, and is agent.{kind}.url right?"
-    return f"; {found}" if found else ""
+    if not found:
+        return ""
+    return f"; {found}"
 
 
 def looks_like(answer: Any, mapping: str = "") -> str:
@@ -114,8 +116,10 @@ def looks_like(answer: Any, mapping: str = "") -> str:
     if not isinstance(answer, OBJECT):
         return ""
     for keys, name, returned, mapped in FRAMEWORKS:
+        if keys <= answer.keys() and mapping:
+            return f"; this looks like {name}: {mapped.replace('KEY', mapping)}"
         if keys <= answer.keys():
-            return f"; this looks like {name}: {mapped.replace('KEY', mapping) if mapping else returned}"
+            return f"; this looks like {name}: {returned}"
     return _state_of_a_graph(answer, mapping)
 
 
@@ -129,17 +133,21 @@ def says_elsewhere(answer: Any, mapping: str = "") -> str:
         return ""
     shown = ", ".join(map(repr, texts[:MOST_TEXTS]))
     told = f"; return {shown} as output"
-    return f"{told}, or set {mapping}.output: {texts[0]}" if mapping else told
+    if mapping:
+        told += f", or set {mapping}.output: {texts[0]}"
+    return told
 
 
 def _state_of_a_graph(answer: Mapping[str, Any], mapping: str) -> str:
     """Return a hint if LangChain messages are under another name, or in the output of one node; empty otherwise."""
     for name, value in answer.items():
         if _are_langchains(value):
+            if name == "messages":
+                return ""
             remedy = f'return {{"messages": state["{name}"]}}'
             if mapping:
                 remedy += f", or {mapping}.messages: {name}"
-            return f"; this looks like the state of a LangGraph graph: {remedy}" if name != "messages" else ""
+            return f"; this looks like the state of a LangGraph graph: {remedy}"
         if isinstance(value, Mapping) and _are_langchains(value.get("messages")):
             return "; this looks like the updates of a LangGraph graph: return what invoke gives, or use langgraph:"
     return ""
@@ -147,7 +155,7 @@ def _state_of_a_graph(answer: Mapping[str, Any], mapping: str) -> str:
 
 def _is_streamed(answer: list[Any]) -> bool:
     """True for the states that a graph went through, or for pairs of a message and its origin."""
-    first = answer[0] if answer else None
+    first = next(iter(answer), None)
     return _are_langchains(first) or (isinstance(first, OBJECT) and _are_langchains(first.get("messages")))
 
 
@@ -159,7 +167,9 @@ def refused_by(status: int, body: bytes, kind: str) -> str:
     """Return a hint on the kind of agent from a server's refusal; empty if there is none."""
     said = body[:LOOKED_AT].decode("utf-8", "replace")
     if status in (404, 405) and _NOWHERE.fullmatch(said.strip()):
-        return f"; {EXPECTED[kind]}" if kind in EXPECTED else ""
+        if kind not in EXPECTED:
+            return ""
+        return f"; {EXPECTED[kind]}"
     if status in (400, 406, 415, 422):
         found = next(((other, name) for pattern, other, name in REFUSALS if pattern.search(said)), None)
         if found is not None and found[0] != kind:

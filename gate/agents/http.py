@@ -39,6 +39,7 @@ from gate.agents.hints import LACKS, refused_by, unconnected
 from gate.errors import MeasureError
 from gate.formats import streams
 from gate.formats.paths import find
+from gate.formats.shapes import text_or_json
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import StrictModel
 from gate.security.escape import one_line
@@ -148,12 +149,19 @@ class ServerAgent(Agent):
         ``headers`` are added to those of every request. Cookies that a server set in a session are sent only in that
         session.
         """
-        url = url or (self._url.rstrip("/") + path if path else self._url)
-        data = b"" if body is None else json.dumps(body).encode()
+        if not url:
+            url = self._url
+            if path:
+                url = self._url.rstrip("/") + path
+        data = b""
+        if body is not None:
+            data = json.dumps(body).encode()
+        headers = {**self._headers, **(headers or {})}
         cookies = self._cookies.get(request.session_id)
-        headers = {**self._headers, **headers} if headers else self._headers
-        headers = headers if cookies is None else cookies.beside(headers, url)
-        headers = headers if not request.traceparent else _traced(headers, request.traceparent)
+        if cookies is not None:
+            headers = cookies.beside(headers, url)
+        if request.traceparent:
+            headers = _traced(headers, request.traceparent)
         request.clock.stop()
         try:
             response = await self._client.request(
@@ -191,7 +199,8 @@ class ServerAgent(Agent):
     async def _ask_for_json(self, request: Request, body: Any, path: str) -> tuple[Any, float]:
         """Return the JSON of the answer, and the request's duration."""
         response = await self._ask(request, body, path=path)
-        if (kind := media_type(response)) in STREAMS:
+        kind = media_type(response)
+        if kind in STREAMS:
             refuse_stream(f"a stream ({kind})")
         return decode_answer(response.body, must_be_json=True), response.duration
 
@@ -204,24 +213,29 @@ def _traced(headers: Mapping[str, str], traceparent: str) -> dict[str, str]:
 def _beginning(body: bytes) -> str:
     """Return the beginning of a body, without a word that is cut off, which may be half of a secret."""
     text = body[: 4 * MAX_LOG_CHARS].decode("utf-8", "replace")
-    return text if len(text) <= MAX_LOG_CHARS else text[:MAX_LOG_CHARS].rstrip(WORD_CHARS)
+    if len(text) <= MAX_LOG_CHARS:
+        return text
+    return text[:MAX_LOG_CHARS].rstrip(WORD_CHARS)
 
 
 def _failure(response: Response, kind: str) -> AgentFailure:
     """Return the failure that a status other than 2xx means for this kind of agent."""
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
-    message = f"HTTP {status}{f': {said}' if said else ''}"
-    if lacks := LACKS.search(said):
+    message = f"HTTP {status}"
+    if said:
+        message = f"HTTP {status}: {said}"
+    lacks = LACKS.search(said)
+    if lacks:
         message = f"HTTP {status}: the request has no {lacks[1]!r}"
     if 300 <= status < 400:
         message = f"HTTP {status}: redirects are not followed (to {_target(response)})"
     message += refused_by(status, response.body, kind)
     if status in (401, 403):
-        own = "OPENAI_API_KEY is what is sent; " if kind == "openai" else ""
-        message += (
-            f"; is its key set? {own}headers: {{Authorization: Bearer ${{NAME}}}} sends a variable of the environment"
-        )
+        message += "; is its key set? "
+        if kind == "openai":
+            message += "OPENAI_API_KEY is what is sent; "
+        message += "headers: {Authorization: Bearer ${NAME}} sends a variable of the environment"
     wait = _seconds_to_wait(response.headers.get("retry-after"))
     return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait)
 
@@ -356,27 +370,37 @@ class HttpAgent(ServerAgent):
         url = urljoin(self._url, expand(place, self._environment, where="agent.http"))
         if urlsplit(url).netloc != urlsplit(self._url).netloc:
             check_url(url, where="agent.http")
-        body = None if told.request is None else render(told.request, payload)
+        body = None
+        if told.request is not None:
+            body = render(told.request, payload)
         return await self._ask(request, body, url=url, method=told.method)
 
     def _payload(self, request: Request) -> dict[str, Any]:
         """Return the request's payload, with the server's session id if it gave one."""
-        given = self._ids.get(request.session_id)
-        return request.payload() if given is None else {**request.payload(), "session_id": given}
+        payload = request.payload()
+        if request.session_id in self._ids:
+            payload["session_id"] = self._ids[request.session_id]
+        return payload
 
     async def answer(self, request: Request) -> Invocation:
         payload = self._payload(request)
-        body = payload if self._http.request is None else render(self._http.request, payload)
+        body: Any = payload
+        if self._http.request is not None:
+            body = render(self._http.request, payload)
         method, told = self._http.method, self._http.response
-        response = await self._ask(request, None if method == "GET" else body, method=method)
+        if method == "GET":
+            body = None
+        response = await self._ask(request, body, method=method)
         answer = _decode(response)
         if told is not None and isinstance(answer, Stream):
-            answer = answer if told.events is None else told.events.read(answer)
+            if told.events is not None:
+                answer = told.events.read(answer)
         elif told is not None:
             refuse_error(answer)
             if told.session_id is not None:
                 self._ids[request.session_id] = session_id_at(answer, told.session_id)
-            answer = told.read(answer) if told.names_parts else answer
+            if told.names_parts:
+                answer = told.read(answer)
         return replace(read_answer(answer, user=request.user, mapping="http.response"), duration=response.duration)
 
 
@@ -404,8 +428,7 @@ def render(template: Any, payload: Mapping[str, Any]) -> Any:
         return _field(values, whole[1])
 
     def as_text(match: re.Match[str]) -> str:
-        value = _field(values, match[1])
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return text_or_json(_field(values, match[1]))
 
     return _VARIABLE.sub(as_text, template)
 

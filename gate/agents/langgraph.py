@@ -16,6 +16,7 @@ from gate.agents.base import AgentFailure, AgentOptions, Request, decode_answer,
 from gate.agents.http import Server, ServerAgent, known_fields, render
 from gate.formats import messages as formats
 from gate.formats.paths import PathError, find
+from gate.formats.shapes import as_list, as_mapping, in_list, text_or_json
 from gate.model import ErrorKind, Invocation, Part
 from gate.security.limits import shorten
 
@@ -92,8 +93,7 @@ class LangGraphAgent(ServerAgent):
         if not isinstance(found, str) or not found:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the new thread's id is none: {shorten(repr(found), 60)}")
         self._threads[request.session_id] = found
-        told = request.metadata.get("resume", [])
-        self._given[request.session_id] = iter(told if isinstance(told, list) else [told])
+        self._given[request.session_id] = iter(in_list(request.metadata.get("resume", [])))
 
     async def close_session(self, session_id: str) -> None:
         self._threads.pop(session_id, None)
@@ -103,7 +103,9 @@ class LangGraphAgent(ServerAgent):
 
     async def answer(self, request: Request) -> Invocation:
         seen = self._waiting.pop(request.session_id, None)
-        asked = {"input": self._input(request)} if seen is None else {"command": {"resume": request.user}}
+        asked: dict[str, Any] = {"command": {"resume": request.user}}
+        if seen is None:
+            asked = {"input": self._input(request)}
         answers = chain(self._given[request.session_id], render(list(self._server.resume), request.payload()))
         state, duration = await self._run(request, asked)
         for _ in range(MOST_RESUMES):
@@ -114,8 +116,10 @@ class LangGraphAgent(ServerAgent):
             if not interrupts:
                 await self._refuse_unfinished(state, request)
                 return replace(self._read(state, seen, request), duration=duration)
-            named = {str(one.get("id")): value for one, value in zip(interrupts, known, strict=True)}
-            state, more = await self._run(request, {"command": {"resume": known[0] if len(known) == 1 else named}})
+            given: Any = known[0]
+            if len(known) > 1:
+                given = {str(one.get("id")): value for one, value in zip(interrupts, known, strict=True)}
+            state, more = await self._run(request, {"command": {"resume": given}})
             duration += more
         raise AgentFailure(ErrorKind.CRASH, f"the graph still interrupts after {MOST_RESUMES} answers")
 
@@ -123,13 +127,16 @@ class LangGraphAgent(ServerAgent):
         if self._server.input is not None:
             return render(self._server.input, request.payload())
         said = {"messages": [{"role": "user", "content": request.user}]}
-        return {**request.state, **said} if request.turn == 0 else said
+        if request.turn:
+            return said
+        return {**request.state, **said}
 
     async def _run(self, request: Request, asked: Mapping[str, Any]) -> tuple[Any, float]:
         """Return the final state of one run, and its duration."""
         body = {"assistant_id": self._server.assistant, **asked}
         for name in ("config", "context"):
-            if told := getattr(self._server, name):
+            told = getattr(self._server, name)
+            if told:
                 body[name] = render(told, request.payload())
         path = f"/threads/{quote(self._threads[request.session_id], safe='')}/runs/wait"
         state, duration = await self._ask_for_json(request, body, path)
@@ -142,9 +149,8 @@ class LangGraphAgent(ServerAgent):
 
         If a call in the last message has no result, the server is asked, since a graph may also end like that.
         """
-        messages = state.get("messages") if isinstance(state, Mapping) else None
-        last = messages[-1] if isinstance(messages, list) and messages else None
-        if not isinstance(last, Mapping) or not last.get("tool_calls"):
+        messages = as_list(as_mapping(state).get("messages"))
+        if not messages or not as_mapping(messages[-1]).get("tool_calls"):
             return
         path = f"/threads/{quote(self._threads[request.session_id], safe='')}/state"
         response = await self._ask(request, None, path=path, method="GET")
@@ -161,29 +167,31 @@ class LangGraphAgent(ServerAgent):
         try:
             messages = find(state, "messages")
         except PathError as error:
-            text = f"the state has {error}{f'; {error.hint}' if error.hint else ''}"
+            text = f"the state has {error}"
+            if error.hint:
+                text += f"; {error.hint}"
             raise AgentFailure(
                 ErrorKind.PROTOCOL, f"{text}; agent.langgraph.response says where the answer is"
             ) from error
-        return read_answer({"messages": messages if seen is None else messages[seen:]}, user=request.user)
+        if seen is not None:
+            messages = messages[seen:]
+        return read_answer({"messages": messages}, user=request.user)
 
     def _interrupted(
         self, state: Any, interrupts: Sequence[Mapping[str, Any]], seen: int | None, request: Request
     ) -> Invocation:
         """Return the turn of a run that waits at an interrupt."""
-        asked = [one.get("value") for one in interrupts]
-        question = "\n".join(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in asked)
+        question = "\n".join(text_or_json(one.get("value")) for one in interrupts)
         if self._server.interrupts == "fail":
             text = f"nobody answers the graph's interrupt: {shorten(question, 500)}"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}; metadata: {{resume: […]}} of the case, or {REMEDY}")
-        messages = state.get("messages")
-        messages = messages if isinstance(messages, list) else []
+        messages = as_list(state.get("messages"))
         self._waiting[request.session_id] = len(messages)
-        asked_at = max((place for place, one in enumerate(messages) if formats.is_from_user(one)), default=-1)
-        new = messages[asked_at + 1 if seen is None else seen :]
-        said = (
-            read_answer({"messages": new}, user=request.user) if new else Invocation(request.user, reports_calls=True)
-        )
+        if seen is None:
+            seen = max((place for place, one in enumerate(messages, 1) if formats.is_from_user(one)), default=0)
+        said = Invocation(request.user, reports_calls=True)
+        if messages[seen:]:
+            said = read_answer({"messages": messages[seen:]}, user=request.user)
         reports = said.reports_calls and self.reports_calls
         spoken = (*said.intermediate, *said.response)
         return replace(said, response=(Part(question),), intermediate=spoken, reports_calls=reports)
@@ -192,7 +200,7 @@ class LangGraphAgent(ServerAgent):
 def interrupts_of(state: Any) -> list[Mapping[str, Any]]:
     """Return the interrupts that a run waits at, each with ``value`` and ``id``. Raises AgentFailure if they cannot be
     read."""
-    told = (state.get(INTERRUPTS) if isinstance(state, Mapping) else None) or []
+    told = as_mapping(state).get(INTERRUPTS) or []
     if not isinstance(told, list) or not all(isinstance(one, Mapping) for one in told):
         text = f"the run was interrupted, by what cannot be read: {shorten(json.dumps(told, default=repr), 200)}"
         raise AgentFailure(ErrorKind.PROTOCOL, text)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shlex
 from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from gate.agents.base import (
     allowed_environment,
     decode_answer,
     read_answer,
+    split_words,
 )
 from gate.agents.http import (
     CLOSING_SECONDS,
@@ -45,6 +45,7 @@ from gate.agents.programs import Program, ProgramLine
 from gate.errors import ConfigError, nearest
 from gate.formats import answers, streams
 from gate.formats.json_text import parse_json
+from gate.formats.shapes import as_list, as_mapping, mappings_in
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import WORDS_SCHEMA
 from gate.security.limits import shorten
@@ -92,7 +93,7 @@ class McpServer(Server):
     @field_validator("command", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        return shlex.split(value) if isinstance(value, str) else value
+        return split_words(value)
 
     @field_validator("arguments")
     @classmethod
@@ -212,19 +213,22 @@ class McpAgent(Agent):
 
     async def _look_up(self, session: McpSession, request: Request) -> Mapping[str, Any]:
         """Return the arguments of each call, as a template. Raises AgentFailure if there is no such tool."""
-        names, cursor = list[str](), None
+        names, params = list[str](), dict[str, str]()
         for _ in range(MOST_PAGES):
-            page, _ = await self._call(session, request, "tools/list", {} if cursor is None else {"cursor": cursor})
-            tools = page.get("tools")
-            for tool in tools if isinstance(tools, list) else []:
-                if isinstance(tool, Mapping) and tool.get("name") == self._server.tool:
-                    told = self._server.arguments
-                    return arguments_for(tool.get("inputSchema")) if told is None else told
-                names += [str(tool.get("name"))] if isinstance(tool, Mapping) else []
+            page, _ = await self._call(session, request, "tools/list", params)
+            for tool in mappings_in(page.get("tools")):
+                if tool.get("name") == self._server.tool:
+                    if self._server.arguments is not None:
+                        return self._server.arguments
+                    return arguments_for(tool.get("inputSchema"))
+                names.append(str(tool.get("name")))
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str) or not cursor:
                 break
-        hint = shorten(nearest(self._server.tool, names), 300) if names else "it has none"
+            params = {"cursor": cursor}
+        hint = "it has none"
+        if names:
+            hint = shorten(nearest(self._server.tool, names), 300)
         raise AgentFailure(ErrorKind.PROTOCOL, f"the server has no tool {self._server.tool!r}: {hint}")
 
     async def _call(
@@ -252,7 +256,8 @@ class McpAgent(Agent):
         if told is not None:
             if told.session_id is not None:
                 session.given = session_id_at(answer, told.session_id)
-            answer = told.read(answer) if told.names_parts else answer
+            if told.names_parts:
+                answer = told.read(answer)
         return replace(read_answer(answer, user=request.user, mapping="mcp.response"), duration=duration)
 
 
@@ -381,12 +386,10 @@ class _OverStdio(McpAgent):
 
 def arguments_for(schema: Any) -> dict[str, Any]:
     """Return a tool's default arguments from its schema. Raises AgentFailure if they are ambiguous."""
-    schema = schema if isinstance(schema, Mapping) else {}
-    known = schema.get("properties")
-    names = [str(name) for name in known] if isinstance(known, Mapping) else []
+    schema = as_mapping(schema)
+    names = list(map(str, as_mapping(schema.get("properties"))))
     filled = {name: f"{{{{{name}}}}}" for name in names if name in FIELDS}
-    required = schema.get("required")
-    others = [str(name) for name in required if name not in filled] if isinstance(required, list) else []
+    others = [str(name) for name in as_list(schema.get("required")) if name not in filled]
     if not others and not filled.keys() & {"message", "messages"} and len(names) - len(filled) == 1:
         others = [name for name in names if name not in filled]
     if len(others) + bool(filled.keys() & {"message", "messages"}) != 1:
@@ -418,15 +421,13 @@ def body_of(result: Mapping[str, Any], *, named: bool = False) -> Any:
 def text_of(content: Any) -> str:
     """Return the blocks of a result as text, each on separate lines."""
     found = []
-    for block in content if isinstance(content, list) else []:
-        if not isinstance(block, Mapping):
-            continue
-        inner = block.get("resource")
-        told = [block.get("text"), inner.get("text") if isinstance(inner, Mapping) else None]
-        text = next((one for one in told if isinstance(one, str)), None)
-        found.append(
-            f"[{block.get('type')} {block.get('mimeType') or block.get('uri') or ''}]" if text is None else text
-        )
+    for block in mappings_in(content):
+        text = block.get("text")
+        if not isinstance(text, str):
+            text = as_mapping(block.get("resource")).get("text")
+        if not isinstance(text, str):
+            text = f"[{block.get('type')} {block.get('mimeType') or block.get('uri') or ''}]"
+        found.append(text)
     return "\n".join(found)
 
 
@@ -441,9 +442,9 @@ def _headers_of(session: McpSession, message: Mapping[str, Any]) -> dict[str, st
 
 def _as_header(text: str) -> str:
     """Return a name as a header value: in base64 if it is not plain ASCII."""
-    if re.fullmatch(r"[!-~]([ -~]*[!-~])?", text) and not text.startswith("=?base64?"):
+    if not text or (re.fullmatch(r"[!-~]([ -~]*[!-~])?", text) and not text.startswith("=?base64?")):
         return text
-    return f"=?base64?{b64encode(text.encode()).decode()}?=" if text else ""
+    return f"=?base64?{b64encode(text.encode()).decode()}?="
 
 
 def _answer_in(response: Response, asked: str) -> Any:
@@ -468,8 +469,11 @@ def _result_of(answer: Any, asked: str) -> Mapping[str, Any]:
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is no JSON-RPC: does agent.mcp.url lead to an MCP server?")
     error = answer.get("error")
     if error is not None:
-        code, said = (error.get("code"), error.get("message")) if isinstance(error, Mapping) else (None, error)
-        kind = ErrorKind.CRASH if code in (INTERNAL_ERROR, None) else ErrorKind.PROTOCOL
+        code, said, kind = None, error, ErrorKind.PROTOCOL
+        if isinstance(error, Mapping):
+            code, said = error.get("code"), error.get("message")
+        if code in (INTERNAL_ERROR, None):
+            kind = ErrorKind.CRASH
         raise AgentFailure(kind, f"the server reports an error: {shorten(str(said), 1000)} ({code})")
     if answer.get("id") != asked:
         raise AgentFailure(ErrorKind.PROTOCOL, "the response answers another request")
@@ -484,12 +488,11 @@ def _result_of(answer: Any, asked: str) -> Mapping[str, Any]:
 
 def _with_cause(answer: Any, written: str) -> Any:
     """Return a failed result with the last line of standard error added: some servers report the cause only there."""
-    result = answer.get("result") if isinstance(answer, Mapping) else None
-    if not isinstance(result, Mapping) or not result.get("isError") or not written:
+    result = as_mapping(as_mapping(answer).get("result"))
+    if not result.get("isError") or not written:
         return answer
     cause = {"type": "text", "text": f"(its last line of error: {shorten(written.splitlines()[-1], 500)})"}
-    content = result.get("content")
-    return {**answer, "result": {**result, "content": [*(content if isinstance(content, list) else []), cause]}}
+    return {**answer, "result": {**result, "content": [*as_list(result.get("content")), cause]}}
 
 
 def _refusal(message: Mapping[str, Any]) -> dict[str, Any]:

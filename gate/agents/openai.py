@@ -14,6 +14,7 @@ from gate.agents.hints import looks_like
 from gate.agents.http import Server, ServerAgent
 from gate.formats.messages import FormatError, to_usage, usage_of
 from gate.formats.paths import find
+from gate.formats.shapes import as_mapping, as_text
 from gate.model import ErrorKind, Invocation, Usage
 from gate.model.defaults import OPENAI_URL
 
@@ -73,15 +74,18 @@ class OpenAIAgent(ServerAgent):
     async def answer(self, request: Request) -> Invocation:
         """Return the turn: further requests follow as long as its tool calls have recorded results."""
         chat = self._server.api == "chat"
-        system = [{"role": "system", "content": self._server.system}] if self._server.system else []
-        asked: list[Any] = [*system, *(request.messages if chat else map(_as_input, request.messages))]
+        asked, key, path = list[Any](request.messages), "messages", "/chat/completions"
+        if not chat:
+            asked, key, path = list(map(_as_input, request.messages)), "input", "/responses"
+        if self._server.system:
+            asked.insert(0, {"role": "system", "content": self._server.system})
         said: list[Any] = []
         usages, durations = [], []
         for _ in range(MOST_ROUNDS):
-            body = {**self._server.body, "model": self._server.model, "messages" if chat else "input": [*asked, *said]}
+            body = {**self._server.body, "model": self._server.model, key: [*asked, *said]}
             if self._server.tools:
                 body["tools"] = list(self._server.tools)
-            answer, duration = await self._ask_for_json(request, body, "/chat/completions" if chat else "/responses")
+            answer, duration = await self._ask_for_json(request, body, path)
             found = _said(answer, chat=chat)
             said += found
             usages.append(self._usage(answer))
@@ -103,8 +107,7 @@ class OpenAIAgent(ServerAgent):
 
     def _results(self, request: Request, said: Sequence[Any], *, chat: bool) -> list[dict[str, Any]]:
         """Return the recorded results of the calls; none if any of them has no result."""
-        of_case = request.metadata.get("tool_results")
-        known = {**self._server.tool_results, **(of_case if isinstance(of_case, Mapping) else {})}
+        known = {**self._server.tool_results, **as_mapping(request.metadata.get("tool_results"))}
         calls = _calls(said, chat=chat)
         if not calls or any(name not in known for _, name in calls):
             return []
@@ -118,11 +121,13 @@ class OpenAIAgent(ServerAgent):
         usage = answer.get("usage")
         if not isinstance(usage, Mapping):
             return usage
-        model = answer.get("model")
-        told = {"model": model if isinstance(model, str) and model else self._server.model, **usage}
-        if isinstance(system := answer.get("system_fingerprint"), str):
+        told = {"model": as_text(answer.get("model")) or self._server.model, **usage}
+        system = answer.get("system_fingerprint")
+        if isinstance(system, str):
             told = {"system_fingerprint": system, **told}
-        return told if usage.get("cost") is None else {"cost_usd": usage["cost"], **told}
+        if usage.get("cost") is not None:
+            told = {"cost_usd": usage["cost"], **told}
+        return told
 
 
 def _as_input(message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -143,7 +148,9 @@ def _input_part(part: Mapping[str, Any]) -> dict[str, Any]:
 def _said(answer: Any, *, chat: bool) -> list[Any]:
     """Return the messages that the model added to the conversation."""
     try:
-        found = [find(answer, "choices[0].message")] if chat else find(answer, "output")
+        if chat:
+            return [find(answer, "choices[0].message")]
+        found = find(answer, "output")
     except LookupError as error:
         raise AgentFailure(
             ErrorKind.PROTOCOL, f"the answer has {error}{looks_like(answer, 'http.response')}"
@@ -165,6 +172,6 @@ def _calls(said: Sequence[Any], *, chat: bool) -> list[tuple[Any, str]]:
 def _total(usages: Sequence[Any]) -> Usage | None:
     """Return the total usage of a turn's requests."""
     try:
-        return usage_of([usage for raw in usages if (usage := to_usage(raw)) is not None])
+        return usage_of([usage for usage in map(to_usage, usages) if usage is not None])
     except FormatError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error

@@ -73,8 +73,9 @@ def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callabl
         content = text(path)
         program = parsed(content)
         seen[path] = content, program
-        for name in _imported(program, path) if program is not None else ():
-            open_ += [one for one in _files_of(name, path, known) if one not in seen]
+        if program is not None:
+            for name in _imported(program, path):
+                open_ += [one for one in _files_of(name, path, known) if one not in seen]
     return seen
 
 
@@ -82,12 +83,18 @@ def _imported(program: ast.Module, path: Path) -> Iterator[str]:
     """Yield dotted names of a module's imports; relative ones start from the root."""
     for node in ast.walk(program):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            for alias in node.names:
+                yield alias.name
         elif isinstance(node, ast.ImportFrom):
-            above = path.parents[node.level - 1].parts if 0 < node.level <= len(path.parents) else ()
-            base = ".".join([*above, *((node.module,) if node.module else ())])
+            parts = list[str]()
+            if 0 < node.level <= len(path.parents):
+                parts += path.parents[node.level - 1].parts
+            if node.module:
+                parts.append(node.module)
+            base = ".".join(parts)
             yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            for alias in node.names:
+                yield f"{base}.{alias.name}"
 
 
 def _files_of(name: str, importer: Path, known: frozenset[Path]) -> Iterator[Path]:
@@ -96,7 +103,9 @@ def _files_of(name: str, importer: Path, known: frozenset[Path]) -> Iterator[Pat
     for folder in importer.parents:
         for end in range(1, len(parts) + 1):
             place = folder.joinpath(*parts[:end])
-            yield from (one for one in (place.with_suffix(".py"), place / "__init__.py") if one in known)
+            for one in (place.with_suffix(".py"), place / "__init__.py"):
+                if one in known:
+                    yield one
 
 
 def _package(path: Path, known: frozenset[Path]) -> str:
@@ -104,20 +113,26 @@ def _package(path: Path, known: frozenset[Path]) -> str:
     top = path
     while top.parent.parts and (top.parent / "__init__.py") in known:
         top = top.parent
-    return path.as_posix() if top == path else f"{top.as_posix()}/"
+    if top == path:
+        return path.as_posix()
+    return f"{top.as_posix()}/"
 
 
 def _named_in(
     path: Path, program: ast.Module | None, known: frozenset[Path], folders: Collection[str]
 ) -> Iterator[str]:
     """Yield files and folders of the repository that string constants of a module name."""
-    for node in ast.walk(program) if program is not None else ():
+    if program is None:
+        return
+    for node in ast.walk(program):
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 200):
             continue
         told = node.value.strip().strip("/").removeprefix("./")
+        if not told or "\0" in told:
+            continue
         for folder in (path.parent, Path()):
-            place = (folder / told).as_posix() if told and "\0" not in told else ""
-            if Path(place) in known and place:
+            place = (folder / told).as_posix()
+            if Path(place) in known:
                 yield place
             elif place in folders and place not in (".", path.parent.as_posix()):
                 yield f"{place}/"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
 from gate.agents.base import Agent, AgentOptions, Request, TraceOptions
+from gate.formats.answers import overlaid
 from gate.model import ARGUMENTS, CALLS, PARTS, RESULTS, Invocation, RecordedTrial, ToolCall, Usage, total_usage
 
 if TYPE_CHECKING:
@@ -91,12 +93,16 @@ class TracedAgent(Agent):
         finally:
             self._receiver.forget(turn)
         self.turns += 1
-        self._silent = 0 if pieces else self._silent + 1
+        self._silent += 1
+        if pieces:
+            self._silent = 0
         from gate.traces import conversation_of  # weight: only where traces are received
 
         traced = conversation_of(pieces).turns
+        if not traced and not answer.shows_calls and not self.reports_calls:
+            return replace(answer, unseen=(CALLS,))
         if not traced:
-            return answer if answer.shows_calls or self.reports_calls else replace(answer, unseen=(CALLS,))
+            return answer
         completed, differing = complete(answer, joined(traced), whole=turn.complete and not turn.full)
         self.differing.update(differing)
         for what in differing:
@@ -104,8 +110,9 @@ class TracedAgent(Agent):
         return completed
 
     def _patience(self) -> float:
-        hopeless = self._silent >= HOPELESS and not self._receiver.seen
-        return min(self._wait, SHORT_WAIT) if hopeless else self._wait
+        if self._silent >= HOPELESS and not self._receiver.seen:
+            return min(self._wait, SHORT_WAIT)
+        return self._wait
 
     @property
     def notes(self) -> list[str]:
@@ -136,11 +143,13 @@ def joined(turns: Sequence[TracedTurn]) -> TracedTurn:
     if len(turns) == 1:
         return last
     said = [turn.invocation for turn in turns]
-    usages = [one.usage for one in said]
-    usage = total_usage(tuple(one for one in usages if one is not None)) if None not in usages else None
+    usages = [one.usage for one in said if one.usage is not None]
+    usage = None
+    if len(usages) == len(said):
+        usage = total_usage(tuple(usages))
     whole = replace(
         last.invocation,
-        tool_calls=tuple(call for one in said for call in one.tool_calls),
+        tool_calls=tuple(chain.from_iterable([one.tool_calls for one in said])),
         usage=usage,
         reports_calls=all(one.reports_calls for one in said),
         unseen=tuple([part for part in PARTS if any(part in one.unseen for one in said)]),
@@ -171,14 +180,16 @@ def complete(answer: Invocation, traced: TracedTurn, *, whole: bool = True) -> t
         calls, reports = _filled(answer.tool_calls, seen.tool_calls), answer.reports_calls
         if seen.reports_calls and [call.name for call in calls] != [call.name for call in seen.tool_calls]:
             differing.append(DIFFERENT_CALLS)
-    usage = _overlay(answer.usage, seen.usage)
+    usage = overlaid(seen.usage, answer.usage)
     if _differ(answer.usage, seen.usage):
         differing.append(DIFFERENT_USAGE)
     if traced.error is not None:
         differing.append(FAILED_TRACE)
     lacking: tuple[str, ...] = ()
     if of_trace:
-        hidden = {*seen.unseen} if whole else {*seen.unseen, CALLS}
+        hidden = set(seen.unseen)
+        if not whole:
+            hidden.add(CALLS)
         lacking = tuple([part for part in (CALLS, ARGUMENTS, RESULTS) if part in hidden])
     completed = replace(
         answer,
@@ -197,7 +208,10 @@ def _united(calls: tuple[ToolCall, ...], seen: tuple[ToolCall, ...]) -> tuple[To
     own, found = list(calls), list[ToolCall]()
     for one in seen:
         place = next((place for place, call in enumerate(own) if call.name == one.name), None)
-        found.append(one if place is None else _with(own.pop(place), one))
+        if place is None:
+            found.append(one)
+        else:
+            found.append(_with(own.pop(place), one))
     return (*found, *own)
 
 
@@ -211,20 +225,11 @@ def _filled(calls: tuple[ToolCall, ...], seen: tuple[ToolCall, ...]) -> tuple[To
 
 def _with(call: ToolCall, one: ToolCall) -> ToolCall:
     """Return the call as the answer states it, completed by its trace."""
-    return replace(
-        call,
-        args=one.args if call.args is None else call.args,
-        result=one.result if call.result is None else call.result,
-        error=one.error if call.error is None else call.error,
-        duration=one.duration if call.duration is None else call.duration,
-    )
-
-
-def _overlay(stated: Usage | None, seen: Usage | None) -> Usage | None:
-    if stated is None or seen is None:
-        return stated or seen
-    told = {name: value for name in Usage.__struct_fields__ if (value := getattr(stated, name)) is not None}
-    return replace(seen, **told)
+    further = {}
+    for name in ("args", "result", "error", "duration"):
+        if getattr(call, name) is None:
+            further[name] = getattr(one, name)
+    return replace(call, **further)
 
 
 def _differ(stated: Usage | None, seen: Usage | None) -> bool:

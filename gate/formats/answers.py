@@ -77,7 +77,7 @@ def _from_messages(answer: Mapping[str, Any], user: str) -> Invocation:
     if "output" in answer or "tool_calls" in answer:
         raise FormatError('an answer has either "messages" or "output" and "tool_calls"')
     invocation = messages.to_invocation(_latest(answer["messages"]), user=user)
-    return replace(invocation, usage=_overlay(invocation.usage, _usage(answer)))
+    return replace(invocation, usage=overlaid(invocation.usage, _usage(answer)))
 
 
 def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
@@ -130,8 +130,8 @@ def _latest(raw: Any) -> Any:
     return raw[start:]
 
 
-def _overlay(counted: Usage | None, stated: Usage | None) -> Usage | None:
-    """Return the usage stated in the answer, completed by the sum over its messages."""
+def overlaid(counted: Usage | None, stated: Usage | None) -> Usage | None:
+    """Return the stated usage, completed by what was counted elsewhere."""
     if counted is None or stated is None:
         return stated or counted
     said = {name: value for name, value in asdict(stated).items() if value is not None}

@@ -70,8 +70,6 @@ class NoArtifactError(UntrustedError):
 class PullRequest(Struct, frozen=True):
     number: int
     head: str
-    base: str
-    """The tip of the base branch, as far as the host knows."""
     base_branch: str
     labels: tuple[str, ...] = ()
     head_branch: str = ""
@@ -82,7 +80,6 @@ class PullRequest(Struct, frozen=True):
 class LabelAcceptance(Struct, frozen=True):
     """The outcome of the label that accepts a regression."""
 
-    label: str
     by: str
     at: datetime
     ignored: str = ""
@@ -200,7 +197,7 @@ class GitHub:
                 why = why or _why_not_given(given, head, by, pull)
             else:
                 why = why or self._why_not_of_head(pull, at, moves)
-            return LabelAcceptance(label, by, at, why)
+            return LabelAcceptance(by, at, why)
 
     def _why_not_of_head(self, pull: PullRequest, at: datetime, moves: Iterable[datetime]) -> str:
         """Return why a label set ``at`` some time may not refer to this head; empty if it does.
@@ -597,7 +594,6 @@ def _pull_request(pull: Mapping[str, Any]) -> PullRequest:
     return PullRequest(
         number=pull["number"],
         head=pull["head"]["sha"],
-        base=pull["base"]["sha"],
         base_branch=pull["base"]["ref"],
         labels=tuple(label["name"] for label in pull["labels"]),
         head_branch=pull["head"]["ref"],

@@ -175,11 +175,11 @@ class Alerts:
         client: Client,
     ) -> str:
         known = known or Delivery(Status.HEALTHY)
-        change = state.last_change()
-        lasted = report.blind or (change is not None and now >= change.at + self._silence)
+        number, changed = state.last_change() or (0, None)
+        lasted = report.blind or (changed is not None and now >= changed + self._silence)
         if not is_due(known, report.status, now, self._cool_down, lasted=lasted):
             return known.error and f"{target.name}: {known.error}"
-        alert = Alert(f"{self._suite}:{change.number if change else 0}", known.told, report.status, self._suite, report)
+        alert = Alert(f"{self._suite}:{number}", known.told, report.status, self._suite, report)
         problem, wait = await send(client, target, {"Idempotency-Key": alert.id}, FORMS[target.form](alert))
         if not problem:
             state.delivered(target.name, Delivery(report.status, now))

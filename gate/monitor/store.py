@@ -81,16 +81,6 @@ def _said_kindly(method: Callable[P, T]) -> Callable[P, T]:
     return inner
 
 
-class StatusChange(Struct, frozen=True):
-    """A change of status."""
-
-    number: int
-    at: float
-    before: Status
-    after: Status
-    why: str = ""
-
-
 class Delivery(Struct, frozen=True):
     """The last message to a target of alerts, and the result of the last attempts."""
 
@@ -181,8 +171,8 @@ class MonitorState:
         )
 
     @_said_kindly
-    def change(self, after: Status, why: str, now: float, *, blind: bool = False) -> StatusChange | None:
-        """Store the status; return the change if it differs from the one before.
+    def change(self, after: Status, why: str, now: float, *, blind: bool = False) -> None:
+        """Store the status, and a change if it differs from the one before.
 
         ``blind``: nothing can be measured at the moment, so the status from before is restored afterwards.
         """
@@ -190,14 +180,13 @@ class MonitorState:
         if not blind and self.standing is not after:
             self._set("standing", after.value)
         if before is after:
-            return None
+            return
         with self._transaction():
-            found = self._db.execute(
+            self._db.execute(
                 "INSERT INTO changes (at, before, after, why) VALUES (?, ?, ?, ?)",
                 (now, before.value, after.value, why),
             )
             self._set("status", after.value)
-        return StatusChange(found.lastrowid or 0, now, before, after, why)
 
     @_said_kindly
     def delivered(self, target: str, delivery: Delivery) -> None:
@@ -316,11 +305,10 @@ class MonitorState:
         return [(row[0], _observation(row[1:])) for row in rows]
 
     @_said_kindly
-    def last_change(self) -> StatusChange | None:
-        row = self._db.execute(
-            "SELECT number, at, before, after, why FROM changes ORDER BY number DESC LIMIT 1"
-        ).fetchone()
-        return None if row is None else _struct(StatusChange, row)
+    def last_change(self) -> tuple[int, float] | None:
+        """Return the number and the Unix time of the last change of status; None if it never changed."""
+        row = self._db.execute("SELECT number, at FROM changes ORDER BY number DESC LIMIT 1").fetchone()
+        return None if row is None else convert(row, tuple[int, float])
 
     @_said_kindly
     def deliveries(self) -> Mapping[str, Delivery]:

@@ -13,6 +13,7 @@ from gate.reports.words import (
     about,
     causes,
     crashes,
+    only_reports,
     tell,
     tell_cases,
     tell_cause,
@@ -328,7 +329,7 @@ def criteria_that_warn(suite: SuiteResult) -> list[tuple[CriterionResult, Findin
     found = []
     for row in suite.criteria:
         for one in row.findings:
-            if one.is_warning and not _is_moot(one, row, suite):
+            if only_reports(one, row) or (one.is_warning and not _is_moot(one, row, suite)):
                 found.append((row, one))
     return found
 

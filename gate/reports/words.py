@@ -77,6 +77,13 @@ def tell_short(found: Finding) -> str:
     return "; ".join(clauses(found, IN_HEADLINE))
 
 
+def only_reports(found: Finding, row: CriterionResult) -> bool:
+    """True if a criterion that does not block misses its threshold or has no score."""
+    if row.criterion.blocking or row.criterion.name == PASS_RATE:
+        return False
+    return found.verdict in (Verdict.BELOW_THRESHOLD, Verdict.NOT_MEASURED)
+
+
 def tell_warning(found: Finding, row: CriterionResult) -> str:
     """Return a finding on a criterion as a warning."""
     if found.kind == "change":
@@ -85,6 +92,8 @@ def tell_warning(found: Finding, row: CriterionResult) -> str:
     told = f"{row.criterion.name}: {'; '.join(clauses(found, WORDS, row.criterion))}"
     if found.is_excused:
         return f"{told}: {WOULD}"
+    if only_reports(found, row):
+        return f"{told}; it only warns"
     if found.kind == "mean":
         return f"{told}; an unchanged agent misses it in {percentage(found['chance'])} of runs like this one"
     return told

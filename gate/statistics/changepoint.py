@@ -156,7 +156,6 @@ class Jump(Struct, frozen=True):
     first: int
     """The 95 % interval of that position."""
     last: int
-    change: float
     p: float
     """Bound on the probability of so clear a step anywhere if only runs differ, independently and normally."""
 
@@ -241,5 +240,4 @@ def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -
         if (best - one) / variance <= LIKELIHOOD_95:
             near.append(point)
     p = min(1.0, len(points) * 2 * t_tail(math.sqrt(best / variance), n - 2))
-    change = math.fsum(values[at:end]) / (end - at) - math.fsum(values[start:at]) / (at - start)
-    return Jump(at, near[0], near[-1], change, p)
+    return Jump(at, near[0], near[-1], p)

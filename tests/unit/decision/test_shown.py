@@ -114,6 +114,22 @@ def test_what_only_the_baseline_excuses_is_a_warning() -> None:
     assert criteria_that_warn(informs) == []
 
 
+@pytest.mark.parametrize(
+    ("score", "kind", "verdict"),
+    [(0.5, "mean", Verdict.BELOW_THRESHOLD), ("judge is down", "scores_lost", Verdict.NOT_MEASURED)],
+)
+def test_a_criterion_that_only_reports_warns_if_its_threshold_does_not_hold(
+    score: float | str, kind: str, verdict: Verdict
+) -> None:
+    """The headline says that every threshold holds."""
+    reports = replace(MATCH, blocking=False)
+    decides = replace(TRAJECTORY, threshold=0.5)
+    result = judge(SUITE, [decides, reports], once(SUITE, trajectory=1.0, response=score))
+    assert result.verdict is Verdict.PASS
+    [(row, found)] = criteria_that_warn(result)
+    assert (row.criterion, found.kind, found.verdict) == (reports, kind, verdict)
+
+
 def test_a_limit_that_the_baseline_broke_is_a_warning_too() -> None:
     slow = replace(LATENCY, limit=1.0)
     result = judge(SUITE, [slow], once(SUITE, latency=2.0), stored(SUITE, latency=2.0))

@@ -101,11 +101,11 @@ def test_a_window_holds_traces_of_one_set_of_criteria(tmp_path: Path) -> None:
 def test_a_status_changes_once_and_targets_are_remembered(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         assert state.status is Status.INSUFFICIENT_DATA
-        first = state.change(Status.WARNING, "why", 7.0)
-        assert first is not None
-        assert (first.number, first.before, first.after) == (1, Status.INSUFFICIENT_DATA, Status.WARNING)
-        assert state.change(Status.WARNING, "why", 8.0) is None
-        assert state.last_change() == first
+        assert state.last_change() is None
+        state.change(Status.WARNING, "why", 7.0)
+        assert state.last_change() == (1, 7.0)
+        state.change(Status.WARNING, "why", 8.0)
+        assert state.last_change() == (1, 7.0)
         state.delivered("slack:X", Delivery(Status.WARNING, 7.0, 1, 9.0, "HTTP 500"))
     with opened(tmp_path / "m.sqlite") as state:
         assert state.deliveries() == {"slack:X": Delivery(Status.WARNING, 7.0, 1, 9.0, "HTTP 500")}
@@ -258,7 +258,7 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
         'UPDATE traces SET scores = \'{"tone": "high"}\'',
         "UPDATE traces SET seen = 'noon'",
         "UPDATE targets SET told = 'x'",
-        "UPDATE changes SET after = 'x'",
+        "UPDATE changes SET at = 'x'",
         "UPDATE sources SET position = 'x'",
         "ALTER TABLE traces RENAME COLUMN query TO asked",
     ],

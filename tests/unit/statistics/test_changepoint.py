@@ -85,7 +85,6 @@ def test_a_step_is_found_with_an_interval_that_holds_it(seeds: int) -> None:
 def test_two_steps_are_two() -> None:
     found = course(history(Random(3), 40, lambda run: 0.9 if run < 12 else 0.7 if run < 25 else 0.85), level=0.01)
     assert [step.at for step in found.steps] == [12, 25]
-    assert found.steps[0].change == pytest.approx(-0.1, abs=0.11)
 
 
 @pytest.mark.parametrize(("seeds", "least"), [(6, 5), pytest.param(20, 18, marks=pytest.mark.slow)])
