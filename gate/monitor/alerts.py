@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 2.0, 300.0
 LONGEST_RETRY_AFTER = 3600.0
 EXPORT_BATCH = 500
 MAX_TEXT_CHARS = 2_000
+_TRACE_ID = re.compile("[0-9a-f]{32}")
 
 
 class Target(Struct, frozen=True):
@@ -76,7 +78,7 @@ def target_of(form: str, variable: str, token: str, environment: Mapping[str, st
         raise ConfigError(f"the variable {variable} holds no http(s) address", where=where) from None
     if token and not environment.get(token):
         raise ConfigError(f"the variable {token} is not set", where=where, hint="it holds the token")
-    return Target(f"{form}:{variable}", form, url, environment.get(token, "") if token else "")
+    return Target(f"{form}:{variable}", form, url, environment[token] if token else "")
 
 
 # --- forms ----------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ def _slack_text(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Return text without the Markdown that an adaptive card interprets."""
-    return "".join(f"\\{sign}" if sign in "\\*_[]()#`~" else sign for sign in shorten(text, 500).replace("\n", " "))
+    return re.sub(r"[\\*_\[\]()#`~]", r"\\\g<0>", shorten(text, 500).replace("\n", " "))
 
 
 # --- telling --------------------------------------------------------------------------------------
@@ -248,7 +250,9 @@ async def send(client: Client, target: Target, headers: Mapping[str, str], body:
 
 
 def _seconds(text: str | None) -> float | None:
-    return float(text) if text is not None and text.isdecimal() and len(text) < 10 else None
+    if text is None or not text.isdecimal() or len(text) >= 10:
+        return None
+    return float(text)
 
 
 # --- OTLP -----------------------------------------------------------------------------------------
@@ -256,7 +260,9 @@ def _seconds(text: str | None) -> float | None:
 
 def evaluation_events(observations: Sequence[Observation], suite: str) -> dict[str, Any]:
     """Return scores as OTLP log records in JSON: the event ``gen_ai.evaluation.result`` of the GenAI conventions."""
-    records = [record for one in observations for record in _records(one)]
+    records = []
+    for one in observations:
+        records += _records(one)
     resource = {"attributes": [_attribute("service.name", "agent-gate"), _attribute("gate.suite", suite)]}
     scope = {"scope": {"name": "agent-gate.monitor"}, "logRecords": records}
     return {"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]}
@@ -265,7 +271,8 @@ def evaluation_events(observations: Sequence[Observation], suite: str) -> dict[s
 def _records(one: Observation) -> list[dict[str, Any]]:
     label = {True: "pass", False: "fail", None: "not_measured"}[one.passed]
     whole = [_attribute("gen_ai.evaluation.name", "pass"), _attribute("gen_ai.evaluation.score.label", label)]
-    whole += [_attribute("gen_ai.evaluation.explanation", one.why)] if one.why else []
+    if one.why:
+        whole.append(_attribute("gen_ai.evaluation.explanation", one.why))
     if one.passed is not None:
         whole.append(_attribute("gen_ai.evaluation.score.value", float(one.passed)))
     found = [whole]
@@ -273,19 +280,19 @@ def _records(one: Observation) -> list[dict[str, Any]]:
         score = _attribute("gen_ai.evaluation.score.value", value)
         found.append([_attribute("gen_ai.evaluation.name", name), score])
     time = str(int(max(0.0, min(one.at, 1e11)) * 1e9))
-    is_id = len(one.trace) == 32 and all(sign in "0123456789abcdef" for sign in one.trace)
-    place = {"traceId": one.trace} if is_id else {}
-    own = [] if is_id else [_attribute("gen_ai.conversation.id", one.trace)]
-    return [
-        {
-            "timeUnixNano": time,
-            "eventName": "gen_ai.evaluation.result",
-            **place,
-            "attributes": [_attribute("event.name", "gen_ai.evaluation.result"), *own, *attributes],
-        }
-        for attributes in found
-    ]
+    event = "gen_ai.evaluation.result"
+    records = []
+    for attributes in found:
+        record: dict[str, Any] = {"timeUnixNano": time, "eventName": event}
+        own = [_attribute("event.name", event)]
+        if _TRACE_ID.fullmatch(one.trace):
+            record["traceId"] = one.trace
+        else:
+            own.append(_attribute("gen_ai.conversation.id", one.trace))
+        records.append({**record, "attributes": [*own, *attributes]})
+    return records
 
 
 def _attribute(key: str, value: str | float) -> dict[str, Any]:
-    return {"key": key, "value": {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}}
+    kind = "doubleValue" if isinstance(value, float) else "stringValue"
+    return {"key": key, "value": {kind: value}}

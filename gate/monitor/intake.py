@@ -127,7 +127,9 @@ class Intake:
         try:
             if data is None:
                 raise FormatError("a line that is too long")
-            return self._read(source, line, data, counted=counted) if concerns_sample(data, self._rate) else []
+            if not concerns_sample(data, self._rate):
+                return []
+            return self._read(source, line, data, counted=counted)
         except FormatError as error:
             problem = str(error)
         except (ValueError, RecursionError) as error:
@@ -140,9 +142,10 @@ class Intake:
 
     def _read(self, source: str, line: Line, data: bytes, *, counted: bool) -> list[WatchedTrace]:
         value = _DECODER.decode(data)
-        pieces = self._traces.pieces(value) if self._traces is not None and _may_hold_traces(value) else ()
-        if pieces:
-            return self._add_pieces(source, line, pieces, counted=counted)
+        if self._traces is not None and _may_hold_traces(value):
+            pieces = self._traces.pieces(value)
+            if pieces:
+                return self._add_pieces(source, line, pieces, counted=counted)
         ignored = ignored_in(self._fields.messages)
         marked = with_read_marks(value, ignored)
         row = self._row(marked)
@@ -173,11 +176,13 @@ class Intake:
 
     def settled(self, source: str, offset: int) -> int:
         """Return the offset from which a restart must read a file that was read up to ``offset``."""
-        starts = [
-            waiting.start if waiting.source == source else waiting.others.get(source, offset)
-            for waiting in self._waiting.values()
-        ]
-        return min([offset, *starts])
+        first = offset
+        for waiting in self._waiting.values():
+            start = waiting.others.get(source, offset)
+            if waiting.source == source:
+                start = waiting.start
+            first = min(first, start)
+        return first
 
     # --- spans ------------------------------------------------------------------------------------
 
@@ -213,11 +218,13 @@ class Intake:
         waiting = self._waiting.get(trace)
         if waiting is None:
             if self._is_stored(trace):
-                self.late += 0 if counted else len(pieces)
+                if not counted:
+                    self.late += len(pieces)
                 return
             waiting = self._waiting[trace] = _Waiting(source, line.start)
         kept = pieces[: MOST_PIECES - len(waiting.pieces)]
-        self.late += 0 if counted else len(pieces) - len(kept)
+        if not counted:
+            self.late += len(pieces) - len(kept)
         if not kept:
             return
         if waiting.source != source:
@@ -233,7 +240,9 @@ class Intake:
         for trace in traces:
             waiting = self._waiting.pop(trace)
             self._size -= waiting.size
-            found = self._traces.conversation(trace, waiting.pieces) if self._traces is not None else None
+            found = None
+            if self._traces is not None:
+                found = self._traces.conversation(trace, waiting.pieces)
             if found is None:
                 self.empty += 1
             else:
@@ -252,21 +261,27 @@ class Intake:
         trace = shorten(trace_key(str(identifier)), MAX_ID_CHARS)
         if not is_sampled(trace, self._rate):
             return None
-        error = value_at(value, fields.error) if fields.error else None
+        error = _optional(value, fields.error)
         found = value_at(value, fields.messages)
         if found is None and error is None:
             raise FormatError(f"no messages at {fields.messages!r}")
-        invocation = messages.to_invocation(found if found is not None else [])
-        own = messages.to_usage(
-            value_at(value, fields.usage) if fields.usage else None,
-            cost_usd=value_at(value, fields.cost_usd) if fields.cost_usd else None,
-        )
-        duration = messages.number(value_at(value, fields.duration) if fields.duration else None, "duration")
-        said = None if error is None else shorten(error if isinstance(error, str) else str(error), 1000)
-        if said is None and not _is_answered(found):
+        if found is None:
+            found = []
+        invocation = messages.to_invocation(found)
+        own = messages.to_usage(_optional(value, fields.usage), cost_usd=_optional(value, fields.cost_usd))
+        duration = messages.number(_optional(value, fields.duration), "duration")
+        said = None
+        if error is not None:
+            said = shorten(str(error), 1000)
+        elif not _is_answered(found):
             said = NO_ANSWER
         invocation = replace(invocation, usage=own or invocation.usage, duration=duration)
         return WatchedTrace(trace, (carried(invocation),), said)
+
+
+def _optional(value: Any, path: str | None) -> Any:
+    """Return the value at a path; None if no path is set."""
+    return value_at(value, path) if path else None
 
 
 def _is_answered(said: Sequence[Any]) -> bool:

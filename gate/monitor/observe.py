@@ -97,10 +97,14 @@ def scoring_for(scorers: Sequence[Scorer]) -> Scoring:
             skipped[scorer.criterion.name] = why
         else:
             kept.append(replace(scorer, by_case={}))
-    while lost := [s for s in kept if not {*s.parts}.issubset({k.criterion.name for k in kept})]:
-        kept = [scorer for scorer in kept if scorer not in lost]
-        skipped |= {scorer.criterion.name: "one of its parts is skipped" for scorer in lost}
-    return Scoring(tuple(kept), skipped)
+    while True:
+        names = {scorer.criterion.name for scorer in kept}
+        lost = [scorer for scorer in kept if not names.issuperset(scorer.parts)]
+        if not lost:
+            return Scoring(tuple(kept), skipped)
+        for scorer in lost:
+            kept.remove(scorer)
+            skipped[scorer.criterion.name] = "one of its parts is skipped"
 
 
 def _why_skipped(scorer: Scorer) -> str:
@@ -160,8 +164,8 @@ class Observer:
         trial = without_unseen(criteria, [trial], reported=False)[0]
         outcome = passed(trial, case, criteria)
         values = {n: s.value for n, s in trial.scores.items() if s.value is not None}
-        query = next((turn.user for turn in conversation.invocations if turn.user), "")
-        output = next((turn.text for turn in reversed(conversation.invocations) if turn.text), "")
+        asked = [turn.user for turn in conversation.invocations if turn.user]
+        said = [turn.text for turn in conversation.invocations if turn.text]
         return Observation(
             trace=conversation.trace,
             at=time() if conversation.at is None else conversation.at,
@@ -169,8 +173,8 @@ class Observer:
             average=_average(criteria, values),
             scores=values,
             why="" if outcome else self._shown(_why(trial, case, criteria), MAX_WHY_CHARS),
-            query=self._shown(query, MAX_PREVIEW_CHARS),
-            output=self._shown(output, MAX_PREVIEW_CHARS),
+            query=self._shown(asked[0] if asked else "", MAX_PREVIEW_CHARS),
+            output=self._shown(said[-1] if said else "", MAX_PREVIEW_CHARS),
             applied=tuple(n for n, score in trial.scores.items() if score.value is not None or score.error),
             kept=self._kept(trial) if outcome is False else b"",
         )
@@ -186,17 +190,32 @@ class Observer:
 
 
 def _trial(conversation: WatchedTrace) -> tuple[Case, Trial]:
-    turns = tuple([_as_captured(turn, conversation.not_captured) for turn in conversation.invocations[:MOST_TURNS]])
-    error = None if conversation.error is None else TrialError(ErrorKind.CRASH, conversation.error)
-    case = Case(conversation.trace, tuple([Turn(turn.user) for turn in turns]))
-    durations = [turn.duration for turn in turns if turn.duration is not None]
-    return case, Trial(case.id, 1, invocations=turns, error=error, duration=sum(durations) if durations else None)
+    asked: list[Turn] = []
+    answered: list[Invocation] = []
+    durations: list[float] = []
+    for turn in conversation.invocations[:MOST_TURNS]:
+        asked.append(Turn(turn.user))
+        answered.append(_as_captured(turn, conversation.not_captured))
+        if turn.duration is not None:
+            durations.append(turn.duration)
+    error = None
+    if conversation.error is not None:
+        error = TrialError(ErrorKind.CRASH, conversation.error)
+    duration = sum(durations) if durations else None
+    case = Case(conversation.trace, tuple(asked))
+    return case, Trial(case.id, 1, invocations=tuple(answered), error=error, duration=duration)
 
 
 def _as_captured(turn: Invocation, missing: frozenset[str]) -> Invocation:
     """Return the turn with uncaptured text or calls marked as unseen, if that makes it look silent."""
-    lost = tuple([part for name, part in (("output", RESPONSE), ("calls", CALLS)) if name in missing])
-    return replace(turn, unseen=(*turn.unseen, *lost)) if lost and turn.is_silent else turn
+    if not missing or not turn.is_silent:
+        return turn
+    unseen = turn.unseen
+    if "output" in missing:
+        unseen = (*unseen, RESPONSE)
+    if "calls" in missing:
+        unseen = (*unseen, CALLS)
+    return replace(turn, unseen=unseen)
 
 
 def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Sequence[Scorer]) -> Trial:
@@ -204,10 +223,12 @@ def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Seque
     missing = conversation.not_captured
     if not missing:
         return trial
-    needing = [s for s in scorers if s.criterion.name in trial.scores and _needs(s, missing)]
-    names = [s.criterion.name for s in needing if not _was_done(s, trial)]
-    lost = {name: Score(None, error=NOT_CAPTURED) for name in names}
-    return replace(trial, scores={**trial.scores, **lost})
+    scores = dict(trial.scores)
+    for scorer in scorers:
+        name = scorer.criterion.name
+        if name in scores and _needs(scorer, missing) and not _was_done(scorer, trial):
+            scores[name] = Score(None, error=NOT_CAPTURED)
+    return replace(trial, scores=scores)
 
 
 def _was_done(scorer: Scorer, trial: Trial) -> bool:
@@ -231,7 +252,9 @@ def _average(criteria: Sequence[Criterion], values: dict[str, float]) -> float |
         value, (low, high) = values.get(criterion.name), criterion.scale.range
         if value is not None and criterion.scale.is_bounded:
             share = (value - low) / (high - low)
-            found.append(1 - share if criterion.direction is Direction.LOWER else share)
+            if criterion.direction is Direction.LOWER:
+                share = 1 - share
+            found.append(share)
     return mean(found) if found else None
 
 

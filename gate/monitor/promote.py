@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from gate.errors import ConfigError
 from gate.formats.documents import parse_document
-from gate.model import Case, Invocation
+from gate.model import Case, Invocation, ToolCall
 from gate.monitor.model import Observation
 from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
@@ -63,17 +63,24 @@ def case_of(found: Observation, known: Iterable[str]) -> Promoted:
         lines.append(f"  input: {_quoted(asked[0])}")
     else:
         value["turns"] = [{"input": text} for text in asked]
-        lines += ["  turns:", *(f"    - input: {_quoted(text)}" for text in asked)]
+        lines.append("  turns:")
+        for text in asked:
+            lines.append(f"    - input: {_quoted(text)}")
     value |= {"tags": ["production"], "metadata": metadata}
     lines += ["  tags: [production]", "  metadata:"]
-    lines += [f"    {name}: {_quoted(text)}" for name, text in metadata.items()]
-    masked = sum(text.count(mark) for text in asked for mark in (MARK, PERSONAL_MARK))
+    for name, text in metadata.items():
+        lines.append(f"    {name}: {_quoted(text)}")
+    masked = 0
+    for text in asked:
+        masked += text.count(MARK) + text.count(PERSONAL_MARK)
     return Promoted(identifier, "\n".join(lines) + "\n", value, masked)
 
 
 def promoted_before(found: Observation, cases: Iterable[Case]) -> Case | None:
     """Return the case already made from a trace, or one with the same questions."""
-    asked = [turn.user for turn in unpack_invocations(found.kept)] if found.kept else None
+    asked = None
+    if found.kept:
+        asked = [turn.user for turn in unpack_invocations(found.kept)]
     for case in cases:
         if case.metadata.get("trace") == found.trace or [turn.user for turn in case.turns] == asked:
             return case
@@ -88,19 +95,27 @@ def added(text: str, case: Promoted, where: str) -> str:
     """
     if not text.strip():
         return f"{text}cases:\n{_indented(case.text, 2)}"
-    before = parse_document(text, where)
-    cases = before.get("cases") if isinstance(before, dict) else before
+    wanted = _with_case(parse_document(text, where), case)
     place = _place(text)
-    if place is None or not isinstance(cases, list):
+    if place is None or wanted is None:
         raise ConfigError("it is not a list of cases in block style", where=where, hint=_HINT)
     at, column = place
     head, tail = text[:at], text[at:]
-    head += "" if head.endswith("\n") else "\n"
+    if not head.endswith("\n"):
+        head += "\n"
     found = f"{head}{_indented(case.text, column)}{tail}"
-    wanted = [*cases, case.value]
-    if _parsed(found, where) != (before | {"cases": wanted} if isinstance(before, dict) else wanted):
+    if _parsed(found, where) != wanted:
         raise ConfigError("a case cannot be added without rewriting it", where=where, hint=_HINT)
     return found
+
+
+def _with_case(document: Any, case: Promoted) -> Any:
+    """Return the content of a suite's file with one more case; None if it has no list of cases."""
+    if isinstance(document, list):
+        return [*document, case.value]
+    if isinstance(document, dict) and isinstance(document.get("cases"), list):
+        return {**document, "cases": [*document["cases"], case.value]}
+    return None
 
 
 def _place(text: str) -> tuple[int, int] | None:
@@ -139,11 +154,15 @@ def _turns(found: Observation) -> Sequence[Invocation]:
 
 
 def _comments(found: Observation, turns: Sequence[Invocation]) -> list[str]:
-    calls = [call for turn in turns for call in turn.tool_calls]
-    said = next((turn.text for turn in reversed(turns) if turn.text), "")
-    lines = [f"What failed in production: {found.why}", f"The agent answered: {said or '(nothing)'}"]
+    said = "(nothing)"
+    calls: list[ToolCall] = []
+    for turn in turns:
+        said = turn.text or said
+        calls += turn.tool_calls
+    lines = [f"What failed in production: {found.why}", f"The agent answered: {said}"]
     lines += [f"It called: {call_text(call)}" for call in calls[:MOST_CALLS]]
-    lines += [f"… and {len(calls) - MOST_CALLS} more calls"] if len(calls) > MOST_CALLS else []
+    if len(calls) > MOST_CALLS:
+        lines.append(f"… and {len(calls) - MOST_CALLS} more calls")
     lines.append("Say what should have happened, such as `tools:`, `response:` or `contains:`.")
     return [f"  # {_UNSAFE.sub('?', cut(console(line), MAX_COMMENT_CHARS))}" for line in lines]
 
@@ -153,7 +172,11 @@ def _slug(text: str, trace: str) -> str:
         text = text.replace(mark, " ")
     words = re.sub(r"[^a-z0-9]+", "-", text.lower())[:MAX_SLUG_CHARS].strip("-")
     own = re.sub(r"[^A-Za-z0-9._-]+", "-", trace).strip("-")
-    return "-".join(filter(None, [words, own if len(own) <= MAX_OWN_CHARS else own[:8]])) or "production"
+    if len(own) > MAX_OWN_CHARS:
+        own = own[:8]
+    if words and own:
+        return f"{words}-{own}"
+    return words or own or "production"
 
 
 def _unique(identifier: str, known: Iterable[str]) -> str:

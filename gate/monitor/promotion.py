@@ -15,9 +15,10 @@ from gate.config.load import Config
 from gate.config.resolve import read_suites
 from gate.errors import ConfigError, MeasureError
 from gate.formats.documents import read_text
+from gate.model import Case
 from gate.monitor.model import Observation
 from gate.monitor.promote import added, case_of, promoted_before
-from gate.monitor.service import redactor_of_production
+from gate.monitor.service import redactor_of_production, state_path_of
 from gate.monitor.store import MonitorState, open_state
 from gate.reports.formatting import count
 from gate.security import files
@@ -43,9 +44,7 @@ def promote_trace(
     Raises:
         ConfigError: there is no such trace, or the file does not allow another case.
     """
-    own = config.file.monitor.state
-    path = state or (config.root / own if own else config.output / "monitor.sqlite")
-    opened = open_state(path, to_write=False)
+    opened = open_state(state or state_path_of(config), to_write=False)
     assert opened is not None, "only a state that is to be written may be taken"
     with opened:
         found = _named(_find(opened, trace), redactor_of_production(environment))
@@ -54,13 +53,15 @@ def promote_trace(
     place = target or _default_target(config)
     _check_target(config, place)
     with _alone(place.parent):
-        cases = [case for suite in read_suites(config) for case in suite.cases]
+        cases: list[Case] = []
+        for suite in read_suites(config):
+            cases += suite.cases
         before = promoted_before(found, cases)
         if before is not None:
             return (
                 f"{console(found.trace)} is a case already: {console(before.id)} ({before.location}); nothing written"
             )
-        case = case_of(found, (case.id for case in cases))
+        case = case_of(found, [case.id for case in cases])
         if show:
             return case.text.rstrip("\n")
         text = read_text(place, str(place)) if place.exists() else ""
@@ -72,7 +73,9 @@ def promote_trace(
     shown = os.path.relpath(place) if place.resolve().is_relative_to(Path.cwd()) else place
     lines = [f"added case {case.id} to {shown}"]
     if case.masked:
-        was, its = ("was", "its") if case.masked == 1 else ("were", "their")
+        was, its = "were", "their"
+        if case.masked == 1:
+            was, its = "was", "its"
         lines.append(f"{count(case.masked, 'value')} in it {was} masked: put something made up in {its} place")
     lines.append(f"say what should have happened, then try it: gate run --case {case.id} --trials 3")
     return "\n".join(lines)
@@ -111,7 +114,7 @@ def _check_target(config: Config, path: Path) -> None:
         raise ConfigError("cases are added to YAML files", where=str(path), hint="name one with --to")
     absolute = path.resolve()
     sources = [(config.root / source).resolve() for source in config.file.suite]
-    if not any(absolute == source or absolute.is_relative_to(source) for source in sources):
+    if not any(absolute.is_relative_to(source) for source in sources):
         hint = f"name one below {', '.join(config.file.suite)}"
         raise ConfigError("the suite does not read this file", where=str(path), hint=hint)
 

@@ -135,6 +135,9 @@ def make_report(
     """Return the report on a window, the oldest trace first. ``expected``: the figures of CI."""
     failed = [one for one in window if one.passed is False][-SHOWN_FAILURES:]
     overall = [one.average for one in window if one.average is not None]
+    notes = [*_why_unmeasured(window), *notes]
+    if expected is not None and expected.note:
+        notes.append(expected.note)
     return MonitorReport(
         finding.status,
         finding.why,
@@ -148,9 +151,9 @@ def make_report(
         scoring.skipped,
         tuple(reversed(failed)),
         counts,
-        (*_why_unmeasured(window), *notes, *([expected.note] if expected is not None and expected.note else [])),
+        tuple(notes),
         finding.evidence,
-        expected.pass_rate if expected is not None else None,
+        None if expected is None else expected.pass_rate,
         blind=finding.blind,
         newest=max((one.at for one in window), default=None),
         without_agent=sum(one.has_no_agent for one in window),
@@ -163,28 +166,30 @@ def _averages(
 ) -> tuple[CriterionAverage, ...]:
     """Return the average of each criterion in production and in CI."""
     values: dict[str, list[float]] = {}
+    applied: set[str] = set()
+    answered = 0
     for one in window:
+        applied.update(one.applied)
+        if one.applied or (one.passed is not False and not one.has_no_agent):
+            answered += 1
         for name, value in one.scores.items():
             values.setdefault(name, []).append(value)
-    applied = {name for one in window for name in one.applied}
-    found = averages(values, scoring.criteria)
-    answered = sum((one.passed is not False and not one.has_no_agent) or bool(one.applied) for one in window)
-    silent = answered >= SILENT_AFTER
-    return tuple(
-        CriterionAverage(
-            c.name,
-            found.get(c.name),
-            expected.criteria.get(c.name) if expected is not None else None,
-            "it applied to none of these traces: it needs a reference" if silent and c.name not in applied else "",
-            c.scale,
-        )
-        for c in scoring.criteria
-    )
+    in_window = averages(values, scoring.criteria)
+    in_ci = {} if expected is None else expected.criteria
+    found = []
+    for c in scoring.criteria:
+        note = ""
+        if answered >= SILENT_AFTER and c.name not in applied:
+            note = "it applied to none of these traces: it needs a reference"
+        found.append(CriterionAverage(c.name, in_window.get(c.name), in_ci.get(c.name), note, c.scale))
+    return tuple(found)
 
 
 def _why_unmeasured(window: Sequence[Observation]) -> list[str]:
-    why = next((one.why for one in reversed(window) if one.passed is None and one.why), "")
-    return [f"the newest trace that could not be measured: {why}"] if why else []
+    for one in reversed(window):
+        if one.passed is None and one.why:
+            return [f"the newest trace that could not be measured: {one.why}"]
+    return []
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -245,7 +250,8 @@ def headline(report: MonitorReport) -> str:
     said = f"{report.status.value}: {shown} over {count(report.sample_count, 'trace')}"
     if report.average_score is not None:
         said += f", average score {report.average_score.mean:.2f}"
-    said = f"{said}; {report.why}" if report.why else said
+    if report.why:
+        said += f"; {report.why}"
     if report.without_agent:
         said += f"; {count(report.without_agent, 'trace')} ended in an error before any agent"
     if not report.is_stale or report.newest is None:
@@ -256,7 +262,7 @@ def headline(report: MonitorReport) -> str:
 def to_text(report: MonitorReport, section: MonitorSection, width: int | None = None) -> str:
     """Return the report for people, for a terminal."""
     counts = report.counts
-    warning, critical = (figure(limit, Scale.BINARY) for limit in (section.warning, section.critical))
+    warning, critical = figure(section.warning, Scale.BINARY), figure(section.critical, Scale.BINARY)
     lines = [
         headline(report),
         f"  warning below {warning}, critical below {critical}; sample rate "
@@ -274,7 +280,10 @@ def to_text(report: MonitorReport, section: MonitorSection, width: int | None = 
         more += ["", "newest traces that did not pass (`gate promote TRACE` makes a case of one):"]
         for one in report.failures:
             more.append(f"  {one.trace}  {utc_time(one.at, ' ')}  {one.why}")
-            more += [f"    {name}: {text}" for name, text in (("query", one.query), ("output", one.output)) if text]
+            if one.query:
+                more.append(f"    query: {one.query}")
+            if one.output:
+                more.append(f"    output: {one.output}")
     more += [f"note: {note}" for note in report.notes]
     return "\n".join([*lines, *map(_harmless, more)]).replace("\n\n\n", "\n\n").rstrip()
 
@@ -285,7 +294,9 @@ def _harmless(line: str) -> str:
 
 def _troubles(report: MonitorReport) -> str:
     counts = report.counts
-    held = f" of {count(counts.lost, 'trace')}" if counts.lost > counts.bad else ""
+    held = ""
+    if counts.lost > counts.bad:
+        held = f" of {count(counts.lost, 'trace')}"
     found = (
         (counts.bad, f"unreadable line{held}", f"unreadable lines{held}"),
         (report.unmeasured, "in the window not measured", "in the window not measured"),
@@ -300,12 +311,15 @@ def _troubles(report: MonitorReport) -> str:
 
 def _table(rows: Sequence[CriterionAverage], width: int | None) -> list[str]:
     compared = any(row.baseline for row in rows)
-    cells = [("criterion", "production", *(("CI", "difference") if compared else ()))]
+    cells: list[tuple[str, ...]] = [("criterion", "production", "CI", "difference")]
     for row in rows:
         window, baseline = row.window, row.baseline
-        against = "–" if window is None or baseline is None else _difference(window.mean - baseline.mean, row.scale)
-        in_ci = (_shown(baseline, row.scale), against) if compared else ()
-        cells.append((row.name, _shown(window, row.scale), *in_ci))
+        difference = "–"
+        if window is not None and baseline is not None:
+            difference = _difference(window.mean - baseline.mean, row.scale)
+        cells.append((row.name, _shown(window, row.scale), _shown(baseline, row.scale), difference))
+    if not compared:
+        cells = [row[:2] for row in cells]
     return table(cells, width).splitlines()
 
 

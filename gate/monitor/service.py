@@ -17,7 +17,7 @@ from gate.config.resolve import Plan, make_plans
 from gate.config.schema import PASS_RATE_MARGIN
 from gate.decision.outcomes import passed
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
-from gate.model import Case, Criterion, Verdict
+from gate.model import Case, Criterion, Trial, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.model import Observation
 from gate.monitor.observe import Observer, Scoring, scoring_for
@@ -77,18 +77,28 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
         why = "; ".join(f"{name}: {why}" for name, why in scoring.skipped.items())
         what = f"no blocking criterion can judge a conversation without expectations ({why})"
         raise ConfigError(what, where=str(config.path), hint="add one that needs none, such as a judged metric")
-    state_path = given["state"] or (config.root / section.state if section.state else config.output / "monitor.sqlite")
-    options = _options(
-        config, plan, state_path, given, expected_of(config, plan, scoring, given["against"], environment)
-    )
+    state_path = given["state"] or state_path_of(config)
+    expected = expected_of(config, plan, scoring, given["against"], environment)
+    options = _options(config, plan, state_path, given, expected)
+    targets: list[Target] = []
+    exports: list[Target] = []
     if not looking:
         _check_places(options.places, config)
-    alerts = Alerts((), (), suite=plan.suite.id, cool_down=section.cool_down, silence=section.silence)
-    targets: list[Target] = []
-    if not looking:
-        alerts, targets = _alerts(config, plan.suite.id, environment)
-    redactor = redactor_of_production(environment, *(secret for one in targets for secret in (one.url, one.token)))
+        targets = _targets(config, environment)
+        if section.otlp:
+            exports.append(target_of("otlp", section.otlp, "", environment))
+    secrets: list[str] = []
+    for target in (*targets, *exports):
+        secrets += [target.url, target.token]
+    redactor = redactor_of_production(environment, *secrets)
+    alerts = Alerts(targets, exports, suite=plan.suite.id, cool_down=section.cool_down, silence=section.silence)
     return Setup(config, plan, scoring, options, state_path, redactor, alerts)
+
+
+def state_path_of(config: Config) -> Path:
+    """Return the place of the monitor's state."""
+    own = config.file.monitor.state
+    return config.root / own if own else config.output / "monitor.sqlite"
 
 
 def _options(
@@ -99,6 +109,9 @@ def _options(
     inbox = Inbox(state_path.with_name(f"{state_path.name}{SUFFIX}"), section.sample_rate)
     if section.receive is not None or inbox.path.exists():
         places = (*places, inbox.path)
+    prometheus = given["prometheus"]
+    if section.prometheus and not prometheus:
+        prometheus = config.root / section.prometheus
     return WatchOptions(
         places,
         plan.suite.id,
@@ -106,7 +119,7 @@ def _options(
         section,
         config.file.gate.max_error_rate,
         given["json_path"],
-        given["prometheus"] or (config.root / section.prometheus if section.prometheus else None),
+        prometheus or None,
         expected,
         inbox if section.receive is not None else None,
     )
@@ -120,7 +133,9 @@ def redactor_of_production(environment: Mapping[str, str], *more: str) -> Redact
 
 def _fields(config: Config) -> FieldPaths:
     own = config.file.monitor.fields
-    return FieldPaths.model_validate(own.model_dump()) if own is not None else config.file.fields or FieldPaths()
+    if own is not None:
+        return FieldPaths.model_validate(own.model_dump())
+    return config.file.fields or FieldPaths()
 
 
 def _plan_of(config: Config, environment: Mapping[str, str]) -> Plan:
@@ -145,16 +160,13 @@ def _check_places(places: Sequence[Path], config: Config) -> None:
             raise ConfigError(f"no such file or folder: {place}", where="monitor.traces")
 
 
-def _alerts(config: Config, suite: str, environment: Mapping[str, str]) -> tuple[Alerts, list[Target]]:
-    section = config.file.monitor
-    targets = [
-        target_of(form, address.url, address.token or "", environment)
-        for form in type(section.alerts).model_fields
-        for address in getattr(section.alerts, form)
-    ]
-    exports = [target_of("otlp", section.otlp, "", environment)] if section.otlp else []
-    alerts = Alerts(targets, exports, suite=suite, cool_down=section.cool_down, silence=section.silence)
-    return alerts, [*targets, *exports]
+def _targets(config: Config, environment: Mapping[str, str]) -> list[Target]:
+    alerts = config.file.monitor.alerts
+    found = []
+    for form in type(alerts).model_fields:
+        for address in getattr(alerts, form):
+            found.append(target_of(form, address.url, address.token or "", environment))
+    return found
 
 
 # --- CI's own averages ----------------------------------------------------------------------------
@@ -179,19 +191,40 @@ def expected_of(
 
 
 def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expected:
-    stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
-    alike = [c for c in scoring.criteria if stored.get(c.name) == c.fingerprint]
     trials = [trial for trial in record.trials if trial.is_of_epoch and trial.measured]
+    changed = _scored_differently(record, scoring.criteria)
     found: dict[str, Average] = {}
-    for criterion in alike:
-        scores = (trial.scores.get(criterion.name) for trial in trials)
-        values = [score.value for score in scores if score is not None and score.value is not None]
-        if values:
+    for criterion in scoring.criteria:
+        values = _values(trials, criterion.name)
+        if values and criterion not in changed:
             found[criterion.name] = average(values, criterion.scale)
-    blocking = [c for c in scoring.criteria if c.blocking]
-    outcomes = [o for _, o in _outcomes(record, plan, blocking)] if all(c in alike for c in blocking) else []
+    blocking = _blocking(scoring)
+    pass_rate = None
+    if not any(criterion in changed for criterion in blocking):
+        outcomes = [outcome for _, outcome in _outcomes(record, plan, blocking)]
+        pass_rate = average(outcomes) if outcomes else None
     note = f"CI's averages are of {len(trials)} trials in {source}: other conversations, so compare with care"
-    return Expected(found, average(outcomes) if outcomes else None, note)
+    return Expected(found, pass_rate, note)
+
+
+def _blocking(scoring: Scoring) -> list[Criterion]:
+    return [criterion for criterion in scoring.criteria if criterion.blocking]
+
+
+def _scored_differently(record: Record, criteria: Sequence[Criterion]) -> list[Criterion]:
+    """Return the criteria that the record lacks, or that scored otherwise there."""
+    stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    return [criterion for criterion in criteria if stored.get(criterion.name) != criterion.fingerprint]
+
+
+def _values(trials: Sequence[Trial], criterion: str) -> list[float]:
+    """Return the measured values of a criterion."""
+    found = []
+    for trial in trials:
+        score = trial.scores.get(criterion)
+        if score is not None and score.value is not None:
+            found.append(score.value)
+    return found
 
 
 def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[tuple[str, float]]:
@@ -238,14 +271,16 @@ def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
         there = _window_in(setup, other, criteria)
         shared = len({one.trace for one in here} & {one.trace for one in there})
         against = of_traces(other.stem, [one.passed for one in there], most_lost, shared)
-        note = _age(other.stem, max((one.at for one in there), default=None))
+        note = _age(other.stem, max([one.at for one in there], default=None))
     else:
         record = read_whole(other)
         against = _record_arm(record, setup, other.name)
         note = _age(other.name, record.header.created) + _own_verdict(record, other.name)
     own = of_traces("this window", [one.passed for one in here], most_lost, shared)
     gate = config.file.gate
-    margin = PASS_RATE_MARGIN if gate.pass_rate_margin is None else gate.pass_rate_margin
+    margin = gate.pass_rate_margin
+    if margin is None:
+        margin = PASS_RATE_MARGIN
     least = config.file.monitor.min_samples
     verdict, text = compare_arms(own, against, alpha=gate.alpha, margin=margin, least=least)
     return verdict, f"{text}{note}"
@@ -267,21 +302,29 @@ def _age(name: str, at: float | None) -> str:
 
 def _record_arm(record: Record, setup: Setup, name: str) -> Arm:
     """Return the cases of a record, each with the share of its trials that hold the criteria of production."""
-    if problem := shard_of(record) or outage_in(record):
-        return Arm(name, (), "case", problem=f"not a baseline: {problem}")
+    problem = _not_comparable(record, setup)
+    if problem:
+        return Arm(name, (), "case", problem=problem)
+    return of_cases(name, _outcomes(record, setup.plan, _blocking(setup.scoring)))
+
+
+def _not_comparable(record: Record, setup: Setup) -> str:
+    """Return the reason why a record cannot be compared with the window; empty if it can."""
+    problem = shard_of(record) or outage_in(record)
+    if problem:
+        return f"not a baseline: {problem}"
     if record.header.suite_id != setup.plan.suite.id:
-        problem = f"it is of another suite, {record.header.suite_id!r}, and not of {setup.plan.suite.id!r}"
-        return Arm(name, (), "case", problem=problem)
+        return f"it is of another suite, {record.header.suite_id!r}, and not of {setup.plan.suite.id!r}"
     own = {case.id: case.fingerprint for case in setup.plan.planned}
-    if others := [case.id for case in record.header.plan if own.get(case.id) != case.fingerprint]:
-        was = f"{count(len(others), 'case')} of its {len(record.header.plan)} {'is' if len(others) == 1 else 'are'}"
-        problem = f"{was} not as in the suite here, such as {others[0]!r}: measure the release again"
-        return Arm(name, (), "case", problem=problem)
-    blocking = [c for c in setup.scoring.criteria if c.blocking]
-    stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
-    if apart := [c.name for c in blocking if stored.get(c.name) != c.fingerprint]:
-        return Arm(name, (), "case", problem=f"it was measured by another {apart[0]}")
-    return of_cases(name, _outcomes(record, setup.plan, blocking))
+    others = [case.id for case in record.header.plan if own.get(case.id) != case.fingerprint]
+    if others:
+        verb = "is" if len(others) == 1 else "are"
+        was = f"{count(len(others), 'case')} of its {len(record.header.plan)} {verb}"
+        return f"{was} not as in the suite here, such as {others[0]!r}: measure the release again"
+    changed = _scored_differently(record, _blocking(setup.scoring))
+    if changed:
+        return f"it was measured by another {changed[0].name}"
+    return ""
 
 
 def _own_verdict(record: Record, name: str) -> str:

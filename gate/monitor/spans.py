@@ -35,8 +35,12 @@ class TelemetryTraces:
     def last(self, pieces: Sequence[Any], until: float = math.inf) -> float | None:
         """Return the Unix time at which the last piece ended, up to ``until``; None if no piece has a time."""
         most = until * 1e9
-        ends = [at for one in pieces if 0 < (at := one.end if type(one) is Span else one.time) <= most]
-        return max(ends) / 1e9 if ends else None
+        last = 0
+        for one in pieces:
+            at = one.end if type(one) is Span else one.time
+            if at <= most:
+                last = max(last, at)
+        return last / 1e9 if last else None
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
         """Return the conversation in the pieces of a trace; None if they show no agent.
@@ -47,9 +51,12 @@ class TelemetryTraces:
         found = conversation_of(pieces, trace)
         services = {str(piece.resource.get("service.name", "")) for piece in pieces}
         if not found.turns:
-            error = failure_of(pieces) if not self._services or services & self._services else ""
-            why = f"{NO_AGENT}: {error}"
-            return WatchedTrace(trace, at=self.last(pieces), unmeasured=why) if error else None
+            if self._services and not services & self._services:
+                return None
+            error = failure_of(pieces)
+            if not error:
+                return None
+            return WatchedTrace(trace, at=self.last(pieces), unmeasured=f"{NO_AGENT}: {error}")
         if len(self._services) < MOST_SERVICES:
             self._services |= services
         turns = tuple([turn.invocation for turn in found.turns])

@@ -88,7 +88,8 @@ class Watch:
         """Read everything available, publish, and end; incomplete traces are left to the next call."""
         await self._catch_up(client)
         for file in self._files.open.values():
-            if (line := file.last_line()) is not None:
+            line = file.last_line()
+            if line is not None:
                 self._add(file, line)
         now = time()
         self._batch.extend(self._intake.ready(now))
@@ -176,8 +177,11 @@ class Watch:
             return False
         for line in lines:
             self._add(file, line)
-        if lines and lines[-1].data is not None and (found := _END.search(lines[-1].data)):
-            file.clock = max(file.clock, _believed(int(found[1]) / 1e9))
+        end = None
+        if lines and lines[-1].data is not None:
+            end = _END.search(lines[-1].data)
+        if end is not None:
+            file.clock = max(file.clock, _believed(int(end[1]) / 1e9))
         return file.read_to != before
 
     def _add(self, file: GrowingFile, line: Line) -> None:
@@ -223,20 +227,22 @@ class Watch:
         report = self.report()
         self._published = time()
         self.problems = await self._alerts.tell(self._state, report, self._published, client)
-        for path, text in (
-            (self._options.json, to_json(report)),
-            (self._options.prometheus, to_prometheus(report, self._options.suite)),
-        ):
-            if path is not None:
-                try:
-                    files.write_text(path, text)
-                except OSError as error:
-                    self.problems.append(f"{path}: {error.strerror or error}")
+        if self._options.json is not None:
+            self._write(self._options.json, to_json(report))
+        if self._options.prometheus is not None:
+            self._write(self._options.prometheus, to_prometheus(report, self._options.suite))
         return report
+
+    def _write(self, path: Path, text: str) -> None:
+        try:
+            files.write_text(path, text)
+        except OSError as error:
+            self.problems.append(f"{path}: {error.strerror or error}")
 
     def _empty_inbox(self) -> None:
         """Empty the inbox of requests whose traces are stored; no other file holds them."""
-        if (inbox := self._options.inbox) is None:
+        inbox = self._options.inbox
+        if inbox is None:
             return
         for position in self._state.positions():
             if position.path == str(inbox.path) and position.safe == position.offset:
@@ -252,13 +258,14 @@ class Watch:
             notes.append(f"files that were not read (compressed, unreadable, or too many): {self._files.not_read}")
         if self._options.inbox is not None and self._options.inbox.refused:
             notes.append(f"requests that were no OTLP: {self._options.inbox.refused}")
-        if waiting := self._intake.waiting:
-            notes.append(f"traces that are not complete yet: {waiting}")
+        if self._intake.waiting:
+            notes.append(f"traces that are not complete yet: {self._intake.waiting}")
         if self._intake.unread:
             notes.append(not_read(losses_of(self._intake.unread)))
         if self._intake.problem:
             notes.append(f"the last line that could not be read: {self._intake.problem}")
-        return [*notes, *(f"not delivered: {problem}" for problem in self.problems)]
+        notes += [f"not delivered: {problem}" for problem in self.problems]
+        return notes
 
 
 def decide_now(

@@ -70,8 +70,9 @@ class Attempt:
         self._began: float | None = None
         self._spared: list[tuple[float, float]] = []
         self._left: dict[str, deque[RecordedExchange]] = {}
-        for exchange in () if coupling is None else coupling.tape.exchanges:
-            self._left.setdefault(exchange.key, deque()).append(exchange)
+        if coupling is not None:
+            for exchange in coupling.tape.exchanges:
+                self._left.setdefault(exchange.key, deque()).append(exchange)
 
     @property
     def now(self) -> float:
@@ -82,25 +83,37 @@ class Attempt:
 
     def recorded(self, asked: Addressed) -> RecordedExchange | None:
         """Return the next unused recorded answer to this request, preferably with the same ids, and mark it as used."""
-        left = self._left.get(asked.key, deque())
-        found = next((one for one in left if one.ids == asked.ids), None)
-        found = found or next((one for one in left if self._is_renamed(one.ids, asked.ids)), None)
+        found = self._unused(asked)
         if found is not None:
-            left.remove(found)
+            self._left[asked.key].remove(found)
             self._renamed |= dict(zip(found.ids, asked.ids, strict=True))
         return found
+
+    def _unused(self, asked: Addressed) -> RecordedExchange | None:
+        left = self._left.get(asked.key, deque())
+        for one in left:
+            if one.ids == asked.ids:
+                return one
+        for one in left:
+            if self._is_renamed(one.ids, asked.ids):
+                return one
+        return None
 
     def _is_renamed(self, before: tuple[str, ...], now: tuple[str, ...]) -> bool:
         """True if ids differ only where both sides generated them: an id from the case, the code or an answer is
         content, and each recorded id must always correspond to the same present id."""
         if len(before) != len(now):
             return False
-        known, back = self._renamed, {new: old for old, new in self._renamed.items()}
-        pairs = [(old, new) for old, new in zip(before, now, strict=True) if old != new]
-        return not any(
-            known.get(old, new) != new or back.get(new, old) != old or {old, new} & self._content_ids
-            for old, new in pairs
-        )
+        new_of = self._renamed
+        old_of = {new: old for old, new in self._renamed.items()}
+        for old, new in zip(before, now, strict=True):
+            if old == new:
+                continue
+            if new_of.get(old, new) != new or old_of.get(new, old) != old:
+                return False
+            if old in self._content_ids or new in self._content_ids:
+                return False
+        return True
 
     @cached_property
     def _content_ids(self) -> frozenset[str]:
@@ -120,13 +133,21 @@ class Attempt:
         """Store the tools that a server lists now, and their differences from the recorded lists."""
         number = sum(one.startswith(f"{name_of(exchange.upstream)} ") for one in self.tools)
         self._told_tools(exchange)
-        tape = () if self.coupling is None else self.coupling.tape.exchanges
-        lists = [one for one in tape if one.upstream == exchange.upstream and one.tools]
-        if self.coupling is None or not lists or exchange.tools in [one.tools for one in lists]:
+        if self.coupling is None:
+            return
+        lists = []
+        for one in self.coupling.tape.exchanges:
+            if one.upstream == exchange.upstream and one.tools:
+                lists.append(one)
+                if one.tools == exchange.tools:
+                    return
+        if not lists:
             return
         body = self.coupling.cassette.body(lists[min(number, len(lists) - 1)].response)
         before = listed(body or b"")
-        for what in tool_changes(before, tools) if before is not None else ():
+        if before is None:
+            return
+        for what in tool_changes(before, tools):
             if len(self.tools_changed) < MOST_TOOLS:
                 self.tools_changed[shorten(f"{name_of(exchange.upstream)}: {what}", MOST_CHARS)] = None
 
@@ -150,35 +171,43 @@ class Attempt:
 
     def _explained(self, asked: OutboundRequest, number: int, volatile: Volatile, sent: tuple[str, ...]) -> str:
         assert self.coupling is not None
-        rest = sorted((one for left in self._left.values() for one in left), key=lambda one: one.number)
+        rest = self._not_asked()
         alike = [one for one in rest if (one.upstream, one.method) == (asked.upstream, asked.method)]
-        near = next((one for one in alike if one.path == asked.path), None)
-        if near is None:
+        near = [one for one in alike if one.path == asked.path]
+        if not near:
             count = len(self.coupling.tape.exchanges)
             if alike:
                 return f"request {number} differs in path: {alike[0].path} → {asked.path}"
             if rest:
                 return f"request {number} goes to {asked.upstream}, where {rest[0].upstream} was asked"
             return f"request {number} is one more than the {count} that were recorded"
-        kept = self.coupling.cassette.body(near.request)
-        before = OutboundRequest(asked.upstream, asked.kind, asked.method, near.path, {}, kept or b"", asked.at)
-        old, new = (volatile.plain(content(one), asked.at) for one in (before, asked))
-        place = first_difference(old, new) or _other(near.sent, sent)
+        kept = self.coupling.cassette.body(near[0].request)
+        before = OutboundRequest(asked.upstream, asked.kind, asked.method, asked.path, {}, kept or b"", asked.at)
+        old = volatile.plain(content(before), asked.at)
+        new = volatile.plain(content(asked), asked.at)
+        place = first_difference(old, new) or _other(near[0].sent, sent)
         place = place or first_difference(content(before), content(asked))  # an id differs
-        return f"request {number} differs in {place}" if place else f"request {number} differs from what was recorded"
+        if not place:
+            return f"request {number} differs from what was recorded"
+        return f"request {number} differs in {place}"
+
+    def _not_asked(self) -> list[RecordedExchange]:
+        """Return the unused exchanges of the recording, in their order."""
+        rest = [one for left in self._left.values() for one in left]
+        return sorted(rest, key=lambda one: one.number)
 
     def ended(self) -> None:
         """Complete the attempt after the trial: a recorded request that was not made is also a difference."""
-        rest = [one for left in self._left.values() for one in left]
+        rest = self._not_asked()
         if rest and not self.difference:
-            first = min(rest, key=lambda one: one.number)
+            first = rest[0]
             self.difference = f"request {first.number} of the recording was not asked ({first.method} {first.path})"
 
 
 def _other(before: tuple[str, ...], now: tuple[str, ...]) -> str:
     """Return the name of the first difference outside the body: values may be secrets and are not stored."""
-    names = sorted({one.rpartition(" ")[0] for one in {*before} ^ {*now}})
-    return names[0] if names else ""
+    names = [one.rpartition(" ")[0] for one in {*before} ^ {*now}]
+    return min(names, default="")
 
 
 class Answering:

@@ -11,7 +11,6 @@ import base64
 import os
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from io import FileIO
@@ -115,7 +114,9 @@ def owner_of(path: Path) -> str:
     """Return the owner of a recording; empty if the file does not say. Raises OSError."""
     with path.open("rb") as file:
         first = file.readline(MAX_FIRST_BYTES)
-    return next((line.owner for line in _decoded([first.rstrip(b"\n")])), "")
+    for line in _decoded([first.rstrip(b"\n")]):
+        return line.owner
+    return ""
 
 
 class CassetteWriter:
@@ -220,8 +221,15 @@ class Cassette:
     @cached_property
     def shared_ids(self) -> frozenset[str]:
         """Ids sent by more than one trial, so that no trial generated them."""
-        counts = Counter(one for tape in self._tapes.values() for one in {i for e in tape.exchanges for i in e.ids})
-        return frozenset(one for one, trials in counts.items() if trials > 1)
+        seen: set[str] = set()
+        shared: set[str] = set()
+        for tape in self._tapes.values():
+            own: set[str] = set()
+            for exchange in tape.exchanges:
+                own.update(exchange.ids)
+            shared |= own & seen
+            seen |= own
+        return frozenset(shared)
 
     def answered_ids(self, tape: RecordedTape) -> frozenset[str]:
         """Return the ids that a trial received before it sent them."""
@@ -229,7 +237,8 @@ class Cassette:
         sent: set[str] = set()
         for exchange in tape.exchanges:
             sent.update(exchange.ids)
-            told.update({*ids_in((self.body(exchange.response) or b"").decode("utf-8", "replace"))} - sent)
+            body = self.body(exchange.response) or b""
+            told |= {*ids_in(body.decode("utf-8", "replace"))} - sent
         return frozenset(told)
 
     @property

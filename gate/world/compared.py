@@ -35,9 +35,14 @@ def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile
 
 def _other_tools(before: Coupling, answered: RecordedExchange, now: Coupling, exchange: RecordedExchange) -> str:
     """Return the first difference between the tools listed to both trials; empty if they share no list."""
-    old, new = (listed(of.cassette.body(one.response) or b"") for of, one in ((before, answered), (now, exchange)))
-    changes = tool_changes(old, new) if exchange.tools and old is not None and new is not None else []
-    return shorten(f"tools of {name_of(exchange.upstream)}: {changes[0]}", MOST_CHARS) if changes else ""
+    old = listed(before.cassette.body(answered.response) or b"")
+    new = listed(now.cassette.body(exchange.response) or b"")
+    if not exchange.tools or old is None or new is None:
+        return ""
+    changes = tool_changes(old, new)
+    if not changes:
+        return ""
+    return shorten(f"tools of {name_of(exchange.upstream)}: {changes[0]}", MOST_CHARS)
 
 
 def _asked(exchange: RecordedExchange, of: Coupling, at: float) -> OutboundRequest:

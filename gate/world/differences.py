@@ -33,22 +33,25 @@ def _of_mappings(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
 
 
 def _of_members(before: dict[str, Any], now: dict[str, Any], placed: Callable[[str], str]) -> str:
-    for name in [*before, *(name for name in now if name not in before)]:
+    for name in before | now:
         place = placed(name)
         if name not in now:
             return f"{place}: {_said(before[name])} → not there"
         if name not in before:
             return f"{place}: not there → {_said(now[name])}"
-        if found := first_difference(before[name], now[name], place):
+        found = first_difference(before[name], now[name], place)
+        if found:
             return found
     return ""
 
 
 def _of_lists(before: list[Any], now: list[Any], path: str) -> str:
-    if (old := by_name(before)) is not None and (new := by_name(now)) is not None:
-        return _of_named(old, new, path)
+    old_named, new_named = by_name(before), by_name(now)
+    if old_named is not None and new_named is not None:
+        return _of_named(old_named, new_named, path)
     for number, (old, new) in enumerate(zip(before, now, strict=False)):
-        if found := first_difference(old, new, f"{path}[{number}]"):
+        found = first_difference(old, new, f"{path}[{number}]")
+        if found:
             return found
     if len(before) == len(now):
         return ""
@@ -63,29 +66,43 @@ def by_name(items: list[Any]) -> dict[str, Any] | None:
     """Return the items of a list by name, such as tools; None unless all have different names."""
     found: dict[str, Any] = {}
     for item in items:
-        inner = item.get("function") if isinstance(item, dict) and "name" not in item else item
-        name = inner.get("name") if isinstance(inner, dict) else None
+        name = _name(item)
         if not isinstance(name, str) or name in found:
             return None
         found[name] = item
     return found or None
 
 
+def _name(item: Any) -> Any:
+    """Return the name of a tool, which may be in its ``function``; None if it has none."""
+    if isinstance(item, dict) and "name" not in item:
+        item = item.get("function")
+    return item.get("name") if isinstance(item, dict) else None
+
+
 def _of_named(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
     """Return the first difference of named items, compared by name and then by order."""
-    if found := _of_members(before, now, lambda name: f"{path}[{shorten(name, _SHOWN)}]"):
+    found = _of_members(before, now, lambda name: f"{path}[{shorten(name, _SHOWN)}]")
+    if found or [*before] == [*now]:
         return found
-    return "" if [*before] == [*now] else f"the order of {path}: {_said([*before])} → {_said([*now])}"
+    return f"the order of {path}: {_said([*before])} → {_said([*now])}"
 
 
 def _windows(before: str, now: str) -> tuple[str, str]:
     """Return both texts, starting shortly before their first difference."""
     if len(before) <= _SHOWN and len(now) <= _SHOWN:
         return _said(before), _said(now)
-    at = next((n for n, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), -1)
-    start = max(0, (at if at >= 0 else min(len(before), len(now))) - _AROUND)
+    start = max(0, _equal_chars(before, now) - _AROUND)
     lead = "…" if start else ""
     return _said(lead + before[start:]), _said(lead + now[start:])
+
+
+def _equal_chars(before: str, now: str) -> int:
+    """Return the number of characters before the first difference."""
+    for number, (old, new) in enumerate(zip(before, now, strict=False)):
+        if old != new:
+            return number
+    return min(len(before), len(now))
 
 
 def _said(value: Any) -> str:

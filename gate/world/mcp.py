@@ -53,9 +53,8 @@ def _numbered(message: bytes, number: Any) -> bytes:
 
 def results_in(body: bytes) -> list[Any]:
     """Return the results in an answer, without the numbers of the calls."""
-    messages = [body] if body.lstrip().startswith(b"{") else [match[1].rstrip(b"\r") for match in _DATA.finditer(body)]
     found = []
-    for message in messages:
+    for message in _messages(body):
         try:
             value = msgspec.json.decode(message)
         except msgspec.DecodeError:
@@ -65,17 +64,27 @@ def results_in(body: bytes) -> list[Any]:
     return found
 
 
+def _messages(body: bytes) -> list[bytes]:
+    """Return the messages of an answer, which is a single one or a stream."""
+    if body.lstrip().startswith(b"{"):
+        return [body]
+    return [match[1].rstrip(b"\r") for match in _DATA.finditer(body)]
+
+
 def tools_in(asked: OutboundRequest, body: bytes) -> list[Any] | None:
     """Return the tools listed in an answer; None if the request was for something else or there are none."""
-    return listed(body) if (call_in(asked) or {}).get("method") == "tools/list" else None
+    call = call_in(asked)
+    if call is None or call.get("method") != "tools/list":
+        return None
+    return listed(body)
 
 
 def listed(body: bytes) -> list[Any] | None:
     """Return the tools in an answer to ``tools/list``; None if there are none."""
     for said in results_in(body):
         result = said.get("result")
-        tools = result.get("tools") if isinstance(result, dict) else None
-        if isinstance(tools, list):
+        if isinstance(result, dict) and isinstance(result.get("tools"), list):
+            tools: list[Any] = result["tools"]
             return tools
     return None
 
@@ -84,22 +93,32 @@ def tool_changes(before: list[Any], now: list[Any]) -> list[str]:
     """Return the differences between two lists of tools, each with the name of the tool."""
     old, new = by_name(before), by_name(now)
     if old is None or new is None:
-        return [place] if (place := first_difference(before, now, "tools")) else []
+        place = first_difference(before, now, "tools")
+        return [place] if place else []
     found = []
-    for name in [*old, *(name for name in new if name not in old)]:
+    for name in old | new:
         if name not in new:
             found.append(f"{name} is no longer offered")
         elif name not in old:
             found.append(f"{name} is new")
         elif old[name] != new[name]:
             found += [f"{name}: {place}" for place in _parts_that_differ(old[name], new[name])]
-    return found or (["they are listed in another order"] if [*old] != [*new] else [])
+    if not found and [*old] != [*new]:
+        found.append("they are listed in another order")
+    return found
 
 
 def _parts_that_differ(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    names = [*before, *(name for name in now if name not in before)]
-    pairs = (({n: one[n]} if n in one else {} for one in (before, now)) for n in names)
-    return [place for old, new in pairs if (place := first_difference(old, new))]
+    found = []
+    for name in before | now:
+        place = first_difference(_only(before, name), _only(now, name))
+        if place:
+            found.append(place)
+    return found
+
+
+def _only(value: dict[str, Any], name: str) -> dict[str, Any]:
+    return {name: value[name]} if name in value else {}
 
 
 def refusal(asked: OutboundRequest, message: str) -> bytes | None:

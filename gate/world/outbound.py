@@ -101,9 +101,9 @@ def content(asked: OutboundRequest) -> Any:
     value = asked.value
     if asked.kind == "mcp" and isinstance(value, dict) and "jsonrpc" in value:
         parameters = value.get("params")
-        if isinstance(parameters, dict) and "_meta" in parameters:
-            value = {**value, "params": {name: held for name, held in parameters.items() if name != "_meta"}}
-        return {name: held for name, held in value.items() if name != "id"}
+        if isinstance(parameters, dict):
+            parameters.pop("_meta", None)
+        value.pop("id", None)
     return value
 
 
@@ -139,7 +139,9 @@ def signed_query(target: str) -> dict[str, str]:
     """Return a digest of the query parts that `path_without_keys` leaves out, for tools: there ``token=`` may be a page
     and ``key=`` a name."""
     parts = [part for part in target.partition("?")[2].split("&") if part.partition("=")[0].lower() in SECRET_QUERY]
-    return {"its query": digest("&".join(parts).encode("utf-8", "replace"))} if parts else {}
+    if not parts:
+        return {}
+    return {"its query": digest("&".join(parts).encode("utf-8", "replace"))}
 
 
 def whereabouts(url: str) -> dict[str, str]:

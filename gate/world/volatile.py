@@ -83,7 +83,9 @@ class Volatile:
 
         def text(value: str) -> str:
             found = self._known.get((value, hour))
-            without, has_more = self._timeless(value, now, hour) if found is None else found
+            if found is None:
+                found = self._timeless(value, now, hour)
+            without, has_more = found
             return _PLACED.sub(placed, without) if has_more else without
 
         return _mapped(value, text, now, 0), tuple(ids)
@@ -119,7 +121,9 @@ def _mapped(value: Any, text: Callable[[str], str], now: float, depth: int) -> A
             return {name: _mapped(held, text, now, depth + 1) for name, held in value.items()}
         if kind is list:
             return [_mapped(held, text, now, depth + 1) for held in value]
-    return (_clock(value, now) or value) if kind in (int, float) else value
+    if kind is int or kind is float:
+        return _clock(value, now) or value
+    return value
 
 
 def _epochs(text: str, now: float) -> str:
@@ -128,17 +132,20 @@ def _epochs(text: str, now: float) -> str:
 
 def _clock(number: float, now: float) -> str:
     """Return the mark for a number that is a current Unix time in seconds or milliseconds; else empty."""
-    off = next((off for at in (number, number / 1000) if abs(off := at - now) < NEAR_SECONDS), None)
-    if off is None:
-        return ""
-    hours = round(off / 3600)
-    return f"<now {hours:+d} h>" if hours else CLOCK
+    for at in (number, number / 1000):
+        if abs(at - now) < NEAR_SECONDS:
+            hours = round((at - now) / 3600)
+            return f"<now {hours:+d} h>" if hours else CLOCK
+    return ""
 
 
 @lru_cache(maxsize=8)
 def _days(today: date) -> tuple[re.Pattern[str], dict[str, int]]:
     """Return a pattern for yesterday, today and tomorrow in common notations, and the day that each notation means."""
-    spelled = {form: off for off in (-1, 0, 1) for form in _spelled(today + timedelta(days=off))}
+    spelled: dict[str, int] = {}
+    for off in (-1, 0, 1):
+        for form in _spelled(today + timedelta(days=off)):
+            spelled[form] = off
     either = "|".join(re.escape(form) for form in sorted(spelled, key=lambda form: (-len(form), form)))
     return re.compile(rf"(?<![A-Za-z0-9])({either})(?![0-9]){_TIME}"), spelled
 
