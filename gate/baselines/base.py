@@ -296,8 +296,10 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
             own.append(trial)
     measured = {trial.case_id for trial in own}
     missing = [case.id for case in header.plan if case.id not in measured]
-    if not problem and (missing or not own):
-        problem = f"{len(missing)} of its cases were not run" if missing else "it holds no trial"
+    if not problem and missing:
+        problem = f"{len(missing)} of its cases were not run"
+    elif not problem and not own:
+        problem = "it holds no trial"
     problem = shard_of(record) or problem or outage_in(record)
     if same_as(record):
         problem = f"nothing was run for it: its trials are those of {same_as(record)[:12]}, which are stored"
@@ -305,19 +307,25 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
         problem = f"its commit is not one: {header.commit[:60]!r}"
     if problem:
         raise BaselineWriteError(f"not a baseline: {problem}", where=header.suite_id)
-    agent = header.agent if header.stripped else with_tools(header.agent, own)
+    agent = header.agent
+    if not header.stripped:
+        agent = with_tools(agent, own)
     return strip(replace(record, header=replace(header, agent=agent), trials=tuple(own)))
 
 
 def same_as(record: Record) -> str:
     """Return the commit whose stored trials the record repeats; empty if the trials are its own."""
-    return str(record.footer.terms.get("same_as", "")) if record.footer is not None else ""
+    if record.footer is None:
+        return ""
+    return str(record.footer.terms.get("same_as", ""))
 
 
 def shard_of(record: Record) -> str:
     """Return a sentence if the record holds a shard's part of the cases; else empty."""
     number, shards = record.header.shard
-    return "" if (number, shards) == (1, 1) else f"it is shard {number} of {shards}: merge the shards first"
+    if (number, shards) == (1, 1):
+        return ""
+    return f"it is shard {number} of {shards}: merge the shards first"
 
 
 def outage_in(record: Record) -> str:
@@ -331,7 +339,9 @@ def outage_in(record: Record) -> str:
     if 2 * len(silent) <= len(plan):
         return ""
     errors = [trial.error.message for trial in own if trial.error is not None]
-    said = f" ({shorten(errors[0], 120)})" if errors and errors[0] else ""
+    said = ""
+    if errors and errors[0]:
+        said = f" ({shorten(errors[0], 120)})"
     return f"it holds an outage: {len(silent)} of {len(plan)} cases were never answered{said}"
 
 

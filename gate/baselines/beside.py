@@ -32,12 +32,16 @@ def useless(header: Header, trials: Sequence[Trial]) -> str:
     """Return the reason why these trials of the base's agent could not become a baseline; empty if they can."""
     answered = [trial for trial in trials if trial.answered]
     if not answered:
-        errors = [f": {trial.error.message}" for trial in trials if trial.error is not None]
-        return f"it answered in none of {len(trials)} trials{''.join(errors[:1])}"
+        failed = f"it answered in none of {len(trials)} trials"
+        for trial in trials:
+            if trial.error is not None:
+                return f"{failed}: {trial.error.message}"
+        return failed
     for criterion in header.criteria:
         scores = [trial.scores[criterion.name] for trial in answered if criterion.name in trial.scores]
-        is_known = any(score.value is not None for score in scores)
-        errors = [score.error for score in scores if score.error is not None]
-        if criterion.blocking and not is_known and errors:
-            return f"{criterion.name} could not be measured there: {errors[0]}"
+        if not criterion.blocking or any(score.value is not None for score in scores):
+            continue
+        for score in scores:
+            if score.error is not None:
+                return f"{criterion.name} could not be measured there: {score.error}"
     return ""

@@ -133,8 +133,9 @@ def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:
 
     It excludes the address and headers, which differ from job to job.
     """
-    server = options.get(kind)
-    asked = {key: value for key, value in server.items() if key not in _PLACE} if isinstance(server, dict) else server
+    asked = options.get(kind)
+    if isinstance(asked, dict):
+        asked = {key: value for key, value in asked.items() if key not in _PLACE}
     return of_json(["agent", "version", of_definition(kind, {**options, kind: asked}), version])
 
 
@@ -143,8 +144,13 @@ def with_tools(agent: str, trials: Iterable[Trial]) -> str:
 
     The descriptions of tools by a server outside the agent's source are part of the model's input. Empty stays empty.
     """
-    offered = {tools for trial in trials if trial.replay is not None for tools in trial.replay.tools}
-    return of_json(["agent", agent, "tools", sorted(offered)]) if agent and offered else agent
+    offered: set[str] = set()
+    for trial in trials:
+        if trial.replay is not None:
+            offered.update(trial.replay.tools)
+    if not agent or not offered:
+        return agent
+    return of_json(["agent", agent, "tools", sorted(offered)])
 
 
 _PLACE = ("url", "headers")
@@ -191,7 +197,7 @@ def of_agent(
     in this folder, leave the fingerprint empty.
     """
     tracked, others = _files(git, folders)
-    led_to = _led_to(git.root, (name for name in tracked if _is_named(name, sources, entry)))
+    led_to = _led_to(git.root, files_named(tracked, sources, entry))
     if led_to:
         tracked, others = _files(git, (*folders, *led_to))
     entry = (*entry, *led_to)

@@ -34,6 +34,7 @@ from gate.baselines.reference import Reference
 from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Header
 from gate.records.keys import UNCOMMITTED, Stored, commit_key, suite_key
+from gate.security.limits import cut
 from gate.system.git import Git, GitError, checked_revision
 from gate.system.temporary import TemporaryFolder
 
@@ -53,10 +54,12 @@ _LOST_RACE = re.compile(
     r"\[rejected\]|cannot lock ref|failed to update ref|incorrect old value|reference already exists"
 )
 _BROKEN = re.compile(r"HTTP 429|HTTP 5\d\d|error: 5\d\d|timed out|Connection reset|early EOF|Could not resolve host")
+_NAME_OF_WRITER, _EMAIL = "agent-gate", "agent-gate@users.noreply.github.com"
 _IDENTITY = {
-    f"GIT_{role}_{field}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for field, value in (("NAME", "agent-gate"), ("EMAIL", "agent-gate@users.noreply.github.com"))
+    "GIT_AUTHOR_NAME": _NAME_OF_WRITER,
+    "GIT_AUTHOR_EMAIL": _EMAIL,
+    "GIT_COMMITTER_NAME": _NAME_OF_WRITER,
+    "GIT_COMMITTER_EMAIL": _EMAIL,
 }
 _PREAMBLE = re.compile(r"git [\w-]+ failed: |(?:fatal|error): |unable to access '[^']*': | after \d+ ms")
 _LONGEST_REASON = 50
@@ -142,11 +145,12 @@ class GitStore(BlobStore):
         tree = self._listed()
         first = next(iter(writes), "") or gone[0]
         suite, name = first.partition("/")[0], _NAME.fullmatch(first)
-        message = f"Note on {suite}" if name is None else f"Baseline of {suite} at {name['key'][:12]}"
+        message = f"Note on {suite}"
+        if name is not None:
+            message = f"Baseline of {suite} at {name['key'][:12]}"
         try:
-            commit = self._commit(
-                tree.tip, {key: self._stored(data) for key, (_, data) in writes.items()}, gone, message
-            )
+            blobs = {key: self._stored(data) for key, (_, data) in writes.items()}
+            commit = self._commit(tree.tip, blobs, gone, message)
             self._retried("push", "--quiet", "--no-verify", "origin", f"{commit}:{self._branch}")
         except GitError as error:
             if _LOST_RACE.search(error.output):
@@ -218,7 +222,9 @@ class GitStore(BlobStore):
             for file, data in zip(part, self._all_content(part), strict=True):
 
                 def opened(data: bytes | None = data, path: str = file.path) -> BinaryIO:
-                    return io.BytesIO(self._content(tree.blobs[path], path) if data is None else data)
+                    if data is None:
+                        data = self._content(tree.blobs[path], path)
+                    return io.BytesIO(data)
 
                 yield Stored(self.shown(file.path), opened)
 
@@ -353,8 +359,11 @@ class GitStore(BlobStore):
         assert new is not None
         others = [file for file in self._listed().files if file.suite == new.suite and file.key != new.key]
         gone = self._superseded(others, new, ledger)
-        kept = {file.key for file in others if file not in gone}
-        return [file.path for file in gone], ledger.only({*kept, new.key})
+        kept = {new.key}
+        for file in others:
+            if file not in gone:
+                kept.add(file.key)
+        return [file.path for file in gone], ledger.only(kept)
 
     def _superseded(self, others: Sequence[_File], new: _File, ledger: Ledger) -> list[_File]:
         """Return a suite's oldest records beyond the limits, except releases, accepted records and the anchor."""
@@ -395,7 +404,7 @@ def _reason(error: GitError) -> str:
     """Return the server's reason, else git's message without the words that repeat known facts."""
     rejected = _REJECTED.search(error.output)
     reason = rejected[1] if rejected else _PREAMBLE.sub("", error.what)
-    return reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
+    return cut(reason, _LONGEST_REASON)
 
 
 def _listed(clone: Git, tip: str | None) -> _Tree:
@@ -426,9 +435,9 @@ def _named(header: Header) -> _File:
     """Return the place of a record. The agent's part in the name avoids reading records that cannot be pooled."""
     seconds = header.created if 0 <= header.created < 253_402_300_800 else 0
     created = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
-    agent = (
-        hashlib.sha256(header.agent.encode("utf-8", "surrogatepass")).hexdigest()[:12] if header.agent else "unknown"
-    )
+    agent = "unknown"
+    if header.agent:
+        agent = hashlib.sha256(header.agent.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     suite, key = suite_key(header.suite_id), commit_key(header)
     return _File(f"{suite}/{created}-{key}-{agent}.jsonl", suite, created, key, agent)
 

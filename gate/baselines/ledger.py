@@ -85,7 +85,9 @@ class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_def
     @property
     def last_day(self) -> date | None:
         """Return the last day on which it is valid, never more than `MOST_DAYS` after it was given."""
-        return None if self.until is None else min(self.until, latest_day(self.at, MOST_DAYS))
+        if self.until is None:
+            return None
+        return min(self.until, latest_day(self.at, MOST_DAYS))
 
     def counts(self, at: float) -> bool:
         """True if it is valid at that time. One that ends but is dated later is not: its date would outlast the end."""
@@ -169,7 +171,8 @@ class Ledger(Struct, frozen=True):
             else:
                 fallen.add(line.key)
                 lines.append(replace(line, verdict=LAPSED))
-        return Ledger(tuple(lines), tuple(line for line in self.acceptances if line in ended and line.key not in live))
+        without = [line for line in self.acceptances if line in ended and line.key not in live]
+        return Ledger(tuple(lines), tuple(without))
 
     def add(self, new: Iterable[Line]) -> Ledger:
         """Return the ledger with more lines, skipping those it already has or that repeat the last verdict on a run."""
@@ -192,7 +195,10 @@ class Ledger(Struct, frozen=True):
 
     def accepted(self, key: str) -> Acceptance | None:
         """Return the newest acceptance of a record."""
-        return next((line for line in reversed(self.acceptances) if line.key == key), None)
+        for line in reversed(self.acceptances):
+            if line.key == key:
+                return line
+        return None
 
     def failed_runs(self, key: str) -> frozenset[str]:
         """Return the runs of a record that may not count in the anchor, each judged by its latest mark."""
@@ -216,7 +222,10 @@ class Ledger(Struct, frozen=True):
 
     def newest_mark(self, key: str) -> Mark | None:
         """Return the newest mark of a record; None if it was stored without one."""
-        return next((mark for mark in reversed(self.marks) if mark.key == key), None)
+        for mark in reversed(self.marks):
+            if mark.key == key:
+                return mark
+        return None
 
     def below(self, key: str) -> Mark | None:
         """Return the newest mark of a record, if it says that the record fell short and nobody accepted that."""
@@ -227,12 +236,16 @@ class Ledger(Struct, frozen=True):
 
     def releases(self, key: str) -> tuple[str, ...]:
         """Return the release tags of a record."""
-        return tuple(dict.fromkeys(mark.release for mark in self.marks if mark.key == key and mark.release))
+        return tuple(self._released_runs(key))
 
     def rejected(self, key: str) -> bool:
         """True if a record belongs to a release that the gate rejected and nobody accepted."""
-        last = {mark.release: mark.run for mark in self.marks if mark.key == key and mark.release}
+        last = self._released_runs(key)
         return bool(last) and self.failed_runs(key).issuperset(last.values())
+
+    def _released_runs(self, key: str) -> dict[str, str]:
+        """Return the release tags of a record, each with the run that was last marked with it."""
+        return {mark.release: mark.run for mark in self.marks if mark.key == key and mark.release}
 
 
 class Candidate(Struct, frozen=True):

@@ -63,9 +63,8 @@ def pair(
             excluded[case_id, criterion.name] = Incomparable.EDITED
     for record in earlier:
         if _measured_alike(record, criteria, judges or {}):
-            same = match_cases(plan, record.header.plan)
-            stored += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
-    renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
+            stored += _under(match_cases(plan, record.header.plan).unchanged, record)
+    renamed = {new: old for old, new in match.unchanged.items() if old != new}
     return Comparison(
         (),
         criteria,
@@ -94,8 +93,11 @@ def _measured_alike(record: Record, criteria: Sequence[Criterion], judges: Answe
 
 
 def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
-    runs = {part.run.id: part.run for record in records for part in parts_of(record)}
-    return tuple(run.id for run in sorted(runs.values(), key=lambda run: run.age))
+    ages = {}
+    for record in records:
+        for part in parts_of(record):
+            ages[part.run.id] = part.run.age
+    return tuple(sorted(ages, key=ages.__getitem__))
 
 
 def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
@@ -109,7 +111,10 @@ def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterio
     for criterion in before:
         name = old.get((criterion.name, criterion.fingerprint))
         differs = now.get(criterion.name) != criterion.fingerprint
-        found.append(replace(criterion, name=name) if name is not None and differs else criterion)
+        if name is not None and differs:
+            found.append(replace(criterion, name=name))
+        else:
+            found.append(criterion)
     return found
 
 
@@ -120,13 +125,15 @@ def _trials_under_former_names(
     them."""
     known = {criterion.name for criterion in before}
     names = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in known}
+    if not names:
+        return list(trials)
     found = []
     for trial in trials:
         scores = dict(trial.scores)
         for old, new in names.items():
             if old in trial.scores:
                 scores.setdefault(new, trial.scores[old])
-        found.append(replace(trial, scores=scores) if names else trial)
+        found.append(replace(trial, scores=scores))
     return found
 
 
@@ -135,7 +142,9 @@ def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) ->
     known = {stored.name: stored.fingerprint for stored in before}
     if criterion.name not in known:
         return Incomparable.NEW
-    return None if known[criterion.name] == criterion.fingerprint else Incomparable.CHANGED
+    if known[criterion.name] != criterion.fingerprint:
+        return Incomparable.CHANGED
+    return None
 
 
 def judges_of(trials: Iterable[Trial]) -> Answering:
@@ -153,7 +162,7 @@ def is_other_judge(now: Collection[tuple[str, str]], then: Collection[tuple[str,
 
     A further juror may be asked on one side alone, and a criterion without a case left asks nobody.
     """
-    both = {asked for asked, _ in now} & {asked for asked, _ in then}
+    both = dict(now).keys() & dict(then).keys()
     return any(asked in both for asked, _ in {*now} ^ {*then})
 
 
@@ -172,6 +181,11 @@ class Match(Struct, frozen=True):
     """The stored ids of cases that still exist with the same content."""
     edited: frozenset[str]
     """The ids of cases that still exist with different content."""
+
+    @property
+    def unchanged(self) -> dict[str, str]:
+        """The stored id → the current id of each case that still exists with the same content."""
+        return {old: new for old, new in self.ids.items() if old in self.same}
 
 
 def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> Match:
@@ -213,5 +227,8 @@ def as_baseline(record: Record) -> Record:
         return record
     trials = []
     for trial in record.trials:
-        trials.append(replace(trial, tag=FULL) if trial.tag == STORED else trial)
+        if trial.tag == STORED:
+            trials.append(replace(trial, tag=FULL))
+        else:
+            trials.append(trial)
     return replace(record, trials=tuple(trials))

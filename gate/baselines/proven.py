@@ -141,10 +141,16 @@ class ProvenStore(Store):
         reason = next(iter((*self._prover.problems, *self._prover.reasons)), "")
         passed_over = []
         for key, (what, why) in self._told.get(suite, {}).items():
-            if key not in unproven:
-                full = f"{why} ({reason})" if reason and why == UNPROVEN else why
-                passed_over.append((what, full))
-        way_out = "" if self._required else "; the default branch's next job stores another"  # else an error says it
+            if key in unproven:
+                continue
+            if reason and why == UNPROVEN:
+                why_in_full = f"{why} ({reason})"
+            else:
+                why_in_full = why
+            passed_over.append((what, why_in_full))
+        way_out = ""
+        if not self._required:  # else an error says it
+            way_out = "; the default branch's next job stores another"
         troubles = [f"{_named(key)}: {why}{way_out}" for key, why in self._troubles.get(suite, {}).items()]
         troubles += [f"baselines could not be proven: {problem}" for problem in self._prover.problems]
         return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required, asked=True)
@@ -154,7 +160,9 @@ class ProvenStore(Store):
         found = self._check(self._inner.read(entry))
         if found.record is not None:
             return "proven in part" if found.left_out else "proven"
-        return "rewritten" if entry.key in self._troubles.get(suite_key(entry.suite_id), {}) else "unproven"
+        if entry.key in self._troubles.get(suite_key(entry.suite_id), {}):
+            return "rewritten"
+        return "unproven"
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -175,8 +183,12 @@ class ProvenStore(Store):
                 continue
             if found.commit in commits:
                 self._miss(suite_id, commits[: commits.index(found.commit)], left_out)
-            more = [self._check(record).record for record in found.records[1:]]
-            return found.with_records([nearest.record, *(record for record in more if record is not None)])
+            proven = [nearest.record]
+            for record in found.records[1:]:
+                checked = self._check(record).record
+                if checked is not None:
+                    proven.append(checked)
+            return found.with_records(proven)
 
     def _passed_over(self, suite_id: str, record: Record) -> str:
         key = commit_key(record.header)
@@ -202,7 +214,8 @@ class ProvenStore(Store):
             if entry.key in exclude:
                 continue
             record = self._inner.read(entry)
-            if (proven := self._check(record).record) is not None:
+            proven = self._check(record).record
+            if proven is not None:
                 return reference_to([proven], source=self.place(entry))
             self._passed_over(suite_id, record)
         return None
@@ -302,10 +315,13 @@ class ProvenStore(Store):
             return stored
         proven = self._proven_lines(suite_id, stored)
         doubtful = [line for line in stored.acceptances if line not in proven]
+        why = NOT_THEIRS if self._required else PERHAPS_THEIRS
         for line in doubtful:
             what = f"the acceptance of {line.key[:7]} by {line.by}"
-            self._told.setdefault(suite, {})[what] = (what, NOT_THEIRS if self._required else PERHAPS_THEIRS)
-        return Ledger().add(proven if self._required else (*proven, *doubtful))
+            self._told.setdefault(suite, {})[what] = (what, why)
+        if self._required:
+            return Ledger().add(proven)
+        return Ledger().add((*proven, *doubtful))
 
     def _proven_lines(self, suite_id: str, stored: Ledger) -> tuple[Line, ...]:
         """Return the proven lines. A release's job ran for a tag, so it is not among the jobs of the default branch: it

@@ -271,7 +271,7 @@ def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
         there = _window_in(setup, other, criteria)
         shared = len({one.trace for one in here} & {one.trace for one in there})
         against = of_traces(other.stem, [one.passed for one in there], most_lost, shared)
-        note = _age(other.stem, max([one.at for one in there], default=None))
+        note = _age(other.stem, max((one.at for one in there), default=None))
     else:
         record = read_whole(other)
         against = _record_arm(record, setup, other.name)
