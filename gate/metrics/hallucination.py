@@ -41,8 +41,9 @@ class Labels(Answer):
 class HallucinationsV1(JudgedMetric[HallucinationOptions]):
     """Share of sentences that the context supports or that need no support. Range 0–1, typical threshold 0.8.
 
-    (supported + not_applicable) / labelled per response, then the mean over responses and turns. Two calls per
-    response, one vote each. Source: google-adk 2.13, ``hallucinations_v1``; the wording of the questions is ours.
+    (supported + not_applicable) / sentences per response, then the mean over responses and turns. Unlike in
+    google-adk, a sentence that the judge passed over counts as unsupported. Two calls per response, one vote each.
+    Source: google-adk 2.13, ``hallucinations_v1``; the wording of the questions is ours.
     """
 
     options_type = HallucinationOptions
@@ -80,7 +81,7 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
         second = await self.ask(judge, LABEL, material, Labels, name="labels", votes=1, decides=_labels)
         if second.failure is not None:
             return TurnFinding(None, failed=second.failure)
-        return _verdict(second.readable[0].sentences)
+        return _verdict(second.readable[0].sentences, len(sentences))
 
 
 def _has_sentences(answer: Sentences) -> bool:
@@ -96,15 +97,20 @@ def _known(labelled: Sequence[LabelledSentence]) -> list[tuple[LabelledSentence,
     return [(one, label) for one, label in marks if label in (*SUPPORTED, *NOT_SUPPORTED)]
 
 
-def _verdict(labelled: Sequence[LabelledSentence]) -> TurnFinding:
+def _verdict(labelled: Sequence[LabelledSentence], sentences: int) -> TurnFinding:
     known = _known(labelled)
     if not known:
         return TurnFinding(None, failed="the judge labelled no sentence")
     against = [(one, label) for one, label in known if label in NOT_SUPPORTED]
     told = [f"{label}: “{shorten(one.sentence, 100)}” ({rationale(one.rationale)})" for one, label in against[:3]]
-    value = statistics.mean([label not in NOT_SUPPORTED for _, label in known])
-    reason = f"{len(against)} of {len(known)} sentences not borne out"
-    return TurnFinding(float(value), ": ".join([reason, *told[:1]]) + "".join(f"; {one}" for one in told[1:]))
+    of = max(sentences, len(known))
+    missing = of - len(known)
+    reason = f"{len(against) + missing} of {of} sentences not borne out"
+    if missing:
+        reason += f" ({missing} without a label)"
+    return TurnFinding(
+        (len(known) - len(against)) / of, ": ".join([reason, *told[:1]]) + "".join(f"; {one}" for one in told[1:])
+    )
 
 
 SEGMENT = """\

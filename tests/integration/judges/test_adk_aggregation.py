@@ -288,6 +288,18 @@ class TestHallucinations:
         assert len(stub.requests) == 2
         assert "3 of 5 sentences not borne out" in score.reason
 
+    def test_a_sentence_without_a_label_counts_as_unsupported(self, stub: JudgeStub) -> None:
+        """Unlike in google-adk: a judge that passes over what it does not find would raise the share."""
+
+        def answer(request: Request) -> Reply:
+            asked = request.question == "sentences"
+            return chat({"sentences": ["one", "two", "three"]} if asked else labels("supported"))
+
+        stub.answer = answer
+        score = run(stub, self.name, case("a"))
+        assert score.value == pytest.approx(1 / 3)
+        assert "2 of 3 sentences not borne out (2 without a label)" in score.reason
+
     def test_one_vote_whatever_the_configuration_says(self, stub: JudgeStub) -> None:
         self.judge(stub, a=labels("supported"))
         run(stub, self.name, case("a"), options={"judge_model_options": {"num_samples": 5}})
