@@ -21,7 +21,7 @@ class Stopping:
     def __init__(self) -> None:
         self._number = 0
         self._sections = 0
-        """How many `postponed` sections the main thread is in."""
+        """Number of `postponed` sections that the main thread is in."""
         self._is_late = False
         """True if a signal came within them."""
 

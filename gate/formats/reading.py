@@ -106,7 +106,7 @@ def carried(value: Any) -> Any:
         if kept:
             return kind([kept.get(place, item) for place, item in enumerate(value)])
     elif isinstance(value, Struct):
-        kept = _carried_of((name, getattr(value, name)) for name in value.__struct_fields__)
+        kept = _carried_of([(name, getattr(value, name)) for name in value.__struct_fields__])
         if kept:
             return replace(value, **kept)
     return value
