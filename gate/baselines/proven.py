@@ -24,7 +24,7 @@ from gate.records.keys import Stored, commit_key, key_of, suite_key
 from gate.system.git import COMMIT_ID
 
 REWRITTEN = "passed over, since it is not the record that was proven: somebody has rewritten it"
-GONE = "its record was proven, and is gone from the store: the default branch's next job stores another"
+GONE = "its record was proven, and is gone from the store"
 UNPROVEN = "passed over, since nothing shows which job measured it"
 PARTLY = "runs that nothing proves are left out"
 NOT_THEIRS = "passed over, since nothing shows that it is theirs"
@@ -144,7 +144,8 @@ class ProvenStore(Store):
             if key not in unproven:
                 full = f"{why} ({reason})" if reason and why == UNPROVEN else why
                 passed_over.append((what, full))
-        troubles = [f"{_named(key)}: {why}" for key, why in self._troubles.get(suite, {}).items()]
+        way_out = "" if self._required else "; the default branch's next job stores another"  # else an error says it
+        troubles = [f"{_named(key)}: {why}{way_out}" for key, why in self._troubles.get(suite, {}).items()]
         troubles += [f"baselines could not be proven: {problem}" for problem in self._prover.problems]
         return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required, asked=True)
 

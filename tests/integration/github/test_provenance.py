@@ -188,7 +188,7 @@ def test_once_all_baselines_are_removed_the_next_job_of_the_default_branch_store
     git(world.repository.remote, "branch", "-D", BRANCH)
     for done in (world.pull_request("good"), world.measure(91)):
         assert verdict(done) == (1, "not_compared"), done.log
-        assert "gone from the store: the default branch's next job stores another" in done.summary
+        assert "gone from the store; the default branch's next job stores another" in done.summary
     assert verdict(world.measure(92)) == (0, "pass")
     git(world.repository.work, "fetch", "-q", "origin")
     assert verdict(world.pull_request("good", 2)) == (0, "pass")
