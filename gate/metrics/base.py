@@ -164,7 +164,7 @@ class TurnFinding(NamedTuple):
     value: float | None
     reason: str = ""
     failed: str = ""
-    """The reason why a judge gave no verdict; the whole score is then not measured."""
+    """The reason why a judge could not be asked; the whole score is then not measured."""
 
 
 NOTHING_STATED = TurnFinding(None)

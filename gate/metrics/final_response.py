@@ -65,8 +65,7 @@ class Validity(Answer):
 class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
     """Share of turns whose final response the judge finds valid, compared with the expected one. Range 0–1.
 
-    The majority of the readable votes decides each turn, a tie is invalid; the score is the mean over the turns with
-    an expected response. A turn without a readable vote leaves it unmeasured.
+    The majority of the readable votes decides each turn, a tie is invalid; the score is the mean over judged turns.
     Source: google-adk 2.13, ``final_response_match_v2``; the wording of the question is ours.
     """
 
@@ -93,9 +92,11 @@ class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
         answers = await self.ask(
             judge, MATCH, material, Validity, name="final_response_match_v2", settled=settled_by(_passes)
         )
-        if answers.failure is not None:
-            return TurnFinding(None, failed=answers.failure)
+        if answers.error is not None:
+            return TurnFinding(None, failed=answers.error)
         votes = answers.readable
+        if not votes:
+            return TurnFinding(None, answers.failure or "")
         return by_majority([(_passes(vote), vote.reasoning) for vote in votes])
 
 
@@ -141,9 +142,11 @@ class ResponseEvaluationScore(JudgedMetric[AdkJudgeOptions]):
             ("agent's response", answer_text(invocation, intermediate=intermediate)),
         )
         answers = await self.ask(judge, COHERENCE, material, Grade, name="response_evaluation_score")
-        if answers.failure is not None:
-            return TurnFinding(None, failed=answers.failure)
+        if answers.error is not None:
+            return TurnFinding(None, failed=answers.error)
         votes = answers.readable
+        if not votes:
+            return TurnFinding(None, answers.failure or "")
         value = mean([float(vote.score) for vote in votes])
         return TurnFinding(value, f"{value:.2g} of 5: {rationale(min(votes, key=lambda vote: vote.score).reasoning)}")
 

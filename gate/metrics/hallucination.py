@@ -10,7 +10,7 @@ from pydantic import Field
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import NOTHING_STATED, TrialOutput, TurnFinding
+from gate.metrics.base import TrialOutput, TurnFinding
 from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, answer_text, of_turns, rationale, steps
 from gate.model import Case, Invocation, Score
 from gate.security.limits import shorten
@@ -51,8 +51,6 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
 
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         turns = await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations))
-        if all(turn == NOTHING_STATED for turn in turns):
-            return Score(None, error="no text to judge")
         return of_turns(turns, average=statistics.mean)
 
     async def _turn(self, invocation: Invocation, judge: Judge | None) -> TurnFinding:
@@ -64,23 +62,27 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
         if failed is not None:
             return failed
         values = [verdict.value for verdict in found if verdict.value is not None]
-        if not values:
-            return NOTHING_STATED
-        return TurnFinding(statistics.mean(values), "; ".join(verdict.reason for verdict in found if verdict.reason))
+        reason = "; ".join(verdict.reason for verdict in found if verdict.reason)
+        return TurnFinding(
+            statistics.mean(values) if values else None, reason or ("" if values else "no text to judge")
+        )
 
     async def _response(self, text: str, invocation: Invocation, judge: Judge | None) -> TurnFinding:
         first = await self.ask(
             judge, SEGMENT, (("response", text),), Sentences, name="sentences", votes=1, decides=_has_sentences
         )
-        if first.error is not None or not first.readable or not first.readable[0].sentences:
-            return TurnFinding(None, failed=first.failure or "the judge found no sentences")
+        if first.error is not None:
+            return TurnFinding(None, failed=first.error)
+        if not first.readable or not first.readable[0].sentences:
+            return TurnFinding(None, first.failure or "the judge found no sentences")
         sentences = first.readable[0].sentences
         listed = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
         material = (("user's request", invocation.user), ("tool calls", steps(invocation)), ("sentences", listed))
         second = await self.ask(judge, LABEL, material, Labels, name="labels", votes=1, decides=_labels)
-        if second.failure is not None:
-            return TurnFinding(None, failed=second.failure)
-        return _verdict(second.readable[0].sentences)
+        if second.error is not None:
+            return TurnFinding(None, failed=second.error)
+        labelled = second.readable[0].sentences if second.readable else []
+        return _verdict(labelled, second.failure)
 
 
 def _has_sentences(answer: Sentences) -> bool:
@@ -96,10 +98,10 @@ def _known(labelled: Sequence[LabelledSentence]) -> list[tuple[LabelledSentence,
     return [(one, label) for one, label in marks if label in (*SUPPORTED, *NOT_SUPPORTED)]
 
 
-def _verdict(labelled: Sequence[LabelledSentence]) -> TurnFinding:
+def _verdict(labelled: Sequence[LabelledSentence], failure: str | None) -> TurnFinding:
     known = _known(labelled)
     if not known:
-        return TurnFinding(None, failed="the judge labelled no sentence")
+        return TurnFinding(None, failure or "the judge labelled no sentence")
     against = [(one, label) for one, label in known if label in NOT_SUPPORTED]
     told = [f"{label}: “{shorten(one.sentence, 100)}” ({rationale(one.rationale)})" for one, label in against[:3]]
     value = statistics.mean([label not in NOT_SUPPORTED for _, label in known])

@@ -218,24 +218,29 @@ def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnFinding:
 
 
 def of_turns(verdicts: Sequence[TurnFinding], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
-    """Return the mean over the judged turns.
+    """Return the mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
 
-    Unlike in google-adk, a turn for which the judge gave no verdict leaves the whole score unmeasured: the other turns
-    must not pass for it.
+    Unlike in google-adk, a failed call leaves the whole score unmeasured: an outage must not let the other turns pass.
     """
     per_turn = tuple(verdict.value for verdict in verdicts)
-    told = []
+    values, told, unread = [], [], []
     for number, verdict in enumerate(verdicts, 1):
-        where = ""
-        if len(verdicts) > 1:
-            where = f"turn {number}: "
         if verdict.failed:
-            return Score(None, error=f"{where}{verdict.failed}", per_turn=per_turn)
-        if verdict.value is not None and verdict.reason:
-            told.append(f"{where}{verdict.reason}")
-    values = [value for value in per_turn if value is not None]
+            return Score(None, error=verdict.failed, per_turn=per_turn)
+        if verdict.value is not None:
+            values.append(verdict.value)
+            if verdict.reason and len(verdicts) > 1:
+                told.append(f"turn {number}: {verdict.reason}")
+            elif verdict.reason:
+                told.append(verdict.reason)
+        elif verdict.reason:
+            unread.append(f"turn {number}: {verdict.reason}")
+    if unread and not values:
+        return Score(None, error="; ".join(unread[:3]), per_turn=per_turn)
     if not values:
         return Score(None, "no turn of this case states what is judged", per_turn=per_turn)
+    if unread:
+        told.insert(0, f"left out, not readable: {', '.join(unread)}")
     return Score(average(values), shorten("; ".join(told), 2 * MAX_REASON_CHARS), per_turn=per_turn)
 
 

@@ -127,6 +127,8 @@ class TurnVotes:
     """The counted votes of one turn."""
 
     def __init__(self, rubrics: Sequence[Rubric], answers: Answers[RubricAnswer]) -> None:
+        self.failed = answers.error
+        self.unread = answers.failure if rubrics else None
         self.texts = {rubric.id: rubric.text for rubric in rubrics}
         self.values: dict[str, float] = {}
         self.denials: dict[str, str] = {}
@@ -136,7 +138,6 @@ class TurnVotes:
                 self.values[name] = value
             if value == 0.0:
                 self.denials[name] = next(vote.rationale for vote in votes if vote.value == 0.0)
-        self.failed = _failure(answers, [name for name in self.texts if name not in self.values])
 
     @property
     def value(self) -> float | None:
@@ -156,15 +157,6 @@ def _is_certain(votes: Sequence[RubricVote], to_come: int) -> bool:
     return majority_is_certain(passing, failing, to_come)
 
 
-def _failure(answers: Answers[RubricAnswer], missing: Sequence[str]) -> str:
-    """Return the reason why the judge did not decide every rubric; empty if it did."""
-    if answers.error is not None:
-        return answers.error
-    if not missing:
-        return ""
-    return answers.failure or f"the judge gave no verdict on {', '.join(missing)}"
-
-
 def _majority(votes: Sequence[RubricVote]) -> float | None:
     values = [vote.value for vote in votes if vote.value is not None]
     if not values:
@@ -173,15 +165,15 @@ def _majority(votes: Sequence[RubricVote]) -> float | None:
 
 
 def score_of(turns: Sequence[TurnVotes], *, before: int = 0) -> Score:
-    """Return the mean over all (turn, rubric) verdicts; the first ``before`` turns were not judged separately.
-
-    Unlike in google-adk, a rubric without a verdict leaves the whole score unmeasured: the others must not pass for it.
-    """
+    """Return the mean over all (turn, rubric) verdicts; the first ``before`` turns were not judged separately."""
     per_turn = (None,) * before + tuple(turn.value for turn in turns)
-    failed = next((turn.failed for turn in turns if turn.failed), "")
-    if failed:
+    failed = next((turn.failed for turn in turns if turn.failed is not None), None)
+    if failed is not None:
         return Score(None, error=failed, per_turn=per_turn)
     values = [value for turn in turns for value in turn.values.values()]
+    if not values:
+        unread = next((turn.unread for turn in turns if turn.unread is not None), None)
+        return Score(None, error=unread or "the judge gave no verdict on any rubric", per_turn=per_turn)
     rubrics = {name: _over_turns(turns, name) for turn in turns for name in turn.texts}
     details = {"dimensions": {name: value for name, value in rubrics.items() if value is not None}}
     return Score(statistics.mean(values), _reason(turns, before), per_turn=per_turn, details=details)
@@ -202,6 +194,9 @@ def _reason(turns: Sequence[TurnVotes], before: int) -> str:
             where = f"turn {number}: "
         for name, why in turn.denials.items():
             told.append(f"{where}no to {name!r} ({shorten(turn.texts[name], 80)}): {rationale(why)}")
+        missing = [name for name in turn.texts if name not in turn.values]
+        if missing:
+            told.append(f"{where}no verdict on {', '.join(missing)}, left out")
     return shorten("; ".join(told), 2 * MAX_REASON_CHARS) or "every rubric affirmed"
 
 

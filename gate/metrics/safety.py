@@ -122,7 +122,7 @@ def _strict(verdicts: Sequence[TurnFinding], note: str = "") -> Score:
     if not verdicts:
         return Score(None, error="the trial has no turns")
     if any(verdict.value == 0.0 for verdict in verdicts):
-        verdicts = [TurnFinding(verdict.value, verdict.reason) for verdict in verdicts]
+        verdicts = [TurnFinding(verdict.value, verdict.reason or verdict.failed) for verdict in verdicts]
     score = of_turns(verdicts)
     reason = score.reason
     if not reason and score.value is not None:

@@ -97,13 +97,12 @@ class TestFinalResponseMatch:
         assert score.value is None
         assert "no readable answer in 5" in (score.error or "")
 
-    def test_a_turn_without_a_readable_vote_leaves_the_score_unmeasured(self, stub: JudgeStub) -> None:
-        """Unlike google-adk, which leaves the turn out: the others would pass for it."""
-        stub.answer = by_turn({"a": [valid("valid")] * 5, "b": ["?"] * 5, "c": [valid("valid")] * 5})
+    def test_mean_over_evaluated_turns(self, stub: JudgeStub) -> None:
+        stub.answer = by_turn({"a": [valid("valid")] * 5, "b": ["?"] * 5, "c": [valid("invalid")] * 5})
         score = run(stub, self.name, case("a", "b", "c"))
-        assert score.per_turn == (1.0, None, 1.0)
-        assert score.value is None
-        assert "turn 2: no readable answer in 5" in (score.error or "")
+        assert score.per_turn == (1.0, None, 0.0)
+        assert score.value == 0.5
+        assert "left out, not readable: turn 2" in score.reason
 
     def test_one_failed_sample_leaves_its_turn_and_the_score_unmeasured(self, stub: JudgeStub) -> None:
         stub.answer = by_turn({"a": [valid("valid")] * 2 + [failure(500)], "b": [valid("valid")] * 5})
@@ -165,17 +164,10 @@ class TestRubrics:
         assert "no to 'y' (property y)" in score.reason
 
     def test_mean_over_verdicts_not_over_turns(self, stub: JudgeStub) -> None:
-        more = (Rubric("y", "y", QUALITY), Rubric("z", "z", QUALITY))
-        of = Case("c", (Turn("a", rubrics=more), Turn("b")))
-        stub.answer = by_turn({"a": [votes(x="yes", y="no", z="no")] * 5, "b": [votes(x="yes")] * 5})
-        assert run(stub, self.name, of, options={"rubrics": rubrics("x")}).value == 0.5
-
-    def test_a_rubric_without_a_verdict_leaves_the_score_unmeasured(self, stub: JudgeStub) -> None:
-        """Unlike google-adk, which leaves the rubric out: the others would pass for it."""
-        stub.answer = by_turn({"a": [votes(x="yes", y="yes")] * 5, "b": [votes(x="yes")] * 5})
+        stub.answer = by_turn({"a": [votes(x="yes", y="no")] * 5, "b": [votes(x="yes")] * 5})
         score = run(stub, self.name, case("a", "b"), options={"rubrics": rubrics("x", "y")})
-        assert (score.value, score.per_turn) == (None, (1.0, 1.0))
-        assert "no verdict on y" in (score.error or "")
+        assert score.value == pytest.approx(2 / 3)
+        assert "no verdict on y" in score.reason
 
     def test_readings_of_a_verdict(self, stub: JudgeStub) -> None:
         for verdict, expected in (("yes", 1.0), ("YES!", 1.0), ("no", 0.0), ("unknown", 0.0), ("no, but yes", 1.0)):
@@ -302,20 +294,10 @@ class TestHallucinations:
         assert score.value == 0.375
         assert run(stub, self.name, case("a", "b"), invocations=done).per_turn == (0.5, 0.0)
 
-    def test_a_turn_without_a_label_leaves_the_score_unmeasured(self, stub: JudgeStub) -> None:
-        """Unlike google-adk, which leaves the turn out: the others would pass for it."""
+    def test_nothing_labelled_is_left_out(self, stub: JudgeStub) -> None:
         self.judge(stub, a=labels(), b=labels("supported"))
         score = run(stub, self.name, case("a", "b"))
-        assert (score.per_turn, score.value) == ((None, 1.0), None)
-        assert "turn 1: the judge labelled no sentence" in (score.error or "")
-
-    def test_a_turn_without_text_is_left_out(self, stub: JudgeStub) -> None:
-        self.judge(stub, b=labels("supported"))
-        done = [Invocation("a", (), (ToolCall("find"),)), Invocation("b", (Part("b"),))]
-        score = run(stub, self.name, case("a", "b"), invocations=done)
         assert (score.per_turn, score.value) == ((None, 1.0), 1.0)
-        none = run(stub, self.name, case("a"), invocations=done[:1])
-        assert (none.value, none.error) == (None, "no text to judge")
 
     def test_nothing_labelled_anywhere_is_not_evaluated(self, stub: JudgeStub) -> None:
         self.judge(stub, a=labels("whatever"))
