@@ -96,8 +96,11 @@ def proofs_of(record: Record, lines: Sequence[Line] = ()) -> Proofs:
     scope = frozenset(case.id for case in record.header.plan)
     kept = parse_record(b"".join(record_lines(storable(record, scope))))  # as a reader of the store sees it
     suite = suite_key(kept.header.suite_id)
-    found = {header_digest(kept.header), *(part_digest(kept.header, part) for part in parts_of(kept))}
-    return Proofs({(suite, commit_key(kept.header)): frozenset(found)}, {suite: tuple(lines)} if lines else {})
+    digests = {header_digest(kept.header)}
+    for part in parts_of(kept):
+        digests.add(part_digest(kept.header, part))
+    ledgers = {suite: tuple(lines)} if lines else {}
+    return Proofs({(suite, commit_key(kept.header)): frozenset(digests)}, ledgers)
 
 
 def _common(header: Header) -> Header:
@@ -175,5 +178,8 @@ def read(data: bytes, where: str) -> Proofs:
         ledgers = {suite: read_ledger(text.encode(), suite, where).lines for suite, text in found.ledgers.items()}
     except (msgspec.MsgspecError, BaselineError, ValueError, RecursionError):
         raise UntrustedError("not the gate's proofs, or damaged", where=where) from None
-    digests = {(suite, key): frozenset(known) for suite, held in found.digests.items() for key, known in held.items()}
+    digests = {}
+    for suite, held in found.digests.items():
+        for key, known in held.items():
+            digests[suite, key] = frozenset(known)
     return Proofs(digests, ledgers)

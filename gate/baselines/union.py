@@ -37,7 +37,9 @@ def run_ids(record: Record) -> tuple[str, ...]:
 
 def runs_in(header: Header) -> frozenset[str]:
     """Return the runs named in the header; empty if a run has no id."""
-    return frozenset(run.id for run in header.runs) or frozenset(filter(None, (header.run_id,)))
+    if header.runs:
+        return frozenset(run.id for run in header.runs)
+    return frozenset({header.run_id} - {""})
 
 
 def parts_of(record: Record) -> tuple[RunPart, ...]:

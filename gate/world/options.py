@@ -112,9 +112,13 @@ def upstreams_of(options: WorldOptions, environment: Mapping[str, str]) -> dict[
     found = {}
     for name, (default, variables) in _MODELS.items():
         given = options.upstreams.get(name)
-        told = next((environment[variable] for variable in variables if environment.get(variable)), default)
-        url = given.url if given is not None else UpstreamOptions(url=told).url
-        mode = (given.mode if given is not None else None) or options.models
+        mode = options.models
+        if given is None:
+            told = [environment[variable] for variable in variables if environment.get(variable)]
+            url = UpstreamOptions(url=told[0] if told else default).url
+        else:
+            url = given.url
+            mode = given.mode or mode
         found[name] = Upstream(name=name, url=url, kind="model", told=variables, answered_by=mode)
     for name, one in options.upstreams.items():
         if name in _MODELS:

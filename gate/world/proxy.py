@@ -342,7 +342,9 @@ async def _relay(answer: httpx.Response, out: Outgoing) -> bytes | None:
         size += len(piece)
         if size <= MAX_ANSWER_BYTES:
             pieces.append(piece)
-    return b"".join(pieces) if size <= MAX_ANSWER_BYTES else None
+    if size > MAX_ANSWER_BYTES:
+        return None
+    return b"".join(pieces)
 
 
 def _parts(request: Incoming) -> tuple[str, str, str]:
@@ -354,8 +356,8 @@ def _parts(request: Incoming) -> tuple[str, str, str]:
     path = target[1:]
     if not token:
         token, _, path = path.partition("/")
-    cut = min((at for at in (path.find("/"), path.find("?")) if at >= 0), default=len(path))
-    return token, path[:cut], path[cut:]
+    name = re.split("[/?]", path, maxsplit=1)[0]
+    return token, name, path[len(name) :]
 
 
 def _climbs(path: str) -> bool:

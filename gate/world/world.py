@@ -215,7 +215,9 @@ class World:
         return Upstream(name=name, url="http://stdio", kind="mcp", answered_by=self._options.tools)
 
     def _mode(self, attempt: Attempt, upstream: Upstream) -> Mode:
-        return upstream.answered_by if self.replays and attempt.side is Side.CANDIDATE else "live"
+        if self.replays and attempt.side is Side.CANDIDATE:
+            return upstream.answered_by
+        return "live"
 
     def is_closed(self, attempt: Attempt, upstream: Upstream) -> bool:
         """True if no request of an attempt is sent to this server."""
@@ -229,7 +231,9 @@ class World:
         if exchange is not None:
             assert attempt.coupling is not None
             body = attempt.coupling.cassette.body(exchange.response)
-        return Answering("fail" if mode == "replay" and upstream.kind == "model" else mode, exchange, body)
+        if mode == "replay" and upstream.kind == "model":
+            mode = "fail"
+        return Answering(mode, exchange, body)
 
     def record(self, attempt: Attempt, asked: OutboundRequest, exchange: RecordedExchange, body: bytes) -> None:
         """Store an exchange with a server; an answer with a secret is not stored, because redaction would change it."""
