@@ -49,7 +49,7 @@ class Stopping:
         """Let a signal raise Cancelled only at the end of this section, in which a resource is made or released.
 
         Otherwise the exception could arise after a process was started or a folder made, but before anything knows of
-        it. Signals are handled in the main thread, so elsewhere this does nothing. A section that waits calls `check`.
+        it. Signals are handled in the main thread, so elsewhere this does nothing. A section must not wait.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -59,9 +59,9 @@ class Stopping:
             yield
         finally:
             self._sections -= 1
-        if self._is_late and not self._sections:
-            self._is_late = False
-            self.check()
+            if self._is_late and not self._sections:
+                self._is_late = False
+                self.check()
 
     def cancel(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signal module's signature
         """Handle a signal: raise Cancelled, now or at the end of a `postponed` section."""

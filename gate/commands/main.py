@@ -83,7 +83,7 @@ def main() -> NoReturn:
 
 def _stopped() -> str:
     """Return the message after a signal."""
-    if sys.argv[1:2] == ["run"]:
+    if [word for word in sys.argv[1:] if word != "--debug"][:1] == ["run"]:
         return "stopped; everything measured so far is in the record, and --resume continues it"
     return "stopped"
 

@@ -198,20 +198,22 @@ def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
             return
         new = f".{path.name[:100]}.{secrets.token_hex(8)}.new"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with STOPPING.postponed():
-            descriptor = os.open(new, flags, 0o666, dir_fd=folder)
-            try:
-                with suppress(FileNotFoundError):
-                    os.fchmod(descriptor, os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777)
-                with open(descriptor, "wb") as file:  # noqa: PTH123
-                    write(file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-            except BaseException:
+        descriptor = None
+        try:
+            with STOPPING.postponed():
+                descriptor = os.open(new, flags, 0o666, dir_fd=folder)
+            with suppress(FileNotFoundError):
+                os.fchmod(descriptor, os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777)
+            with open(descriptor, "wb") as file:  # noqa: PTH123
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            if descriptor is not None:
                 with suppress(OSError):
                     os.unlink(new, dir_fd=folder)
-                raise
+            raise
 
 
 def _is_special(name: str, folder: int) -> bool:

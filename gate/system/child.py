@@ -99,27 +99,28 @@ def run(
     run.
     """
     pipe, deadline, is_cleaning = subprocess.PIPE, monotonic() + seconds, STOPPING.is_set
-    with (
-        STOPPING.postponed(),
-        launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe) as process,
-    ):
-        try:
-            given: bytes | None = stdin
-            while True:
-                try:
-                    left = max(0.0, deadline - monotonic())
-                    output, errors = process.communicate(given, timeout=min(LOOK_SECONDS, left))
-                    break
-                except subprocess.TimeoutExpired:
-                    given = None  # communicate() keeps writing the rest of the input
-                if not is_cleaning:
-                    STOPPING.check()
-                if monotonic() >= deadline:
-                    raise TimeoutError
-        except BaseException:
-            signal_group(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise
+    process = None
+    try:
+        with STOPPING.postponed():
+            process = launch(argv, environment=environment, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe)
+        given: bytes | None = stdin
+        while True:
+            try:
+                left = max(0.0, deadline - monotonic())
+                output, errors = process.communicate(given, timeout=min(LOOK_SECONDS, left))
+                break
+            except subprocess.TimeoutExpired:
+                given = None  # communicate() keeps writing the rest of the input
+            if not is_cleaning:
+                STOPPING.check()
+            if monotonic() >= deadline:
+                raise TimeoutError
+    except BaseException:
+        if process is not None:
+            with process:
+                signal_group(process.pid, signal.SIGKILL)
+                process.communicate()
+        raise
     return process.returncode, output, errors
 
 

@@ -25,7 +25,7 @@ from gate.model import Invocation, Result, Suite, Trial
 from gate.security import files
 from gate.security.escape import console
 from gate.security.limits import shorten
-from gate.system.signals import in_loop
+from gate.system.signals import run
 
 CASES = "evals/first.yaml"
 FIRST_SECONDS = 45
@@ -339,7 +339,7 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
         for one in ids:
             words += ["--case", one]
         options = RunOptions(command=join([*words, "--trials", "1"]), fills_baseline=False)
-        result = in_loop(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
+        result = run(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
     except GateError as error:
         return First((str(error),), error.exit_code, remedy=_remedy(str(error), path, environment, proposal))
     trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}

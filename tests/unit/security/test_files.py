@@ -190,6 +190,7 @@ ALLOWED = {
     "__main__.py": "/dev/null",
     "commands/demo.py": "a folder of its own, new or empty",
     "system/streams.py": "/dev/null",
+    "system/temporary.py": "a folder of its own, made by tempfile",
     "system/restore.py": "owners, modes and a home of its own user, once all its processes are ended",
     "system/own_user.py": "a home of its own; owners and modes, where nobody else can put a link",
     "records/writer.py": "truncates the journal by its descriptor",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
@@ -65,7 +66,18 @@ def test_a_signal_while_a_program_starts_ends_the_program(monkeypatch: pytest.Mo
     assert started[0].returncode == -signal.SIGKILL
 
 
-def test_a_signal_while_a_file_is_written_leaves_a_whole_file(tmp_path: Path) -> None:
+def test_a_program_that_cleans_up_is_ended_by_a_second_signal(tmp_path: Path) -> None:
+    STOPPING.set(signal.SIGTERM)
+    second = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM))
+    second.start()
+    with pytest.raises(Cancelled):
+        child.run(["/bin/sleep", "60"], environment={}, cwd=tmp_path, seconds=10)
+    second.join()
+
+
+def test_a_signal_while_a_file_is_written_leaves_the_old_one(tmp_path: Path) -> None:
+    (tmp_path / "report").write_text("old")
+
     def parts() -> Iterator[bytes]:
         yield b"half"
         signal.raise_signal(signal.SIGTERM)
@@ -73,7 +85,52 @@ def test_a_signal_while_a_file_is_written_leaves_a_whole_file(tmp_path: Path) ->
 
     with pytest.raises(Cancelled):
         files.write_parts(tmp_path / "report", parts())
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"half and half"]
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_signal_while_a_file_is_created_leaves_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = os.open
+
+    def interrupted(path: str, flags: int, *mode: int, **options: int) -> int:
+        descriptor = whole(path, flags, *mode, **options)
+        if flags & os.O_EXCL:
+            signal.raise_signal(signal.SIGTERM)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", interrupted)
+    with pytest.raises(Cancelled):
+        files.write_text(tmp_path / "report", "text")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_that_ended_its_section_is_not_raised_again() -> None:
+    with pytest.raises(Cancelled), STOPPING.postponed():
+        signal.raise_signal(signal.SIGTERM)
+        STOPPING.check()
+    with STOPPING.postponed():
+        pass
+
+
+def test_a_signal_outranks_the_error_that_ends_a_section() -> None:
+    with pytest.raises(Cancelled), STOPPING.postponed():
+        signal.raise_signal(signal.SIGTERM)
+        raise OSError
+
+
+def test_a_removal_that_a_signal_interrupts_is_finished_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a notebook, where Python's own handler raises at once."""
+    folder = TemporaryFolder("gate-test-")
+    (Path(folder.name) / "file").write_text("")
+    whole = TemporaryDirectory.cleanup
+
+    def interrupted(self: TemporaryDirectory[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TemporaryDirectory, "cleanup", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        folder.cleanup()
+    assert not Path(folder.name).exists()
+    whole(folder)  # so that it does not warn once it is collected
 
 
 def test_sections_within_a_section_end_before_the_signal_is_heeded() -> None:
