@@ -22,14 +22,16 @@ def run() -> NoReturn:
     """Run the command and end the process with its exit code."""
     code = 1
     is_alone()
-    heed()
     try:
-        main()
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 1
-    except Cancelled as stopped:  # by a second signal, while the first was reported
+        heed()
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+        heed_no_more()
+    except Cancelled as stopped:  # while the command began, ended, or reported another signal
+        heed_no_more()
         code = stopped.exit_code
-    heed_no_more()
     gc.freeze()  # the process ends: another collection of cycles would gain nothing
     for stream in (sys.stdout, sys.stderr):
         try:
