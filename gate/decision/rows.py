@@ -98,11 +98,13 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
         unscored = sum([error_of(trial, criterion) is not None for trial in comparison.judged_trials])
         crashes = count_failed(comparison.judged_trials)
         why, dimensions = "no_trial", _dimensions(comparison, criterion)
-    verdict, checked = worst([finding.verdict for finding in findings]), NOTHING_DECIDES not in findings
+    verdict = worst([finding.verdict for finding in findings])
+    warnings = [finding for finding in findings if finding.is_warning]
+    checked = [finding for finding in findings if not finding.is_warning] != [NOTHING_DECIDES]
     now, before = estimates_of(sides, criterion.scale)
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
-        findings = [Finding.of("no_value", why=why)]
+        findings = [Finding.of("no_value", why=why), *warnings]
     values = list(chain.from_iterable(comparison.values(criterion).values()))
     row = CriterionResult(
         criterion,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gate.decision.outcomes import PASS_RATE
-from gate.model import CriterionResult, SuiteResult, Verdict
+from gate.model import CriterionResult, SuiteResult, Verdict, worst
 from gate.model.finding import Finding, KindName
 from gate.reports.by_tag import where
 from gate.reports.formatting import agree, by_chance, count, listing
@@ -317,11 +317,15 @@ def changes(suite: SuiteResult) -> tuple[str, ...]:
 
 
 def warnings(suite: SuiteResult) -> tuple[tuple[Finding, str], ...]:
-    """Return the findings that weaken the verdict without changing it, with their words: on criteria, then on the
-    suite."""
-    of_criteria = [(found, tell_warning(found, row)) for row, found in criteria_that_warn(suite)]
+    """Return the findings that weaken the verdict without changing it, with their words: on criteria, on the suite,
+    then on criteria that only report."""
+    first: list[tuple[Finding, str]] = []
+    last: list[tuple[Finding, str]] = []
+    for row, found in criteria_that_warn(suite):
+        told = last if only_reports(found, row) else first
+        told.append((found, tell_warning(found, row)))
     of_suite = [(found, tell(found, suite)) for found in suite.warnings]
-    return (*of_criteria, *of_suite)
+    return (*first, *of_suite, *last)
 
 
 def criteria_that_warn(suite: SuiteResult) -> list[tuple[CriterionResult, Finding]]:
@@ -329,9 +333,15 @@ def criteria_that_warn(suite: SuiteResult) -> list[tuple[CriterionResult, Findin
     found = []
     for row in suite.criteria:
         for one in row.findings:
-            if only_reports(one, row) or (one.is_warning and not _is_moot(one, row, suite)):
+            if _is_outranked(one, row) or only_reports(one, row) or (one.is_warning and not _is_moot(one, row, suite)):
                 found.append((row, one))
     return found
+
+
+def _is_outranked(found: Finding, row: CriterionResult) -> bool:
+    """True if too many scores were lost, but the criterion fails for another reason, which alone is its reason."""
+    is_problem = found.kind == "scores_lost" and found.verdict is Verdict.NOT_MEASURED
+    return is_problem and worst([found.verdict, row.verdict]) is not found.verdict
 
 
 def _is_moot(found: Finding, row: CriterionResult, suite: SuiteResult) -> bool:

@@ -88,6 +88,10 @@ def is_excused(row: CriterionResult) -> bool:
     return any(finding.is_excused for finding in row.findings)
 
 
+TOLD_APART = ("scores_lost", "no_value")
+"""Kinds of warnings that are no part of a criterion's reason, unless it has no other."""
+
+
 def _of_verdict(row: CriterionResult) -> list[str]:
     """Return the worst findings, and the change of the means if it differs from that of a typical case."""
     said, findings = [], row.findings
@@ -96,6 +100,7 @@ def _of_verdict(row: CriterionResult) -> list[str]:
         findings = findings[1:]
     verdict = worst([one.verdict for one in findings])
     told = [one for one in findings if one.verdict is verdict]
+    told = [one for one in told if not (one.is_warning and one.kind in TOLD_APART)] or told
     for one in told:
         said += _parts(one, row.criterion)
     if any(one.kind == "change" for one in told):

@@ -160,7 +160,7 @@ class Trace:
             return ""
         spans = self.spans()
         found = [span for span in spans if kind_of(span) is Kind.MODEL] or spans
-        if len(found) > 1:
+        if len(found) != 1:
             return ""
         return found[0].span_id
 
