@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -18,7 +19,9 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc"),
 ]
 
-SECRET = "sk-TheKeyOfTheWholeCompany-4711"
+OWN = uuid4().hex
+"""Of this process: other tests may be running that look for theirs."""
+SECRET = f"sk-TheKeyOf{OWN}-4711"
 LOOK = """
 import os
 from pathlib import Path
@@ -34,7 +37,7 @@ def look(who):
             pass
     with Path(__file__).with_name("looked").open("a") as file:
         file.write("".join(f"{who}: {line}\\n" for line in found or ["nothing"]))
-"""
+""".replace("TheWholeCompany", OWN)
 AGENT = "import look\n\ndef answer(message):\n    look.look('agent')\n    return message\n"
 CHECKS = """
 import sys
