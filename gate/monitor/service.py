@@ -15,9 +15,9 @@ from gate.config.load import Config
 from gate.config.production import MonitorSection
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import PASS_RATE_MARGIN
-from gate.decision.outcomes import passed
+from gate.decision.outcomes import measured_values, passed
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
-from gate.model import Case, Criterion, Trial, Verdict
+from gate.model import Case, Criterion, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.model import Observation
 from gate.monitor.observe import Observer, Scoring, scoring_for
@@ -195,7 +195,7 @@ def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expe
     changed = _scored_differently(record, scoring.criteria)
     found: dict[str, Average] = {}
     for criterion in scoring.criteria:
-        values = _values(trials, criterion.name)
+        values = measured_values(trials, criterion)
         if values and criterion not in changed:
             found[criterion.name] = average(values, criterion.scale)
     blocking = _blocking(scoring)
@@ -215,16 +215,6 @@ def _scored_differently(record: Record, criteria: Sequence[Criterion]) -> list[C
     """Return the criteria that the record lacks, or that scored otherwise there."""
     stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     return [criterion for criterion in criteria if stored.get(criterion.name) != criterion.fingerprint]
-
-
-def _values(trials: Sequence[Trial], criterion: str) -> list[float]:
-    """Return the measured values of a criterion."""
-    found = []
-    for trial in trials:
-        score = trial.scores.get(criterion)
-        if score is not None and score.value is not None:
-            found.append(score.value)
-    return found
 
 
 def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[tuple[str, float]]:
