@@ -406,7 +406,7 @@ class ClosingObject(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     stopped: str = ""
     terms: Mapping[str, Any] = field(default_factory=dict)
     judges: Mapping[str, Any] = field(default_factory=dict)
-    """Of older records; not read, as the scores state it now."""
+    """Names of the judges in older records; not read, as the scores state them now."""
     sha256: str
 
 

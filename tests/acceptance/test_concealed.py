@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 OWN = uuid4().hex
-"""Of this process: other tests may be running that look for theirs."""
+"""A part of the key that no other test process has: another may be looking for its own at the same time."""
 SECRET = f"sk-TheKeyOf{OWN}-4711"
 LOOK = """
 import os

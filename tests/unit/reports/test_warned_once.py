@@ -1,4 +1,4 @@
-"""What weakens a verdict is told once: as the reason or as a warning, and never by neither."""
+"""Tests that whatever weakens a verdict is told exactly once: as a reason or as a warning."""
 
 from __future__ import annotations
 
