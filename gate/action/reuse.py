@@ -167,7 +167,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         if self._event != "pull_request" or activity.pull_request is None:
             return ""
         pull = self.step.github.pull_request(activity.pull_request)
-        runs = [run for run in self.step.github.runs_on(pull, "pull_request", self._workflow) if run.id < self._own_id]
+        runs = [run for run in self.step.github.runs_on(pull, self._workflow) if run.id < self._own_id]
         named = ((run, f"run {run.id}") for run in self._runs_of_pull_request(pull, runs))
         left = list(self._archives(named, SEARCHED_HEADS))
         placed = ""
