@@ -42,14 +42,16 @@ from gate.system.git import Git
 SEARCHED = 50
 """The number of a suite's newest records that are searched."""
 MOST_TOLD = 5
-"""The most earlier measurements whose verdicts are reported; each is judged again."""
+"""The number of earlier measurements to judge again and report, and more until one passed or regressed: that one
+decides if the change counts as regressed."""
+DECISIVE = {Verdict.PASS, Verdict.REGRESSED}
 
 
 class EarlierDraws(Struct, frozen=True):
     """Earlier measurements of a change, judged again."""
 
     verdicts: tuple[Verdict, ...] = ()
-    """The newest first, at most `MOST_TOLD`."""
+    """The newest first."""
     notes: tuple[str | Finding, ...] = ()
 
 
@@ -97,7 +99,7 @@ def earlier_draws(
         if other.run_id in seen or git.is_elsewhere(other.commit or "", header.commit or ""):
             continue
         seen.add(other.run_id)
-        if len(verdicts) < MOST_TOLD:
+        if len(verdicts) < MOST_TOLD or DECISIVE.isdisjoint(verdicts):
             try:
                 record = against_base(load_to_judge(found), header.base_commit)
                 verdicts.append(judge_record(record, references, alone).verdict)
