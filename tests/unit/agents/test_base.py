@@ -305,7 +305,7 @@ def test_a_command_without_a_shell_is_no_shell_line(command: str) -> None:
 )
 def test_an_answer_that_states_an_error_is_a_failure(answer: dict[str, Any], fails: bool) -> None:
     if fails:
-        with pytest.raises(AgentFailure, match="the agent reports an error: .*no database"):
+        with pytest.raises(AgentFailure, match=r"the agent reports an error: .*no database"):
             read_answer(answer, user="hi")
     else:
         assert read_answer(answer, user="hi").text == "Done."
