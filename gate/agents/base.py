@@ -469,18 +469,19 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
 
 
 def refuse_error(answer: Any, read: Callable[[Any], Any] | None = None) -> None:
-    """Raise AgentFailure for a stream with an error, or an object that states an ``error``, whatever else it says.
+    """Raise AgentFailure for a stream with an error, or an object that states an ``error`` or ``errors``, whatever else
+    it says.
 
     ``read`` finds the parts of an answer of another form.
     """
-    error = None
+    stated = None
     if isinstance(answer, Stream):
-        error = streams.error_in(answer)
+        stated = streams.error_in(answer)
     elif isinstance(answer, OBJECT):
-        error = answer.get("error")
-    if not error:
+        stated = answer.get("error") or answer.get("errors")
+    if not stated:
         return
-    text = f"the agent reports an error: {shorten(text_or_json(error), 1000)}"
+    text = f"the agent reports an error: {shorten(text_or_json(stated), 1000)}"
     if isinstance(answer, OBJECT) and "jsonrpc" in answer:
         text += looks_like(answer)
     raise AgentFailure(ErrorKind.CRASH, text, turn=so_far(answer, read))
@@ -492,7 +493,7 @@ def so_far(answer: Any, read: Callable[[Any], Any] | None = None) -> Invocation 
         if isinstance(answer, Stream):
             return streams.so_far(answer)
         if isinstance(answer, OBJECT):
-            answer = {key: value for key, value in answer.items() if key != "error"}
+            answer = {key: value for key, value in answer.items() if key not in ("error", "errors")}
         if read is not None:
             answer = read(answer)
         return answers.to_invocation(answer, user="")

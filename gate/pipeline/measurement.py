@@ -21,9 +21,9 @@ from gate.decision import Settings
 from gate.errors import GateError, MeasureError
 from gate.model import SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
-from gate.pipeline.base_agent import base_agent
-from gate.pipeline.earlier import EarlierDraws, continue_earlier, earlier_draws
+from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
 from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
+from gate.pipeline.launch import base_agent
 from gate.pipeline.past import past_rates
 from gate.pipeline.references import References
 from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
@@ -37,7 +37,6 @@ from gate.pipeline.session import (
     may_change,
 )
 from gate.pipeline.store import store_kind
-from gate.pipeline.stored_trials import StoredTrials, stored_trials
 from gate.pipeline.storing import run_stored_epochs
 from gate.pipeline.terms import Terms, terms_of_plan
 from gate.pipeline.trials import TrialRunner
@@ -205,7 +204,8 @@ def _open_journal(session: Session, header: Header, keep: Keep) -> tuple[RecordW
     options, origin = session.options, session.options.origin
     redefines = options.rules is not None and options.rules.redefines
     if options.record_path is None and not options.resume and not redefines:
-        origin = continue_earlier(session.config, header) or origin
+        anchored = session.where.anchored
+        origin = continue_earlier(session.config, header, session.git, anchored=anchored) or origin
     journal = open_journal(
         session.config,
         header,

@@ -11,7 +11,7 @@ A commit of the default branch is also compared with the *anchor*: the best prov
 compared with the anchor alone, once there is one.
 
 A reference leaves out outages, the very runs that are compared, and runs from before the provider moved
-(`gate.pipeline.drift`). If nothing is stored for a change, the base commit's agent may run as well.
+(`gate.pipeline.past`). If nothing is stored for a change, the base commit's agent may run as well.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from gate.decision.gaps import are_few
 from gate.errors import BaselineError, GateError
 from gate.model import BaselineInfo, Suite
 from gate.model.finding import Finding
-from gate.pipeline.drift import without_drift
 from gate.pipeline.git_context import GitContext
-from gate.pipeline.standing import (
+from gate.pipeline.past import (
     acceptance_of,
     ended_acceptance,
     note_of_lost_record,
     note_of_picked_run,
     note_of_shortfall,
+    without_drift,
 )
 from gate.records import PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key

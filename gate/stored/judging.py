@@ -25,14 +25,13 @@ from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import BASE, CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.earlier import earlier_draws
+from gate.pipeline.earlier import earlier_draws, with_stored_trials
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
 from gate.pipeline.journal import close_again, no_record, other_runs_beside
+from gate.pipeline.past import LUCKY
 from gate.pipeline.references import References, find_all_references, find_references
 from gate.pipeline.session import about_address
-from gate.pipeline.standing import LUCKY
 from gate.pipeline.store import store_kind, store_of
-from gate.pipeline.stored_trials import with_stored_trials
 from gate.pipeline.terms import (
     Terms,
     after_proofs,

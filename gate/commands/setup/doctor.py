@@ -23,9 +23,9 @@ from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError
 from gate.judges.calibration import load as load_calibration
 from gate.judges.options import NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial
-from gate.pipeline.agent_user import no_own_user
 from gate.pipeline.git_context import NO_GIT, git_context
 from gate.pipeline.journal import redactor_of
+from gate.pipeline.launch import no_own_user
 from gate.pipeline.references import own_reference
 from gate.pipeline.store import store_kind, store_of
 from gate.reports.formatting import count, listing
