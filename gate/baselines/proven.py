@@ -13,6 +13,8 @@ from itertools import islice
 from time import time
 from typing import BinaryIO, Protocol, Self
 
+from msgspec.structs import replace
+
 from gate.baselines.base import POOL, Entry, Say, Store, StoreSettings, Trust
 from gate.baselines.ledger import Ledger, Line, anchors
 from gate.baselines.proofs import Proofs, ProvenPart, check, joined
@@ -305,7 +307,7 @@ class ProvenStore(Store):
                     raise BaselineError(UNPROVEN, where=stored.where)
                 return io.BytesIO(b"".join(record_lines(proven or record)))
 
-            yield Stored(stored.where, opened)
+            yield replace(stored, open=opened)
 
     def ledger(self, suite_id: str) -> Ledger:
         """Return the proven marks, even those of removed records, and all acceptances unless proofs are required: an

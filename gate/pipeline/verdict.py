@@ -49,7 +49,6 @@ from gate.model import (
 )
 from gate.model.finding import Finding
 from gate.pipeline.budget import spent_on
-from gate.pipeline.journal import no_record
 from gate.pipeline.references import References
 from gate.pipeline.terms import Demands, Terms, divided_at_least
 from gate.records import Header, PlannedCase, Record, cases_of, digested, fold_record, iter_trials
@@ -105,14 +104,12 @@ def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None
     Raises:
         MeasureError: the record is missing, cut short or damaged.
     """
-    if isinstance(source, Path) and not source.is_file():
-        raise no_record(source, MeasureError)
 
     def keeper(header: Header) -> Callable[[Trial], Trial]:
         return keeper_of(header, criteria)
 
     if isinstance(source, Path):
-        return fold_record(source, keeper, error=MeasureError)
+        return fold_record(source, keeper)
     if source.footer is None:
         raise MeasureError("the record is not closed", hint="continue its run with --resume")
     return replace(source, trials=tuple(map(keeper(source.header), source.trials)))
@@ -476,7 +473,7 @@ def shown_trials(source: Path | Record, header: Header, reference: Reference, te
     """Return the trials of each case in the record and in its first reference."""
 
     def read() -> Iterable[Trial]:
-        return source.trials if isinstance(source, Record) else iter_trials(source, error=MeasureError)
+        return source.trials if isinstance(source, Record) else iter_trials(source)
 
     before = pair(header.plan, terms.criteria, reference).stored
     return SuiteTrials(cases_of(header, terms.thresholds), terms.criteria, read, before)

@@ -27,7 +27,7 @@ from gate.model import BASE, CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import earlier_draws, with_stored_trials
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
-from gate.pipeline.journal import close_again, no_record, other_runs_beside
+from gate.pipeline.journal import close_again, other_runs_beside
 from gate.pipeline.past import LUCKY
 from gate.pipeline.references import References, find_all_references, find_references
 from gate.pipeline.session import about_address
@@ -67,28 +67,10 @@ from gate.system.clock import now
 from gate.system.git import Git
 
 
-def read_whole(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
-    """Return a whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
-    if not path.is_file():
-        raise no_record(path, error)
-    return read_record(path, complete=complete, error=error)
-
-
-def _header_of(path: Path | Record) -> Header:
-    """Return only the header and plan. Raises `MeasureError` if they are missing or damaged."""
-    if isinstance(path, Record):
-        return path.header
-    if not path.is_file():
-        raise no_record(path, MeasureError)
-    return read_header(path, error=MeasureError)
-
-
 def read_baseline(source: Path | Record) -> Reference:
     """Return a record as a reference. Raises `BaselineError`."""
     if isinstance(source, Record):
         return reference_to([source], source="a record")
-    if not source.is_file():
-        raise BaselineError("no such baseline record", where=str(source))
     return reference_to([read_record(source, error=BaselineError)], source=str(source))
 
 
@@ -109,7 +91,8 @@ def compare_records(
         record = load_to_judge(candidate)
         terms = own_terms(record)
     else:
-        plan = plan_of(config, environment, _header_of(candidate))
+        header = candidate.header if isinstance(candidate, Record) else read_header(candidate)
+        plan = plan_of(config, environment, header)
         record = load_to_judge(candidate, criteria=plan.criteria)
         terms = with_run_of(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
@@ -280,7 +263,7 @@ def _result(
 
 def merge_records(paths: Sequence[Path], output: Path) -> str:
     """Join shards into one record. Raises `MeasureError` if one is missing, duplicated, damaged or of another run."""
-    whole = merge([read_whole(path) for path in paths])
+    whole = merge([read_record(path) for path in paths])
     footer = write_record(output, whole)
     return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
 
@@ -312,7 +295,7 @@ def decide_merged(
     check_outputs(outputs)
     git = Git(config.root, environment=environment)
     where = git_context(config, git, anchored=anchored, release=release)
-    header = _header_of(record_path)
+    header = read_header(record_path)
     _check_commit(header, where, record_path)
     plans = make_plans(config, with_key_of_judge(config, environment, header))
     plan = plan_named(header.suite_id, plans, config)
@@ -530,7 +513,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     Raises:
         MeasureError: it is a stored baseline, which keeps no messages, or none of its cases is unchanged in the suite.
     """
-    record = read_whole(path)
+    record = read_record(path)
     if record.header.stripped:
         raise MeasureError(
             "a stored baseline keeps no messages, so it cannot be scored again",
