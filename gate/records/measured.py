@@ -16,9 +16,9 @@ from msgspec.json import Decoder
 from gate.errors import MeasureError
 from gate.model import MeasuredTrial, MeasuredTurn, Side, values_of
 from gate.records.lines import CLOSING, read_line
-from gate.records.model import Footer, Header
+from gate.records.model import Amount, Footer, Header, Ordinal
 from gate.records.reader import HINT_TRUNCATED, RecordReader, away, lines_of
-from gate.records.wire import Amount, ClosingLine, MalformedError, Ordinal, ScoreObject, UsageObject, to_footer
+from gate.records.wire import ClosingLine, MalformedError, ScoreObject, UsageObject, to_footer
 from gate.security.limits import MAX_LINE_BYTES
 
 S = TypeVar("S", bound=Struct)
