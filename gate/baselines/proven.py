@@ -161,7 +161,7 @@ class ProvenStore(Store):
             way_out = "; the default branch's next job stores another"
         troubles = [f"{_named(key)}: {why}{way_out}" for key, why in self._troubles.get(suite, {}).items()]
         troubles += [f"baselines could not be proven: {problem}" for problem in self._prover.problems]
-        return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required, asked=True)
+        return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required)
 
     def standing(self, entry: Entry) -> str:
         """Return the provenance of an entry in one or two words."""

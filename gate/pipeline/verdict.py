@@ -128,7 +128,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     """
     whole = record = _without_other_scores(record, terms.criteria)
     terms = _without_other_calibrations(terms, judges_of(record.trials))
-    record = in_one_look(whole) if terms.design.whole else judged_part(whole)
+    record = in_one_look(whole) if terms.whole else judged_part(whole)
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
@@ -148,9 +148,9 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     )
     if record.header.whole:
         found = replace(found, scope=_scope(record.header))
-    if not terms.design.whole:
+    if not terms.whole:
         found = with_stored(_with_base_runs(found, whole, references, terms), whole)
-    return _at_no_cost(found) if terms.design.same_as else found
+    return _at_no_cost(found) if terms.same_as else found
 
 
 def _without_other_scores(record: Record, criteria: Sequence[Criterion]) -> Record:
@@ -190,12 +190,12 @@ def _without_other_calibrations(terms: Terms, answered: Answering) -> Terms:
 def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
     """Return only the record that the trials belong to, and, if it is not the reference, terms that do not mention
     it."""
-    if not terms.design.same_as:
+    if not terms.same_as:
         return references, terms
     first = references[0] if references else NO_REFERENCE
-    if first.records and first.commit == terms.design.same_as:
+    if first.records and first.commit == terms.same_as:
         return [replace(first, records=first.records[:1])], terms
-    return references, terms.with_design(same_as="", same_verdict="")
+    return references, replace(terms, same_as="", same_verdict="")
 
 
 def _at_no_cost(found: SuiteResult) -> SuiteResult:
@@ -208,9 +208,9 @@ def _at_no_cost(found: SuiteResult) -> SuiteResult:
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
     """Return the pass rates of the default branch if the terms have them, else those of the baseline's records."""
     rate = found.row(PASS_RATE)
-    if rate is None or rate.candidate is None or len(terms.design.past) < 2:
+    if rate is None or rate.candidate is None or len(terms.past) < 2:
         return found.trend
-    return (*terms.design.past, rate.candidate.value)
+    return (*terms.past, rate.candidate.value)
 
 
 def _stated(text: str) -> Finding:
@@ -312,7 +312,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         deselected=_deselected(header, reference, terms),
         judges=judges_of(record.trials),
     )
-    fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
+    fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
     doubts = terms.doubts
     if reference.records and not reference.beside:
         doubts = (*doubts, *terms.doubts_if_compared)
@@ -327,12 +327,12 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         reported=reported,
         selected=header.selected,
         gaps=[_stated(text) for text in doubts],
-        earlier=terms.design.earlier,
-        excuses=paired.excuses and not (terms.design.anchored or terms.design.release or fell_below),
-        same_as=terms.design.same_as,
-        same_verdict=terms.design.same_verdict,
+        earlier=terms.earlier,
+        excuses=paired.excuses and not (terms.anchored or terms.release or fell_below),
+        same_as=terms.same_as,
+        same_verdict=terms.same_verdict,
     )
-    return replace(verdict_on(known, scheduled=terms.design.scheduled), baseline=reference.info)
+    return replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
 
 
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
@@ -377,9 +377,7 @@ def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Ref
     suite = replace(suite, course=course, agent_runs=suite.agent_runs + runs)
     if not (references and references[0].beside and references[0].records):
         return suite
-    said = Finding.of(
-        "base_run_beside", commit=record.header.base_commit or "", without_rules=terms.design.base_has_no_rules
-    )
+    said = Finding.of("base_run_beside", commit=record.header.base_commit or "", without_rules=terms.base_has_no_rules)
     return replace(suite, changes=(said, *suite.changes))
 
 

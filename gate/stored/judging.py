@@ -186,9 +186,9 @@ def report_record(
 def _with_note_of_difference(terms: Terms, found: References) -> Terms:
     """Return the terms, with a note if the run compared its record with other references."""
     here = tuple(map(identity, found.all))
-    if not terms.design.compared or terms.design.compared == here:
+    if not terms.compared or terms.compared == here:
         return terms
-    then = f"the run compared this record with {' and '.join(terms.design.compared)}"
+    then = f"the run compared this record with {' and '.join(terms.compared)}"
     note = f"{then}; here it is compared with {' and '.join(here)}, so the verdict may be another"
     return replace(terms, notes=(*terms.notes, note))
 
@@ -207,20 +207,18 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
     """
     with ExitStack() as stack:
         config = _with_store_of_base(config, terms.rules, environment, stack)
-        if terms.design.store in (*STORES, NO_STORE):  # a record is not a configuration and names no plugins
-            baseline = config.file.baseline.model_copy(update={"store": terms.design.store})
+        if terms.store in (*STORES, NO_STORE):  # a record is not a configuration and names no plugins
+            baseline = config.file.baseline.model_copy(update={"store": terms.store})
             config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
         git = Git(config.root, environment=environment)
         ancestors = _ancestors(git, header)
         base = next(iter(ancestors), None)
-        where = GitContext(
-            header.commit, header.dirty, base, ancestors, anchored=terms.design.anchored, release=terms.design.release
-        )
+        where = GitContext(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
         store = store_of(config, environment)
         if store is not None:
             stack.enter_context(store)
         own = runs_in(header)
-        if terms.design.same_as:
+        if terms.same_as:
             own = frozenset()
         return find_references(config, store, header.suite_id, where, git, own, plan=header.plan)
 
@@ -254,7 +252,7 @@ def _result(
     paths = []
     if isinstance(source, Path):
         paths.append(source)
-    result = result_of([suite], terms.settings, command=terms.design.command or command, record_paths=paths)
+    result = result_of([suite], terms.settings, command=terms.command or command, record_paths=paths)
     return write_reports(result, outputs, lambda: [shown_trials(source, record.header, found.first, terms)])
 
 
@@ -308,15 +306,16 @@ def decide_merged(
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
     terms = with_run_of(record, own, scope=not selected_here)
     job = job_settings(config, terms.settings, plans, baselines, rules)
-    terms = with_settings_of_run(terms, job).with_design(
+    terms = replace(
+        with_settings_of_run(terms, job),
         anchored=where.anchored,
         release=where.release,
-        command=terms.design.command or command,
+        command=terms.command or command,
         store=store_kind(config, environment),
         compared=tuple(map(identity, found.all)),
     )
     draws = earlier_draws(config, header, found.all, terms, git)
-    terms = replace(terms, notes=(*terms.notes, *draws.notes)).with_design(earlier=draws.verdicts)
+    terms = replace(terms, notes=(*terms.notes, *draws.notes), earlier=draws.verdicts)
     close_again(record_path, record, terms.plain(), environment)
     return _result(record_path, record, found, terms, outputs, command)
 
@@ -414,7 +413,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         if record.header.stripped:
             same, verdict = found.first.commit or "", found.fell_short
-            terms = terms.with_design(whole=True, same_as=same, same_verdict=verdict)
+            terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 
     suites = step_down([judge(number, 0) for number in range(len(records))], judge)
@@ -568,5 +567,5 @@ def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
     """Return the run's terms with the current criteria, unscheduled: its schedule used other scores."""
     own = own_terms(record)
     notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
-    terms = replace(own, criteria=plan.criteria, thresholds=None, notes=notes, base=None)
-    return terms.with_design(scheduled=False).plain()
+    terms = replace(own, criteria=plan.criteria, thresholds=None, notes=notes, base=None, scheduled=False)
+    return terms.plain()

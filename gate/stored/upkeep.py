@@ -224,7 +224,7 @@ def _ledger_lines(
         at,
         base=base,
         anchor=anchor,
-        release=terms.design.release,
+        release=terms.release,
         left_out=left_out,
         improved=bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against),
     )
@@ -236,7 +236,7 @@ def _judge_now(
 ) -> tuple[SuiteResult, References, Terms]:
     """Return the verdict on the record, by its own terms, against the references that its run would have now."""
     own = own_terms(record, settings_of(config, now()))
-    terms = own.with_design(anchored=True, release=release or own.design.release)
+    terms = replace(own, anchored=True, release=release or own.release)
     references = find_as_run_did(record.header, terms, config, environment)
     return judge_record(load_to_judge(source, criteria=terms.criteria), references.all, terms), references, terms
 
