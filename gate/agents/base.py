@@ -458,10 +458,13 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
 
 
 def refuse_error(answer: Any) -> None:
-    """Raise AgentFailure for an object that states an ``error``, regardless of its other keys."""
-    if not isinstance(answer, OBJECT) or not answer.get("error"):
+    """Raise AgentFailure for an object that states an ``error`` or ``errors``, regardless of its other keys."""
+    if not isinstance(answer, OBJECT):
         return
-    text = f"the agent reports an error: {shorten(text_or_json(answer['error']), 1000)}"
+    stated = answer.get("error") or answer.get("errors")
+    if not stated:
+        return
+    text = f"the agent reports an error: {shorten(text_or_json(stated), 1000)}"
     if "jsonrpc" in answer:
         text += looks_like(answer)
     raise AgentFailure(ErrorKind.CRASH, text)

@@ -60,6 +60,8 @@ RESERVED_FILES = 64
 """File descriptors to keep free for everything except connections."""
 WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
+_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+"""The beginning of a web page, which some servers call plain text."""
 
 
 class Server(StrictModel):
@@ -448,7 +450,7 @@ def media_type(response: Response) -> str:
 
 def _decode(response: Response) -> Any:
     kind = media_type(response)
-    if kind == "text/html":
+    if kind == "text/html" or _WEB_PAGE.match(response.body):
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     if kind in STREAMS:
         answer: Any = Stream(response.body.decode("utf-8", "replace").removeprefix("\ufeff"))

@@ -205,7 +205,8 @@ def _open_journal(session: Session, header: Header, keep: Keep) -> tuple[RecordW
     options, origin = session.options, session.options.origin
     redefines = options.rules is not None and options.rules.redefines
     if options.record_path is None and not options.resume and not redefines:
-        origin = continue_earlier(session.config, header) or origin
+        anchored = session.where.anchored
+        origin = continue_earlier(session.config, header, session.git, anchored=anchored) or origin
     journal = open_journal(
         session.config,
         header,

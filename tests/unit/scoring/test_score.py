@@ -99,3 +99,24 @@ def test_what_is_forbidden_and_was_done_decides_a_trial_that_something_else_ende
 def test_nothing_else_decides_a_trial_that_did_not_come_to_its_end(criterion: dict[str, bool]) -> None:
     trial = after_a_turn(ErrorKind.SIMULATOR, **criterion)
     assert (trial.answered, trial.scores) == (False, {})
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    ["", " \n\t", "\u200b\u200b", "\ufeff", "\u00ad\u2060", "\u3164", "\u2800", "\ufe0f", "\x00", "\u202e"],
+)
+def test_an_answer_in_which_nothing_can_be_seen_is_no_answer(unseen: str) -> None:
+    found = score_recorded((), CASE, Trial("c", 1, invocations=(Invocation("go", response=(Part(unseen),)),)))
+    assert found.error is not None
+    assert "neither text nor tool calls" in found.error.message
+
+
+@pytest.mark.parametrize("seen", [".", "\U0001f600", "\u200b.", "0", "\u0645", "\u0e33"])
+def test_one_visible_character_is_an_answer(seen: str) -> None:
+    found = score_recorded((), CASE, Trial("c", 1, invocations=(Invocation("go", response=(Part(seen),)),)))
+    assert found.error is None
+
+
+def test_a_thought_alone_is_no_answer() -> None:
+    turn = Invocation("go", response=(Part("The user wants to go.", thought=True),))
+    assert score_recorded((), CASE, Trial("c", 1, invocations=(turn,))).error is not None
