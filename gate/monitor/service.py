@@ -35,10 +35,9 @@ from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.store import store_of
 from gate.pipeline.terms import own_terms
 from gate.pipeline.verdict import judge_record
-from gate.records import Record
+from gate.records import Record, read_record
 from gate.reports.formatting import count
 from gate.security.redact import Redactor
-from gate.stored.judging import read_whole
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
 from gate.traces.receiver import check_library
@@ -181,7 +180,7 @@ def expected_of(
     if against is None or against == "none":
         return None
     if against != "baseline":
-        return _expected(read_whole(Path(against)), plan, scoring, against)
+        return _expected(read_record(Path(against)), plan, scoring, against)
     store = store_of(config, environment)
     if store is None:
         raise ConfigError("baselines are switched off", where=str(config.path), hint="name a record instead")
@@ -267,7 +266,7 @@ def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
         against = _unless_judged_otherwise(against, setup, judges, _judges_of(there))
         note = _age(other.stem, max((one.at for one in there), default=None))
     else:
-        record = read_whole(other)
+        record = read_record(other)
         against = _record_arm(record, setup, other.name)
         against = _unless_judged_otherwise(against, setup, judges, judges_of(record.trials))
         note = _age(other.name, record.header.created) + _own_verdict(record, other.name)
