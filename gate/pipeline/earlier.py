@@ -1,10 +1,10 @@
 """Earlier measurements that a run builds on, rather than measuring the same again.
 
-*Of this change.* An empty commit, a new commit message or an amended commit must not be another chance. So a run on a
-new commit continues the record of an earlier commit that was measured against the same base, with the same agent
-fingerprint, cases and criteria, and reaches the verdict as if it had run those trials itself. A different fingerprint
-may mean a different agent or just another comment, and without one nobody knows: then the measurement starts anew, and
-its reader is told of the earlier ones.
+*Of this change.* An empty commit, a new commit message, an amended commit or a rebase must not be another chance. So a
+run on a new commit continues the record of an earlier commit of the change with the same agent fingerprint, cases and
+criteria, and reaches the verdict as if it had run those trials itself. A different fingerprint may mean a different
+agent or just another comment, and without one nobody knows: then the measurement starts anew, and its reader is told of
+the earlier ones.
 
 *Of a release.* Its commit was measured when it reached the default branch. Measuring it again for its tag would cost
 the same once more, and give a change that fell short a second chance. So all its stored trials count, in one look,
@@ -70,7 +70,9 @@ from gate.system.git import Git
 SEARCHED = 50
 """The number of a suite's newest records that are searched."""
 MOST_TOLD = 5
-"""The most earlier measurements whose verdicts are reported; each is judged again."""
+"""The number of earlier measurements to judge again and report, and more until one passed or regressed: that one
+decides if the change counts as regressed."""
+DECISIVE = {Verdict.PASS, Verdict.REGRESSED}
 MEASURED_BELOW = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 """Verdicts of the base's record that a change with the same agent shares; other failures did not measure the agent."""
 
@@ -82,20 +84,21 @@ class EarlierDraws(Struct, frozen=True):
     """Earlier measurements of a change, judged again."""
 
     verdicts: tuple[Verdict, ...] = ()
-    """The newest first, at most `MOST_TOLD`."""
+    """The newest first."""
     notes: tuple[str | Finding, ...] = ()
 
 
-def continue_earlier(config: Config, header: Header) -> str:
+def continue_earlier(config: Config, header: Header, git: Git, *, anchored: bool) -> str:
     """Copy the newest record of the same agent and plan to the path where this commit's run continues it.
 
     Return a description of that record; empty if there is none, or if the commit already has a record. An unreadable
-    one is skipped, and everything is run.
+    one is skipped, and everything is run. ``anchored``: the commit is on the default branch, where each commit is a
+    change of its own.
     """
     path = path_of(config, header)
     if path is None or path.exists():
         return ""
-    for found, other in _of_this_base(config, header, []):
+    for found, other in _of_this_change(config, replace(header, branch="") if anchored else header, git, []):
         if other.agent != header.agent or difference(replace(other, commit=header.commit), header):
             continue
         with suppress(GateError):
@@ -103,9 +106,9 @@ def continue_earlier(config: Config, header: Header) -> str:
             record = read_closed_part(found) if unsure else read_record(found, complete=False)
             if not record.trials:
                 continue
-            unfinished = replace(counted(record.trials), stopped=INTERRUPTED)
+            record = against_base(record, header.base_commit)
             here = replace(record.header, commit=header.commit)
-            write_record(path, replace(record, header=here, footer=record.footer or unfinished))
+            write_record(path, replace(record, header=here))
             return f"an earlier commit of this change ({(other.commit or '')[:12]})"
     return ""
 
@@ -118,20 +121,20 @@ def earlier_draws(
     The default branch has no earlier draws. A shard decides nothing, so its merged record reports them. Only the trials
     of those records are trusted.
     """
-    if terms.design.anchored or header.dirty or header.shard != (1, 1):
+    if terms.anchored or header.dirty or header.shard != (1, 1):
         return EarlierDraws()
-    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
-    alone = alone.with_design(earlier=())
+    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
     verdicts: list[Verdict] = []
     unread: list[str] = []
     seen = {header.run_id}  # a continued record carries the run id of the one it continues
-    for found, other in _of_this_base(config, header, unread):
+    for found, other in _of_this_change(config, header, git, unread):
         if other.run_id in seen or git.is_elsewhere(other.commit or "", header.commit or ""):
             continue
         seen.add(other.run_id)
-        if len(verdicts) < MOST_TOLD:
+        if len(verdicts) < MOST_TOLD or DECISIVE.isdisjoint(verdicts):
             try:
-                verdicts.append(judge_record(load_to_judge(found), references, alone).verdict)
+                record = against_base(load_to_judge(found), header.base_commit)
+                verdicts.append(judge_record(record, references, alone).verdict)
             except GateError:
                 if _is_damaged(found):
                     unread.append(found.name)
@@ -157,11 +160,24 @@ def _is_damaged(path: Path) -> bool:
     return False
 
 
-def _of_this_base(config: Config, header: Header, unread: list[str]) -> Iterator[tuple[Path, Header]]:
-    """Yield records measured against the same base from clean trees, of the same shard, newest first.
+def against_base(record: Record, base: str | None) -> Record:
+    """Return a record of a change as measured against this base: without trials of another base's agent, and closed."""
+    trials = record.trials
+    if record.header.base_commit != base:
+        trials = tuple(trial for trial in trials if trial.side is Side.CANDIDATE)
+    footer = record.footer
+    if footer is None:
+        footer = replace(counted(trials), stopped=INTERRUPTED)
+    elif len(trials) != len(record.trials):
+        footer = replace(counted(trials), stopped=footer.stopped)
+    return replace(record, header=replace(record.header, base_commit=base), trials=trials, footer=footer)
 
-    Trials that were taken from the store are no measurement of the change. The names of unreadable records are added to
-    ``unread``.
+
+def _of_this_change(config: Config, header: Header, git: Git, unread: list[str]) -> Iterator[tuple[Path, Header]]:
+    """Yield records of the change from clean trees, of the same shard, newest first.
+
+    They were measured against the same base, or on the same branch before its base moved. Trials that were taken from
+    the store are no measurement of the change. The names of unreadable records are added to ``unread``.
     """
     if not header.base_commit:
         return
@@ -174,8 +190,16 @@ def _of_this_base(config: Config, header: Header, unread: list[str]) -> Iterator
         same_suite = other.suite_id == header.suite_id and other.shard == header.shard
         if other.selected and other.scope != header.scope:
             continue  # a pass of one part is not a pass of the whole, or of another part
-        if same_suite and not other.stripped and not other.dirty and other.base_commit == header.base_commit:
+        if same_suite and not other.stripped and not other.dirty and _is_of_change(other, header, git):
             yield path, other
+
+
+def _is_of_change(other: Header, header: Header, git: Git) -> bool:
+    """True if another record measured the change that ``header`` is of; its base may have moved since."""
+    if other.base_commit == header.base_commit:
+        return True
+    is_same_branch = bool(header.branch) and other.branch == header.branch
+    return is_same_branch and not git.is_ancestor(other.commit or "", header.base_commit or "")
 
 
 # --- stored trials in place of a run --------------------------------------------------------------
@@ -330,9 +354,8 @@ def _record_of_release(session: Session, header: Header) -> Record | None:
     record = found.records[0]
     if difference(record.header, replace(header, stripped=True)) or outage_in(record):
         return None
-    if store.trust(header.suite_id, [record]).unproven:
-        return None
-    return record
+    trust = store.trust(header.suite_id, [record])
+    return None if trust is not None and trust.unproven else record
 
 
 def _joined(stored: Record, more: Record) -> Record:

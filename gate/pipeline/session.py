@@ -39,6 +39,11 @@ from gate.system.git import MAX_SUBJECT, Git
 
 MOST_SHARDS = 10_000
 _SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
+BRANCHES = (
+    *("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "CHANGE_BRANCH", "CIRCLE_BRANCH"),
+    *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH"),
+)
+"""Variables of GitHub, GitLab, Jenkins, CircleCI, Azure and Bitbucket that name the branch, a change's own first."""
 MOST_SOURCES = 5
 """The most sources that a note proposes by name."""
 
@@ -158,8 +163,7 @@ def open_session(
 
 def _branch_in_ci(environment: Mapping[str, str]) -> str:
     """Return the branch of a CI job, which checks out a commit and not a branch."""
-    names = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME")
-    return next((environment[name][:MAX_SUBJECT] for name in names if environment.get(name)), "")
+    return next((environment[name][:MAX_SUBJECT] for name in BRANCHES if environment.get(name)), "")
 
 
 def _agent_fingerprint(
