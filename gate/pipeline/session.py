@@ -39,6 +39,11 @@ from gate.system.git import MAX_SUBJECT, Git
 
 MOST_SHARDS = 10_000
 _SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
+BRANCHES = (
+    *("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "CHANGE_BRANCH", "CIRCLE_BRANCH"),
+    *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH"),
+)
+"""Variables of GitHub, GitLab, Jenkins, CircleCI, Azure and Bitbucket that name the branch, a change's own first."""
 MOST_SOURCES = 5
 """The most sources that a note proposes by name."""
 
@@ -158,8 +163,7 @@ def open_session(
 
 def _branch_in_ci(environment: Mapping[str, str]) -> str:
     """Return the branch of a CI job, which checks out a commit and not a branch."""
-    names = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME")
-    return next((environment[name][:MAX_SUBJECT] for name in names if environment.get(name)), "")
+    return next((environment[name][:MAX_SUBJECT] for name in BRANCHES if environment.get(name)), "")
 
 
 def _agent_fingerprint(
@@ -237,9 +241,8 @@ def about_address(config: Config, agent: str) -> str:
     server = server_of(config.agent, config.agent_kind)
     if agent or server is None:
         return ""
-    return (
-        f"about whatever answers at {shown_address(server.url)}, not about a commit: `agent.version` says which it is"
-    )
+    address = shown_address(server.url)
+    return f"this verdict is about whatever answers at {address}: restart it after each commit, or set `agent.version`"
 
 
 def about_literal_version(config: Config) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.config.load import Config, load_config
-from gate.pipeline.base_agent import definition_differs, surroundings_differ
+from gate.pipeline.launch import definition_differs, surroundings_differ
 from gate.system.git import Git
 
 AGENT = """\
