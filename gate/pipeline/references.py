@@ -23,9 +23,9 @@ from msgspec.structs import replace
 
 from gate.baselines import Store
 from gate.baselines.base import Trust, outage_in
+from gate.baselines.ledger import series_of
 from gate.baselines.pairing import match_cases
 from gate.baselines.reference import Reference
-from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids
 from gate.config.base_policy import path_at
 from gate.config.load import Config, load_config

@@ -12,9 +12,8 @@ from statistics import fmean
 from msgspec import structs
 from msgspec.structs import replace
 
-from gate.baselines.beside import EPOCHS, useless, with_base
 from gate.baselines.pairing import pair, reported_before
-from gate.baselines.reference import Reference
+from gate.baselines.reference import BASE_EPOCHS, Reference, useless, with_base
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection, TrialsSection
@@ -207,7 +206,7 @@ class SuiteRun:
     def _jobs_of_base(self) -> list[Job]:
         """Return the missing jobs of the base commit's agent, epoch by epoch."""
         done, found = Counter(trial.case_id for trial in self._of_base), []
-        for epoch in range(EPOCHS):
+        for epoch in range(BASE_EPOCHS):
             for case_id in self.own_cases:
                 if case_id not in self.settings.quarantine and done[case_id] <= epoch:
                     number = self._numbers.next(case_id, Side.BASELINE)
