@@ -66,7 +66,7 @@ def _named(key: str) -> str:
 
 def _is_whole(proven: Record | None, record: Record) -> bool:
     """True if every run of a record is proven."""
-    return proven is not None and run_ids(proven) == run_ids(record)
+    return proven is not None and run_ids(proven.header) == run_ids(record.header)
 
 
 class ProvenStore(Store):
@@ -121,7 +121,7 @@ class ProvenStore(Store):
     def _proven(self, record: Record) -> Record | None:
         """Return the proven part of a stored record; None if it has none."""
         suite, key = suite_key(record.header.suite_id), commit_key(record.header)
-        runs = run_ids(record)
+        runs = run_ids(record.header)
         held = self._checked.get((suite, key))
         if held is not None and held[0] == runs:
             return held[1]

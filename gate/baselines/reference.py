@@ -32,11 +32,6 @@ class Reference(Struct, frozen=True):
         """Return the commit of the nearest record."""
         return self.info.commit
 
-    @property
-    def distance(self) -> int | None:
-        """Return its distance in first-parent commits; None if it was not found by history."""
-        return self.info.distance
-
     def with_records(self, records: Sequence[Record]) -> Reference:
         """Return the same reference with only these of its records, or parts of them; at least one."""
         nearest = records[0].header
@@ -51,7 +46,7 @@ class Reference(Struct, frozen=True):
 
     def without_runs(self, runs: Set[str]) -> Reference:
         """Return the reference without the trials of these runs: a record compared with itself always passes."""
-        if runs.isdisjoint(one for record in self.records for one in run_ids(record)):
+        if runs.isdisjoint(one for record in self.records for one in run_ids(record.header)):
             return self
         kept = []
         for record in self.records:
@@ -82,7 +77,7 @@ def _trials_per_case(records: Sequence[Record]) -> float:
 
 def identity(reference: Reference) -> str:
     """Return the commit of a reference and a digest of its runs: equal for two only if their trials are the same."""
-    runs = sorted({run_id for record in reference.records for run_id in run_ids(record)})
+    runs = sorted({run_id for record in reference.records for run_id in run_ids(record.header)})
     if not runs:
         return "no baseline"
     digest = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]

@@ -279,7 +279,7 @@ def find_anchor(
 
 def _is_same(own: Reference, anchor: Reference) -> bool:
     """True if the anchor is the record of the own base, with all its runs."""
-    return own.commit == anchor.commit and set(run_ids(own.records[0])) == set(run_ids(anchor.records[0]))
+    return own.commit == anchor.commit and set(run_ids(own.records[0].header)) == set(run_ids(anchor.records[0].header))
 
 
 # --- their origin ---------------------------------------------------------------------------------

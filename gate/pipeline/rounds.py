@@ -29,7 +29,7 @@ from gate.model.finding import Finding
 from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
 from gate.pipeline.launch import BaseAgent
-from gate.pipeline.session import Session, kept_epochs
+from gate.pipeline.session import Session
 from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
 from gate.pipeline.verdict import left_out_by
 from gate.records import Header, PlannedCase, RecordWriter, assign_shards
@@ -108,7 +108,7 @@ class SuiteRun:
     ) -> None:
         """Set up the rounds; ``keep`` returns the part of a trial on disk that stays in memory."""
         self.session, self.plan, self.journal, self.runner = session, plan, journal, runner
-        self.settings = replace(session.settings, kept_epochs=kept_epochs(session))
+        self.settings = replace(session.settings, kept_epochs=session.kept_epochs)
         if regressed_ago(tuple(earlier)):  # only a pass clears it, so an inconclusive run goes on longer
             self.settings = replace(self.settings, max_epochs=MORE_EPOCHS * self.settings.max_epochs)
         self.base, self._references, self._keep = base, references, keep
