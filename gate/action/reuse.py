@@ -167,7 +167,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         if self._event != "pull_request" or activity.pull_request is None:
             return ""
         pull = self.step.github.pull_request(activity.pull_request)
-        runs = [run for run in self.step.github.runs_on(pull, "pull_request", self._workflow) if run.id < self._own_id]
+        runs = [run for run in self.step.github.runs_on(pull, self._workflow) if run.id < self._own_id]
         named = ((run, f"run {run.id}") for run in self._runs_of_pull_request(pull, runs))
         left = list(self._archives(named, SEARCHED_HEADS))
         placed = ""
@@ -327,7 +327,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
     def _promoted(self, record: Record) -> Record:
         """Return the record under the commit that the change was merged as, without trials of an older base's agent."""
         storable(record)  # a record that could not become a baseline there cannot become one here
-        if taken := own_terms(record).design.taken_up:
+        if taken := own_terms(record).taken_up:
             what = f"{taken} of its trials are of an earlier job, and what that one ran may be another code"
             raise UntrustedError(what, where=record.header.suite_id)
         found = against_base(record, self.base)

@@ -121,10 +121,9 @@ def earlier_draws(
     The default branch has no earlier draws. A shard decides nothing, so its merged record reports them. Only the trials
     of those records are trusted.
     """
-    if terms.design.anchored or header.dirty or header.shard != (1, 1):
+    if terms.anchored or header.dirty or header.shard != (1, 1):
         return EarlierDraws()
-    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
-    alone = alone.with_design(earlier=())
+    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
     verdicts: list[Verdict] = []
     unread: list[str] = []
     seen = {header.run_id}  # a continued record carries the run id of the one it continues
@@ -355,9 +354,8 @@ def _record_of_release(session: Session, header: Header) -> Record | None:
     record = found.records[0]
     if difference(record.header, replace(header, stripped=True)) or outage_in(record):
         return None
-    if store.trust(header.suite_id, [record]).unproven:
-        return None
-    return record
+    trust = store.trust(header.suite_id, [record])
+    return None if trust is not None and trust.unproven else record
 
 
 def _joined(stored: Record, more: Record) -> Record:

@@ -270,10 +270,14 @@ def _is_hard(suite: SuiteResult) -> bool:
 def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
     """Return the steps that would make everything comparable again; more trials would not."""
     ways = ["restore what is missing or was changed"]
+    reasons = set()
     for row in suite.deciding.criteria:
-        if row.criterion.blocking and row.not_compared and row.not_compared["why"] == "changed":
-            ways.append("score the baseline's own record again (`gate rescore`)")
-            break
+        if row.criterion.blocking and row.not_compared:
+            reasons.add(row.not_compared["why"])
+    if "other_user" in reasons:
+        ways.append("measure the base commit again and store that (`gate baseline save`)")
+    elif reasons.intersection(("changed", "other_judge")):
+        ways.append("score the baseline's own record again (`gate rescore`)")
     if suite.is_acceptable:
         ways.append(_accept(label))
     return ways
