@@ -259,9 +259,8 @@ def about_address(config: Config, agent: str) -> str:
     server = server_of(config.agent, config.agent_kind)
     if agent or server is None:
         return ""
-    return (
-        f"about whatever answers at {shown_address(server.url)}, not about a commit: `agent.version` says which it is"
-    )
+    address = shown_address(server.url)
+    return f"this verdict is about whatever answers at {address}: restart it after each commit, or set `agent.version`"
 
 
 def about_literal_version(config: Config) -> str:
