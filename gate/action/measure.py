@@ -192,7 +192,7 @@ def _join_shards(step: Step) -> Path:
         raise MeasureError(f"it cannot be searched: {error.strerror}", where=str(folder)) from None
     if not paths:
         raise MeasureError("no shard records found", where=str(folder), hint="download the artifacts of all shards")
-    whole = merge([read_record(path, error=MeasureError) for path in paths])
+    whole = merge([read_record(path) for path in paths])
     path = step.workspace / RESULTS / record_name(whole.header.suite_id)
     write_record(path, whole)
     return path

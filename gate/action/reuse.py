@@ -327,7 +327,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
     def _promoted(self, record: Record) -> Record:
         """Return the record under the commit that the change was merged as, without trials of an older base's agent."""
         storable(record)  # a record that could not become a baseline there cannot become one here
-        if taken := own_terms(record).design.taken_up:
+        if taken := own_terms(record).taken_up:
             what = f"{taken} of its trials are of an earlier job, and what that one ran may be another code"
             raise UntrustedError(what, where=record.header.suite_id)
         found = against_base(record, self.base)

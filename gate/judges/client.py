@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, Field, ValidationError
 
-from gate.judges.asking import answered_for_score
+from gate.judges.asking import note_model
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
 from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, ModelConfig, cost_of, fingerprint, members
@@ -215,6 +215,7 @@ class Judge:
 
         estimate = self._estimate(member, spoken, sampling)
         found = await self._attempts(send, _Completion, member, key_of(["complete", spoken]), estimate)
+        _note_answer(member.model, found)
         choice = found.choices[0]
         if choice.message.refusal or choice.finish_reason == "content_filter":
             raise CallError("the model refused")
@@ -418,10 +419,9 @@ def open_judge(
 
 
 def _note_answer(asked: str, found: _Completion | _Moderations) -> None:
-    """Note the name by which a model answered with the score that it was asked for."""
-    noted = answered_for_score.get()
-    if noted is not None and found.model:
-        noted.add((asked, one_line(redact(found.model), MOST_OF_NAME)))
+    """Note the name by which a model answered, if the server states one."""
+    if found.model:
+        note_model(asked, one_line(redact(found.model), MOST_OF_NAME))
 
 
 def _size(messages: list[dict[str, str]]) -> int:

@@ -121,10 +121,9 @@ def earlier_draws(
     The default branch has no earlier draws. A shard decides nothing, so its merged record reports them. Only the trials
     of those records are trusted.
     """
-    if terms.design.anchored or header.dirty or header.shard != (1, 1):
+    if terms.anchored or header.dirty or header.shard != (1, 1):
         return EarlierDraws()
-    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
-    alone = alone.with_design(earlier=())
+    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
     verdicts: list[Verdict] = []
     unread: list[str] = []
     seen = {header.run_id}  # a continued record carries the run id of the one it continues
@@ -213,8 +212,8 @@ class StoredTrials(Struct, frozen=True):
     path: Path
     """The file of the record."""
     found: References
-    note: str
-    """A description of where the trials are from, for the reader."""
+    note: str = ""
+    """A description of where the trials are from, for the reader; empty if `same_as` tells it."""
     doubt: str = ""
     """The reason why a case has fewer trials than it should have."""
     same_as: str = ""
@@ -355,9 +354,8 @@ def _record_of_release(session: Session, header: Header) -> Record | None:
     record = found.records[0]
     if difference(record.header, replace(header, stripped=True)) or outage_in(record):
         return None
-    if store.trust(header.suite_id, [record]).unproven:
-        return None
-    return record
+    trust = store.trust(header.suite_id, [record])
+    return None if trust is not None and trust.unproven else record
 
 
 def _joined(stored: Record, more: Record) -> Record:
@@ -396,8 +394,7 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
     path = session.options.record_path or records_folder(session.config, own.suite_id) / f"{own.commit}-same.jsonl"
     write_record(path, here)
     nearest = found.first.with_records([record])
-    note = f"nothing was run: the agent is the same as at {commit[:7]}, and its stored trials count"
-    return StoredTrials(here, path, replace(found, all=(nearest,)), note, same_as=commit)
+    return StoredTrials(here, path, replace(found, all=(nearest,)), same_as=commit)
 
 
 def nearest_record(found: References) -> Record | None:

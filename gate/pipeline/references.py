@@ -303,6 +303,8 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
         BaselineError: a proof is required and missing. Not on the default branch: its job makes the next one.
     """
     trust = store.trust(suite_id, [record for reference in found.all for record in reference.records])
+    if trust is None:
+        return found
     if trust.required and not where.anchored:
         nothing = not any(reference.records for reference in found.all)
         if trust.troubles or trust.unproven or nothing:
@@ -313,9 +315,8 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
             elif trust.reason:
                 hint = trust.reason
             raise BaselineError(what, where=str(config.path), hint=hint)
-    if trust.asked:
-        found = replace(found, all=tuple(_with_provenance(reference, trust) for reference in found.all))
-    found = replace(found, doubts=(*found.doubts, *trust.troubles))
+    marked = tuple(_with_provenance(reference, trust) for reference in found.all)
+    found = replace(found, all=marked, doubts=(*found.doubts, *trust.troubles))
     if not (trust.unproven or trust.told):
         return found
     fact = Finding.of("unproven", compared=trust.unproven, told=trust.told, why=trust.reason)
