@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from unicodedata import category
 
@@ -188,7 +188,7 @@ def tool_times(invocations: Iterable[Invocation]) -> list[ToolTime]:
     return sorted(times, key=lambda time: (-time.seconds, -time.calls, time.name))
 
 
-def total_duration(invocations: list[Invocation]) -> float | None:
+def total_duration(invocations: Sequence[Invocation]) -> float | None:
     """Return the total seconds of all turns; None if any is unknown."""
     durations = [invocation.duration for invocation in invocations]
     known = [duration for duration in durations if duration is not None]

@@ -211,8 +211,8 @@ class StoredTrials(Struct, frozen=True):
     path: Path
     """The file of the record."""
     found: References
-    note: str
-    """A description of where the trials are from, for the reader."""
+    note: str = ""
+    """A description of where the trials are from, for the reader; empty if `same_as` tells it."""
     doubt: str = ""
     """The reason why a case has fewer trials than it should have."""
     same_as: str = ""
@@ -393,8 +393,7 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
     path = session.options.record_path or records_folder(session.config, own.suite_id) / f"{own.commit}-same.jsonl"
     write_record(path, here)
     nearest = found.first.with_records([record])
-    note = f"nothing was run: the agent is the same as at {commit[:7]}, and its stored trials count"
-    return StoredTrials(here, path, replace(found, all=(nearest,)), note, same_as=commit)
+    return StoredTrials(here, path, replace(found, all=(nearest,)), same_as=commit)
 
 
 def nearest_record(found: References) -> Record | None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gate import __version__
 from gate.agents import AGENTS
-from gate.baselines.pairing import Answering, is_other_judge, judges_of, pair, reported_before
+from gate.baselines.pairing import pair, reported_before
 from gate.baselines.reference import Reference, with_base
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
@@ -24,6 +24,7 @@ from gate.decision import Settings, exit_code, verdict_on
 from gate.decision.cases import MAX_WORDING_CHARS, reads_text
 from gate.decision.consistency import compares_trials
 from gate.decision.outcomes import PASS_RATE, passed
+from gate.decision.own_models import OwnModels, judges_of, moved, own_models_of
 from gate.decision.rules import place
 from gate.errors import MeasureError
 from gate.model import (
@@ -165,7 +166,7 @@ def _without_other_scores(record: Record, criteria: Sequence[Criterion]) -> Reco
     return replace(record, trials=tuple(trials))
 
 
-def _without_other_calibrations(terms: Terms, answered: Answering) -> Terms:
+def _without_other_calibrations(terms: Terms, answered: OwnModels) -> Terms:
     """Return the terms without calibrations of a model other than the one that answered, with a note for each."""
     notes: list[str] = []
 
@@ -173,7 +174,7 @@ def _without_other_calibrations(terms: Terms, answered: Answering) -> Terms:
         kept = []
         for criterion in criteria:
             known = criterion.calibration
-            if known is not None and is_other_judge(answered.get(criterion.name, ()), known.judges):
+            if known is not None and moved(answered.get(criterion.name, ()), known.judges):
                 what = "its calibration is of another model than the one that answered: run `gate calibrate` again"
                 notes.append(f"{criterion.name}: {what}: nothing is corrected")
                 kept.append(replace(criterion, calibration=None))
@@ -309,7 +310,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         demands.criteria,
         reference,
         deselected=_deselected(header, reference, terms),
-        judges=judges_of(record.trials),
+        models=own_models_of(record.trials),
     )
     fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
     doubts = terms.doubts

@@ -22,6 +22,7 @@ from gate.model import (
     ForeignScore,
     Invocation,
     Location,
+    Models,
     Part,
     Replay,
     Score,
@@ -273,6 +274,8 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     process: Annotated[str, Meta(max_length=32)] = ""
     log: str = ""
     replay: ReplayObject | None = None
+    users: Models = ()
+    earlier: tuple[tuple[TurnObject, ...], ...] = ()
     sum: str | None = None
     """Ties the line to every byte of the record before it."""
 
@@ -296,6 +299,8 @@ def trial_line(trial: Trial) -> TrialLine:
         trial.process,
         trial.log,
         None if trial.replay is None else _replay_object(trial.replay),
+        trial.users,
+        tuple([tuple([_turn_object(turn) for turn in attempt]) for attempt in trial.earlier]),
     )
 
 
@@ -317,6 +322,8 @@ def to_trial(line: TrialLine) -> Trial:
         line.process,
         log=line.log,
         replay=None if line.replay is None else Replay(*astuple(line.replay)),
+        users=line.users,
+        earlier=tuple([tuple([_invocation(turn) for turn in attempt]) for attempt in line.earlier]),
     )
 
 

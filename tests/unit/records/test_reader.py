@@ -241,6 +241,8 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "foreign",
         "system",
         "replay",
+        "users",
+        "earlier",
     }  # newer than the golden records
     for field in fields(value):  # type: ignore[arg-type]
         if field.name not in unusual:
@@ -256,6 +258,14 @@ def test_which_process_answered_is_kept_in_a_baseline_too() -> None:
     record = replace(RECORD, trials=(replace(trial(), process="4f1c09aa"), FAILED_TRIAL))
     assert parse_record(text_of(record)).trials == record.trials
     assert [one.process for one in strip(record).trials] == ["4f1c09aa", ""]
+
+
+def test_earlier_attempts_and_who_played_the_user_are_kept() -> None:
+    earlier = ((Invocation("hi", tool_calls=(ToolCall("drop"),)),),)
+    record = replace(RECORD, trials=(replace(trial(), users=(("player", "player-1"),), earlier=earlier), FAILED_TRIAL))
+    assert parse_record(text_of(record)).trials == record.trials
+    kept = strip(record).trials[0]
+    assert (kept.users, kept.earlier) == ((("player", "player-1"),), ()), "a baseline keeps no conversation"
 
 
 def test_a_line_is_json_for_any_reader() -> None:

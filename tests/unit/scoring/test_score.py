@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.metrics.base import Metric, NoOptions, TrialOutput
 from gate.metrics.weighted import WeightedOptions, WeightedScore
-from gate.model import Case, Criterion, ErrorKind, Invocation, Part, Scale, Score, Trial, TrialError, Turn
+from gate.model import Case, Criterion, ErrorKind, Invocation, Part, Scale, Score, ToolCall, Trial, TrialError, Turn
 from gate.scoring.score import Scorer, score_recorded
 
 CASE = Case("c", (Turn("go"),))
@@ -99,6 +99,30 @@ def test_what_is_forbidden_and_was_done_decides_a_trial_that_something_else_ende
 def test_nothing_else_decides_a_trial_that_did_not_come_to_its_end(criterion: dict[str, bool]) -> None:
     trial = after_a_turn(ErrorKind.SIMULATOR, **criterion)
     assert (trial.answered, trial.scores) == (False, {})
+
+
+class Forbidding(Metric[Any]):
+    """Passes a trial that calls nothing."""
+
+    def score(self, case: Case, performance: TrialOutput) -> Score:
+        return Score(float(not performance.tool_calls), "calls" if performance.tool_calls else "")
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"), [(None, None), (ErrorKind.UNREACHABLE, None), (ErrorKind.CRASH, ErrorKind.CRASH)]
+)
+def test_what_is_forbidden_and_was_done_in_an_earlier_attempt_decides_the_trial(
+    last: ErrorKind | None, kind: ErrorKind | None
+) -> None:
+    """However the last attempt ended; what is demanded counts in the last attempt alone."""
+    hard = Scorer(Criterion("forbidden", "m:f", Scale.BINARY, hard=True, absence=True), Forbidding(NoOptions()), {})
+    demanded = Scorer(Criterion("demanded", "m:d", Scale.BINARY, hard=True), Fixed(1.0), {})
+    fine, called = Invocation("go", response=(Part("gone"),)), Invocation("go", tool_calls=(ToolCall("drop"),))
+    error = None if last is None else TrialError(last, "as told")
+    trial = Trial("c", 1, invocations=(fine,), error=error, earlier=((fine,), (fine, called)))
+    found = score_recorded((hard, demanded), CASE, trial)
+    assert (found.error and found.error.kind) == kind
+    assert found.scores == {"forbidden": Score(0.0, "calls (in attempt 2, which infrastructure ended)")}
 
 
 @pytest.mark.parametrize(
