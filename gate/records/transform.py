@@ -30,7 +30,7 @@ from gate.model import (
     text_of,
 )
 from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
-from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
+from gate.records.model import Footer, Header, PlannedCase, Record, difference, footer_of
 from gate.security.limits import MAX_LOG_CHARS, cut, shorten, tail
 from gate.security.redact import Redactor
 
@@ -370,7 +370,7 @@ def _missing(record: Record, own: Iterable[str]) -> int:
 
 def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
     """Return the footer of all shards. They run in parallel, so costs are added and durations are not."""
-    found = count(trials)
+    found = footer_of(trials)
     costs, reasons, terms = [], dict[str, None](), []
     for record in records:
         footer = record.footer
