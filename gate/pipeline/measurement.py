@@ -26,7 +26,7 @@ from gate.pipeline.journal import anew, check_untracked, close_again, open_journ
 from gate.pipeline.launch import base_agent
 from gate.pipeline.past import past_rates
 from gate.pipeline.references import References
-from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
+from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage
 from gate.pipeline.session import (
     Session,
     about_address,
@@ -369,7 +369,7 @@ def _least_epochs(session: Session, plan: Plan) -> int:
     if session.options.shard[1] == 1:
         return 0
     if session.config.agent_kind != "replay":
-        return shard_epochs(session.config)
+        return session.settings.most_epochs
     recorded = Counter(trial.case_id for trial in plan.suite.recorded)
     fewest = min((recorded[case.id] for case in plan.suite.cases), default=0)
     return min(fewest, session.settings.exact_epochs or fewest)
