@@ -262,8 +262,7 @@ async def _check_end(session: Session, journal: RecordWriter) -> None:
 
 
 def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
-    terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules)
-    terms = replace(terms, anchored=session.where.anchored)
+    terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
     return earlier_draws(session.config, header, found.all, terms, session.git)
 
 
@@ -297,17 +296,10 @@ def _terms(
     doubt: str = "",
 ) -> Terms:
     """Return the terms by which the record is judged, here and wherever it is shown again."""
-    config, options, where = session.config, session.options, session.where
+    config, options = session.config, session.options
     doubts = (doubt, *found.doubts) if doubt else found.doubts
-    terms = terms_of_plan(
-        plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, release=where.release
-    )
-    terms = replace(
-        terms,
-        anchored=where.anchored,
-        release=where.release,
-        store=store_kind(config, session.environment),
-    )
+    terms = terms_of_plan(plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, where=session.where)
+    terms = replace(terms, store=store_kind(config, session.environment))
     if not _is_whole(session):
         return terms
     return replace(

@@ -24,6 +24,7 @@ from gate.decision import Settings
 from gate.errors import MeasureError
 from gate.model import Criterion, SuiteResult, Verdict
 from gate.model.finding import Finding
+from gate.pipeline.git_context import GitContext
 from gate.pipeline.references import References
 from gate.records import Record
 from gate.system.clock import now
@@ -134,13 +135,15 @@ def terms_of_plan(
     notes: Sequence[str | Finding] = (),
     doubts: Sequence[str] = (),
     rules: Rules | None = None,
-    release: str = "",
+    where: GitContext | None = None,
 ) -> Terms:
     """Return the terms that a configuration sets for a suite.
 
-    ``rules`` are those it comes from, if a base commit's rules apply; ``release`` is the tag to be released, if any: a
-    release has a separate error rate.
+    ``rules`` are those it comes from, if a base commit's rules apply; ``where`` says if this is the default branch or a
+    release, which has a separate error rate.
     """
+    where = where or GitContext()
+    release = where.release
     settings = settings or settings_of(config, now(), release=bool(release))
     terms = Terms(
         plan.criteria,
@@ -151,6 +154,8 @@ def terms_of_plan(
         selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
         notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
         doubts=tuple(doubts),
+        anchored=where.anchored,
+        release=release,
     )
     if rules is None:
         return terms
