@@ -41,7 +41,6 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
     except BaselineError as error:
         return f"nothing further was run for later changes: {error}"
     budget = run.session.run_budget
-    purpose = f"storing {count(each, 'trial')} per case for later changes"
     made, ended = 0, ""
     cases = _short(run, own)
     while cases:
@@ -49,9 +48,9 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
         if lacking:
             ended = f"{lacking} has no room for another whole epoch"
             break
-        before = len(run.trials)
+        before, nth = len(run.trials), each - max(_missing(run, own).values()) + 1
         try:
-            is_measured = await run.run_stored_epoch(cases, purpose)
+            is_measured = await run.run_stored_epoch(cases, f"storing trial {nth} of {each} per case for later changes")
         except MeasureError as error:
             is_measured, ended = False, str(error)
         made += len(run.trials) - before

@@ -345,7 +345,7 @@ def accept_baseline(
             done.append(f"{console(suite_id)}: {what}")
     if not done:
         what = f"no record of {(commit or 'a run outside of git')[:12]} is stored"
-        raise BaselineError(what, where=str(config.path), hint="`gate baseline` measures and stores one")
+        raise BaselineError(what, where=str(config.path), hint="`gate baseline save` stores the last run")
     return "\n".join(done)
 
 
@@ -355,7 +355,7 @@ def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str
     if suite.beyond_accepting:
         names = console(listing(suite.beyond_accepting))
         what = f"not accepted: a threshold, a limit or a hard rule is missed: {names}"
-        hint = "lower it on the default branch, where people see it, and measure again"
+        hint = "edit the cases or the threshold in a commit, and measure again"
         raise BaselineError(what, where=record.header.suite_id, hint=hint)
 
 
