@@ -25,9 +25,9 @@ from msgspec.structs import replace
 
 from gate.baselines import Store
 from gate.baselines.base import Trust, outage_in
+from gate.baselines.ledger import series_of
 from gate.baselines.pairing import match_cases
 from gate.baselines.reference import Reference
-from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids
 from gate.config.base_policy import path_at, place_of
 from gate.config.load import Config, load_config
@@ -290,7 +290,7 @@ def find_anchor(
 
 def _is_same(own: Reference, anchor: Reference) -> bool:
     """True if the anchor is the record of the own base, with all its runs."""
-    return own.commit == anchor.commit and set(run_ids(own.records[0])) == set(run_ids(anchor.records[0]))
+    return own.commit == anchor.commit and set(run_ids(own.records[0].header)) == set(run_ids(anchor.records[0].header))
 
 
 # --- their origin ---------------------------------------------------------------------------------
