@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from random import Random
 from statistics import fmean
-
-from msgspec import Struct
 
 from gate.decision.comparison import Comparison
 from gate.decision.consistency import clusters_of
 from gate.decision.engine.clusters import grouped
-from gate.decision.estimates import estimate_of
-from gate.decision.outcomes import PASS_RATE, as_values, outcomes_of
+from gate.decision.pairs import MOST_LABELLINGS, Pairs, pairs_of
 from gate.model import (
     Case,
     CaseResult,
@@ -25,7 +21,6 @@ from gate.model import (
     Estimate,
     GroupKind,
     GroupResult,
-    Scale,
     Verdict,
 )
 from gate.model.finding import Finding
@@ -34,95 +29,10 @@ from gate.statistics.intervals import mean, mean_of_means, paired_change
 
 MOST_GROUPS = 200
 """Maximum number of groups, the largest; further tags name only single cases."""
-MOST_LABELLINGS = 300
 EXPLAINED = (Verdict.REGRESSED, Verdict.INCONCLUSIVE)
 """The verdicts for which the location of the loss is reported."""
 
 Group = tuple[GroupKind, str]
-
-
-# --- both sides of a criterion --------------------------------------------------------------------
-
-
-BothSides = tuple[Estimate | None, Estimate | None]
-"""The estimates of the candidate and the baseline."""
-
-
-class Pairs(Struct, frozen=True):
-    """The values of a criterion for each judged case, on both sides; empty or missing for a case without values."""
-
-    now: Mapping[str, Sequence[float]]
-    before: Mapping[str, Sequence[float]]
-
-    def groups(self, cases: Iterable[str]) -> tuple[list[Sequence[float]], list[Sequence[float]]]:
-        """Return the values of these cases, of the candidate and of the baseline."""
-        now: list[Sequence[float]] = []
-        before: list[Sequence[float]] = []
-        for case_id in cases:
-            now.append(self.now.get(case_id, ()))
-            before.append(self.before.get(case_id, ()))
-        return now, before
-
-    def losses(self, cases: Iterable[str], criterion: Criterion) -> dict[str, float]:
-        """Return the losses of these cases against the baseline, without cases that lack values on a side."""
-        found = {}
-        for case_id in cases:
-            now, before = self.now.get(case_id), self.before.get(case_id)
-            if now and before:
-                loss = _loss_of(now, before, criterion)
-                if loss is not None:
-                    found[case_id] = loss
-        return found
-
-    def by_chance(self, case_id: str, criterion: Criterion, rng: Random) -> list[float]:
-        """Return the losses of a case under relabellings of its trials: all of them, or a sample if there are many."""
-        now, values = len(self.now[case_id]), [*self.now[case_id], *self.before[case_id]]
-        ways: Iterable[Sequence[int]] = combinations(range(len(values)), now)
-        if math.comb(len(values), now) > MOST_LABELLINGS:
-            ways = [rng.sample(range(len(values)), now) for _ in range(MOST_LABELLINGS)]
-        found = []
-        for way in ways:
-            here = [values[place] for place in way]
-            there = [value for place, value in enumerate(values) if place not in way]
-            found.append(_loss_of(here, there, criterion) or 0.0)
-        return found
-
-
-def _loss_of(now: Sequence[float], before: Sequence[float], criterion: Criterion) -> float | None:
-    """Return the loss of the mean; for money, time and counts the log ratio, None if that is undefined."""
-    mean_now, mean_before = fmean(now), fmean(before)
-    if criterion.scale.is_relative:
-        if min(mean_now, mean_before) <= 0:
-            return None
-        mean_now, mean_before = math.log(mean_now), math.log(mean_before)
-    return criterion.direction.sign * (mean_before - mean_now)
-
-
-def _outcomes(comparison: Comparison) -> Pairs:
-    """Return the outcomes of trials in whole epochs by judged case, by the comparable criteria if there are any."""
-    now, before = {}, {}
-    for case in comparison.judged:
-        criteria = comparison.deciding(case.id)
-        now[case.id] = as_values(outcomes_of(comparison.measured(case.id, full=True), case, criteria))
-        if case.id in comparison.with_baseline:
-            before[case.id] = as_values(outcomes_of(comparison.baseline[case.id], case, criteria))
-    return Pairs(now, before)
-
-
-def pairs_of(comparison: Comparison, criterion: Criterion) -> Pairs:
-    """Return the values of a criterion, or the outcomes for the pass rate, of trials in whole epochs."""
-    if criterion.name == PASS_RATE:
-        return _outcomes(comparison)
-    return _scores(comparison, criterion)
-
-
-def _scores(comparison: Comparison, criterion: Criterion) -> Pairs:
-    return Pairs(comparison.values(criterion), comparison.stored_values(criterion))
-
-
-def estimates_of(sides: Pairs, scale: Scale) -> BothSides:
-    """Return the means over cases on both sides."""
-    return estimate_of(sides.now.values(), scale), estimate_of(sides.before.values(), scale)
 
 
 # --- results by group -----------------------------------------------------------------------------
@@ -147,7 +57,8 @@ def by_group(comparison: Comparison, cases: Sequence[CaseResult]) -> tuple[tuple
     groups = groups_of(comparison.judged)
     if not groups:
         return (), 0
-    rates, broken = _outcomes(comparison), {case.id for case in cases if case.status is CaseStatus.BROKEN}
+    rates = pairs_of(comparison, comparison.metrics[0])
+    broken = {case.id for case in cases if case.status is CaseStatus.BROKEN}
     found = [_result(comparison, group, ids, rates, broken) for group, ids in list(groups.items())[:MOST_GROUPS]]
     found.sort(key=_badness)
     return tuple(found), max(0, len(groups) - MOST_GROUPS)
@@ -165,8 +76,8 @@ def _result(comparison: Comparison, group: Group, ids: Sequence[str], rates: Pai
     losses = rates.losses(ids, rate)
     means = {}
     for criterion in comparison.criteria:
-        means[criterion.name] = _both(_scores(comparison, criterion), ids, criterion.scale)
-    candidate, baseline = _both(rates, ids, rate.scale)
+        means[criterion.name] = pairs_of(comparison, criterion).estimates(ids, criterion.scale)
+    candidate, baseline = rates.estimates(ids, rate.scale)
     return GroupResult(
         *group,
         len(ids),
@@ -178,11 +89,6 @@ def _result(comparison: Comparison, group: Group, ids: Sequence[str], rates: Pai
         len(broken.intersection(ids)),
         means,
     )
-
-
-def _both(sides: Pairs, ids: Iterable[str], scale: Scale) -> BothSides:
-    now, before = sides.groups(ids)
-    return estimate_of(now, scale), estimate_of(before, scale)
 
 
 def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -> Estimate | None:
