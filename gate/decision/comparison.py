@@ -193,6 +193,11 @@ class Comparison(Struct, frozen=True, dict=True):
         lost."""
         return tuple([trial for trial in self.trials if trial.error is not None and trial.side is Side.CANDIDATE])
 
+    @property
+    def has_failures(self) -> bool:
+        """True if the agent failed in any of the candidate's trials."""
+        return any(trial.failed for trial in self.errors)
+
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
         """Return the candidate's trials of a case that count: answered, or failed by the agent. ``full``: only those of
         epochs."""

@@ -269,7 +269,7 @@ def _spread(ids: Sequence[str], n: int) -> tuple[str, ...]:
 def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome | None) -> More | None:
     """Return the trials that a verdict depending on agent failures still needs: a confirmation, or answers that clear a
     case."""
-    if not any(trial.failed for trial in comparison.errors) or comparison.outage:
+    if not comparison.has_failures or comparison.outage:
         return None
     if table.not_confirmed is not None:
         requests = _reruns_without_failures(comparison, outcome)

@@ -28,19 +28,10 @@ from gate.statistics.intervals import all_pass, mean_of_means
 NOTHING_DECIDES = Finding.of("nothing_decides")
 
 
-def rows_of(
-    comparison: Comparison, outcome: Outcome | None, *, failures_prove: float | None = None
-) -> tuple[CriterionResult, ...]:
-    """Return the pass rate and then each criterion; criteria that only the base has come last.
-
-    ``failures_prove``: the p-value at which recurring agent failures prove a loss of the pass rate.
-    """
+def rows_of(comparison: Comparison, outcome: Outcome | None) -> tuple[CriterionResult, ...]:
+    """Return the pass rate and then each criterion; criteria that only the base has come last."""
     judged = [criterion for criterion in comparison.criteria if criterion is not comparison.rate]
     rows = [_row(comparison, criterion, outcome) for criterion in (comparison.metrics[0], *judged)]
-    if failures_prove is not None:
-        proof = Finding.of("agent_fails", p=failures_prove)
-        warnings = [finding for finding in rows[0].findings if finding.is_warning]
-        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(proof, *warnings))
     if comparison.same_as:
         return tuple(map(_with_same_trials, rows))
     rows = _with_what_is_not_compared(comparison, rows)
@@ -123,9 +114,9 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
 
 def _with_change(comparison: Comparison, row: CriterionResult, evidence: EvidenceSummary) -> CriterionResult:
     """Return the row with the figures of the sequential test."""
-    criterion = row.criterion
-    if evidence.last_look is not None and criterion.name in evidence.last_look.metrics:
-        row = replace(row, p_value=evidence.last_look.metrics[criterion.name].p_adjusted)
+    criterion, look = row.criterion, evidence.last_look
+    if look is not None and criterion.name in look.metrics:
+        row = replace(row, p_value=look.metrics[criterion.name].p_adjusted)
     change = evidence.metrics.get(criterion.name)
     if change is None:
         return row

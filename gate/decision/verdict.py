@@ -27,12 +27,15 @@ def table_of(comparison: Comparison, outcome: Outcome | None, *, can_run: bool, 
     measured.
     """
     table = _plain_table(comparison, outcome, with_cases=with_cases)
-    if any(trial.failed for trial in comparison.errors) and comparison.settings.confirm_after is not None:
-        table = _with_failures_settled(table, can_run=can_run, with_cases=with_cases)
+    if comparison.has_failures and comparison.settings.confirm_after is not None:
+        if _blocks(table):
+            table = _without_unconfirmed_failures(table, can_run=can_run, with_cases=with_cases)
+        else:
+            table = _with_proof_by_failures(table)
     return replace(table, lost=_lost_that_decide(table, can_run=can_run))
 
 
-def _plain_table(comparison: Comparison, outcome: Outcome | None, *, with_cases: bool) -> Table:
+def _plain_table(comparison: Comparison, outcome: Outcome | None, *, with_cases: bool = False) -> Table:
     cases = case_results(comparison, outcome) if with_cases else ()
     return Table(comparison, outcome, rows_of(comparison, outcome), cases)
 
@@ -42,14 +45,20 @@ def _outcome_of(comparison: Comparison, *, can_run: bool) -> Outcome | None:
     return None if comparison.same_as else outcome_without_runs(comparison, can_run=can_run)
 
 
-def _with_failures_settled(table: Table, *, can_run: bool, with_cases: bool) -> Table:
-    """Return the table with agent failures counted only as far as they are confirmed."""
+def _with_proof_by_failures(table: Table) -> Table:
+    """Return the table with a loss of the pass rate if recurring agent failures alone prove one."""
+    p = proven(table.comparison)
+    if p is None:
+        return table
+    rate, *others = table.rows
+    warnings = [finding for finding in rate.findings if finding.is_warning]
+    rate = replace(rate, verdict=Verdict.REGRESSED, findings=(Finding.of("agent_fails", p=p), *warnings))
+    return replace(table, rows=(rate, *others), failures_prove=p)
+
+
+def _without_unconfirmed_failures(table: Table, *, can_run: bool, with_cases: bool) -> Table:
+    """Return a table that blocks, with agent failures counted only as far as they are confirmed."""
     comparison = table.comparison
-    if not _blocks(table):
-        p = proven(comparison)
-        if p is None:
-            return table
-        return replace(table, rows=rows_of(comparison, table.outcome, failures_prove=p), failures_prove=p)
     why = unconfirmed(comparison)
     if why is None:
         return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 
@@ -115,6 +115,11 @@ class Evidence(Struct, dict=True):
     known: KnownTests | None = None
     """The tests computed in earlier steps of this schedule; this step adds its own."""
 
+    @property
+    def config(self) -> Config:
+        """The error rate and the number of runs that the decision may cost."""
+        return self.state.config
+
     @cached_property
     def named(self) -> tuple[str, ...]:
         """Cases that are worse than at the baseline, as named by `e_bh`."""
@@ -137,12 +142,16 @@ class Evidence(Struct, dict=True):
         for case in self.cases.values():
             links = [(there, here) for here, there in linked(case.links)]
             exchanged.append(ComparedTrials(case.before, case.full, links))
-        return test_rows(exchanged, [0], f"{self.state.seed}:gain", self.state.config.alpha, self.units).p
+        return test_rows(exchanged, [0], f"{self.state.seed}:gain", self.config.alpha, self.units).p
 
     @cached_property
     def units(self) -> list[list[int]]:
         """The positions of the cases in each unit: a cluster, or a single case."""
         return grouped(self.cases, self.state.clusters)
+
+    def names_of(self, metrics: Iterable[int]) -> list[str]:
+        """Return the names of these metrics."""
+        return [self.state.metrics[m].name for m in metrics]
 
     def end(self) -> None:
         """Treat the next bounds as the last ones, which certify only these cases: see `bound_of`."""
@@ -170,7 +179,7 @@ class Evidence(Struct, dict=True):
     @property
     def e_threshold(self) -> float:
         """The suite's e-value that proves a regression."""
-        return 1 / (self.state.config.alpha * CASES_SHARE)
+        return 1 / (self.config.alpha * CASES_SHARE)
 
     @cached_property
     def unproven(self) -> tuple[str, ...]:
@@ -251,7 +260,7 @@ def look_part(evidence: Evidence) -> float:
     """Return the newest look's part of the budget of all looks in this design; the parts add up to 1."""
     if evidence.last_look is None:
         return 0.0
-    config, whole = evidence.state.config, ONE_LOOK_SHARE
+    config, whole = evidence.config, ONE_LOOK_SHARE
     if not _one_look(evidence.state):
         whole = sum(look_shares(config, repeated=_repeats_failing(evidence)).values())
     return evidence.last_look.spent / (config.alpha * whole)
@@ -334,7 +343,7 @@ def _look(evidence: Evidence, share: float) -> None:
     last ones says nothing about the order of the rest: so the p-values of successive looks are independent, and can be
     combined by their known joint law. No budget is lost to overlapping looks.
     """
-    spent = level = share * evidence.state.config.alpha
+    spent = level = share * evidence.config.alpha
     added = _new_parts(evidence)
     if added:
         evidence.weights.append(math.hypot(*[part.weight for part in added]))
@@ -345,7 +354,7 @@ def _look(evidence: Evidence, share: float) -> None:
         if new.side is Side.BASELINE:
             seed += ":baseline"
         evidence.parts.append(_part_of(evidence, new, seed, level))
-    names = tuple([evidence.state.metrics[m].name for m in blocking_metrics(evidence)])
+    names = evidence.names_of(blocking_metrics(evidence))
     look = look_of(evidence.parts, names, epochs=evidence.epochs, threshold=level, spent=spent)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
@@ -355,8 +364,7 @@ def _look(evidence: Evidence, share: float) -> None:
 def _part_of(evidence: Evidence, new: NewTrials, seed: str, level: float) -> LookPart:
     """Return the test of the new trials of a look, with its metrics by name."""
     test = _tested(evidence, new.pairs, new.blocking, seed, level)
-    names = [evidence.state.metrics[m].name for m in new.blocking]
-    return LookPart(new.weight, dict(zip(names, test.metrics, strict=True)), test)
+    return LookPart(new.weight, dict(zip(evidence.names_of(new.blocking), test.metrics, strict=True)), test)
 
 
 def _tested(
@@ -397,7 +405,7 @@ def _repeat(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row
                 outcome = row[0] >= 0.5
             of_case.append(outcome)
         outcomes[case_id] = of_case
-    test = evidence.repeats.add(outcomes, evidence.epochs, evidence.state.config.alpha)
+    test = evidence.repeats.add(outcomes, evidence.epochs, evidence.config.alpha)
     if test is not None and test.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.REPEATS, evidence.epochs)
 
@@ -431,7 +439,7 @@ def _check(evidence: Evidence, *, paired: bool) -> None:
     steady.
     """
     step = len(evidence.checks) + 1
-    blocking, level = blocking_metrics(evidence), evidence.state.config.alpha
+    blocking, level = blocking_metrics(evidence), evidence.config.alpha
     pairs = [_against_now(case) for case in evidence.cases.values()]
     found = _tested(evidence, pairs, blocking, f"check {step}", level)
     pairs = [ComparedTrials(case.now, case.before[: case.before_job]) for case in evidence.cases.values()]
@@ -476,7 +484,7 @@ def _look_beside(evidence: Evidence) -> None:
     level = 0.0
     weights: list[float] = []
     for number, look in enumerate(evidence.looks):
-        new = _new_beside(evidence, number)
+        new = _new_candidate(evidence, number, beside=True)
         if new is None:
             continue
         spent.append(look.spent * BESIDE)
@@ -491,19 +499,6 @@ def _look_beside(evidence: Evidence) -> None:
     evidence.beside.append(Beside(look, moved[clearest], rounds))
 
 
-def _new_beside(evidence: Evidence, number: int) -> NewTrials | None:
-    """Return the new trials of a look, with the baseline's trials of this job among the earlier ones; None if there is
-    nothing to compare."""
-    pairs: list[ComparedTrials] = []
-    sizes = []
-    for case in evidence.cases.values():
-        start, end = case.looked_at[number : number + 2]
-        before = [*case.before[: case.before_job], *case.now]
-        pairs.append(compared(case.full[:end], case.links[:end], start, before))
-        sizes.append((end - start, len(before), start))
-    return _new_trials(evidence, Side.CANDIDATE, pairs, sizes)
-
-
 # --- new trials since the last look ---------------------------------------------------------------
 
 
@@ -513,10 +508,11 @@ def _new_parts(evidence: Evidence) -> list[NewTrials]:
     New trials of the baseline are compared with all earlier trials of both sides: if the candidate is worse, they pass
     more often.
     """
-    found = [_new_baseline(evidence), _new_candidate(evidence)]
+    of_baseline = _new_baseline(evidence)
     for case in evidence.cases.values():
         case.looked_before = len(case.before)
         case.looked_at.append(len(case.full))
+    found = [of_baseline, _new_candidate(evidence, len(evidence.looks))]
     return [new for new in found if new is not None]
 
 
@@ -544,13 +540,18 @@ def _new_baseline(evidence: Evidence) -> NewTrials | None:
     return _new_trials(evidence, Side.BASELINE, pairs, sizes)
 
 
-def _new_candidate(evidence: Evidence) -> NewTrials | None:
+def _new_candidate(evidence: Evidence, number: int, *, beside: bool = False) -> NewTrials | None:
+    """Return the candidate's new trials of a look; ``beside``: with the baseline's trials of this job among the earlier
+    ones."""
     pairs: list[ComparedTrials] = []
     sizes = []
     for case in evidence.cases.values():
-        looked = case.looked_at[-1]
-        pairs.append(compared(case.full, case.links, looked, case.before))
-        sizes.append((len(case.full) - looked, len(case.before), looked))
+        start, end = case.looked_at[number : number + 2]
+        before: Sequence[Row] = case.before
+        if beside:
+            before = [*case.before[: case.before_job], *case.now]
+        pairs.append(compared(case.full[:end], case.links[:end], start, before))
+        sizes.append((end - start, len(before), start))
     return _new_trials(evidence, Side.CANDIDATE, pairs, sizes)
 
 

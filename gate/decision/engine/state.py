@@ -35,6 +35,7 @@ __all__ = [
     "Row",
     "State",
     "margin_of",
+    "round_of",
     "runs_of",
 ]
 
@@ -177,3 +178,9 @@ class More(Struct, frozen=True):
     def runs(self) -> int:
         """Number of agent runs in these trials."""
         return runs_of(self.requests)
+
+
+def round_of(requests: Iterable[Request], why: str) -> More | None:
+    """Return these requests as the next trials; None if there are none."""
+    requests = tuple(requests)
+    return More(requests, why) if requests else None
