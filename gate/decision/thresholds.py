@@ -399,47 +399,24 @@ def _misses_own(sample: Sample, least: float, criterion: Criterion, error: float
     values, is_worse = sample.all.trials, criterion.direction.is_worse
     if len(values) >= FEWEST_TRIALS and all(is_worse(value, least) for value in values):
         return True
-    reach = _best_case([mean(group) for group in sample.all.values], values, criterion, error)
+    reach = _upper_bound(values, criterion, error)
     return reach is not None and is_worse(reach, least)
 
 
-def _best_case(means: Sequence[float], values: Sequence[float], criterion: Criterion, error: float) -> float | None:
-    """Return the one-sided bound of the mean on its good side; None with too little data.
+def _upper_bound(values: Sequence[float], criterion: Criterion, error: float) -> float | None:
+    """Return the one-sided upper bound of the mean of one case; None with too little data.
 
-    Exact for 0/1 scores. Otherwise the tighter of Student's bound over case means and, for bounded scores, Chernoff's
-    over all trials, each at half the error; a single case has no spread over cases, which leaves only Chernoff's.
+    Exact for 0/1 scores, Chernoff's for other bounded scores, else Student's over the trials.
     """
-    higher = criterion.direction is Direction.HIGHER
     low, high = criterion.scale.range
     if are_successes(values, criterion.scale):
-        ones, n = round(sum(values)), len(values)
-        if higher:
-            return share_upper_bound(ones, n, error)
-        return 1 - share_upper_bound(n - ones, n, error)
-    if not criterion.scale.is_bounded or not low <= min(values) <= max(values) <= high:
-        return _student(means if len(means) > 1 else values, error, higher=higher)
-    student = _student(means, error / 2, higher=higher)
-    if student is None:
-        return _chernoff(values, criterion, error)
-    chernoff = _chernoff(values, criterion, error / 2)
-    if criterion.direction.is_worse(chernoff, student):
-        return chernoff
-    return student
-
-
-def _student(sample: Sequence[float], error: float, *, higher: bool) -> float | None:
-    if len(sample) < 2:
+        return share_upper_bound(round(sum(values)), len(values), error)
+    if criterion.scale.is_bounded and low <= min(values) <= max(values) <= high:
+        share = (mean(values) - low) / (high - low)
+        return low + (high - low) * bounded_upper_bound(share, len(values), error)
+    if len(values) < 2:
         return None
-    low, high = mean_interval(sample, 1 - 2 * error)
-    return high if higher else low
-
-
-def _chernoff(values: Sequence[float], criterion: Criterion, error: float) -> float:
-    """Return Chernoff's bound on the scale itself, towards its best value."""
-    worst, best = criterion.worst, criterion.best
-    assert worst is not None and best is not None
-    share = (mean(values) - worst) / (best - worst)
-    return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
+    return mean_interval(values, 1 - 2 * error)[1]
 
 
 def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
