@@ -370,42 +370,36 @@ class Comparison(Struct, frozen=True, dict=True):
     def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
         """Return the candidate's values of a criterion in its epochs, by judged case; cases without a value are left
         out."""
-        found = self._values.get(criterion.name)
-        if found is None:
-            found = {}
-            for case in self.judged:
-                values = measured_values(self.measured(case.id, full=True), criterion)
-                if values:
-                    found[case.id] = values
-            self._values[criterion.name] = found
+        key = criterion.name, "now"
+        if key not in self.cache:
+            trials = {case.id: self.measured(case.id, full=True) for case in self.judged}
+            self.cache[key] = _values_by_case(trials, criterion)
+        found: dict[str, list[float]] = self.cache[key]
         return found
 
     def stored_values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
         """Return the baseline's values that can be compared with those, by case; cases without a value are left out."""
-        found = self._stored_values.get(criterion.name)
-        if found is None:
-            found = {}
-            for case_id, trials in self.baseline.items():
-                if (case_id, criterion.name) in self.not_comparable:
-                    continue
-                values = measured_values(trials, criterion)
-                if values:
-                    found[case_id] = values
-            self._stored_values[criterion.name] = found
+        key = criterion.name, "stored"
+        if key not in self.cache:
+            trials = {c: group for c, group in self.baseline.items() if (c, criterion.name) not in self.not_comparable}
+            self.cache[key] = _values_by_case(trials, criterion)
+        found: dict[str, list[float]] = self.cache[key]
         return found
 
     @cached_property
-    def _values(self) -> dict[str, dict[str, list[float]]]:
+    def cache(self) -> dict[tuple[str, str], Any]:
+        """Values that are computed only once, by criterion and kind."""
         return {}
 
-    @cached_property
-    def _stored_values(self) -> dict[str, dict[str, list[float]]]:
-        return {}
 
-    @cached_property
-    def samples(self) -> dict[str, Any]:
-        """Cache of the samples that `thresholds` computes over all judged cases, by criterion."""
-        return {}
+def _values_by_case(trials: ByCase, criterion: Criterion) -> dict[str, list[float]]:
+    """Return the measured values of a criterion, without cases that have none."""
+    found = {}
+    for case_id, group in trials.items():
+        values = measured_values(group, criterion)
+        if values:
+            found[case_id] = values
+    return found
 
 
 def _by_case(trials: Iterable[Trial]) -> dict[str, tuple[Trial, ...]]:

@@ -104,13 +104,14 @@ class Sample(Struct, frozen=True):
 
 def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
     """Return the sample of all judged cases without their own threshold, computed once."""
-    found: Sample | None = comparison.samples.get(criterion.name)
-    if found is None:
+    key = criterion.name, "sample"
+    if key not in comparison.cache:
         own = {case.id for case in _with_own_threshold(comparison, criterion)}
         cases = [case for case in comparison.judged if case.id not in own]
-        found = replace(_sample_of(comparison, criterion, cases), correction=comparison.correction_of(criterion))
-        comparison.samples[criterion.name] = found
-    return found
+        found = _sample_of(comparison, criterion, cases)
+        comparison.cache[key] = replace(found, correction=comparison.correction_of(criterion))
+    sample: Sample = comparison.cache[key]
+    return sample
 
 
 def _sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
