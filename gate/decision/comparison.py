@@ -183,15 +183,20 @@ class Comparison(Struct, frozen=True, dict=True):
     # --- the candidate's trials -------------------------------------------------------------------
 
     @cached_property
+    def own(self) -> tuple[Trial, ...]:
+        """The candidate's trials, errors included."""
+        return tuple([trial for trial in self.trials if trial.side is Side.CANDIDATE])
+
+    @cached_property
     def candidate(self) -> ByCase:
         """The candidate's trials by case, errors included."""
-        return _by_case(trial for trial in self.trials if trial.side is Side.CANDIDATE)
+        return _by_case(self.own)
 
     @cached_property
     def errors(self) -> tuple[Trial, ...]:
         """The candidate's trials without an answer. Usually there are none: then nothing failed and nothing was
         lost."""
-        return tuple([trial for trial in self.trials if trial.error is not None and trial.side is Side.CANDIDATE])
+        return tuple([trial for trial in self.own if trial.error is not None])
 
     @property
     def has_failures(self) -> bool:
@@ -208,11 +213,11 @@ class Comparison(Struct, frozen=True, dict=True):
     def _measured(self) -> ByCase:
         if not self.errors:
             return self.candidate
-        return {case_id: tuple([t for t in group if t.measured]) for case_id, group in self.candidate.items()}
+        return _by_case([trial for trial in self.own if trial.measured])
 
     @cached_property
     def _full(self) -> ByCase:
-        return {case_id: tuple([t for t in group if t.tag == FULL]) for case_id, group in self._measured.items()}
+        return _by_case([trial for trial in self.own if trial.measured and trial.tag == FULL])
 
     @cached_property
     def judged_trials(self) -> tuple[Trial, ...]:
@@ -283,8 +288,6 @@ class Comparison(Struct, frozen=True, dict=True):
         for trial in trials:
             if not trial.measured and not trial.again:
                 left.setdefault((trial.round, trial.tag, trial.case_id), []).append(trial)
-        if not left:
-            return []
         for trial in trials:
             replaced = left.get((trial.round, trial.tag, trial.case_id))
             if replaced and trial.measured and trial.again:
@@ -296,13 +299,15 @@ class Comparison(Struct, frozen=True, dict=True):
         """Share of the candidate's trials that were lost to infrastructure and not replaced."""
         if not self.errors:
             return 0.0
-        trials = list(chain.from_iterable(self.candidate.values()))
-        planned = [trial for trial in trials if not trial.again]
-        if not planned:
-            return 0.0
-        return len(self.lost(trials)) / len(planned)
+        planned = sum([not trial.again for trial in self.own])
+        return len(self.lost(self.own)) / max(1, planned)
 
     # --- the baseline's trials --------------------------------------------------------------------
+
+    @cached_property
+    def base_now(self) -> tuple[Trial, ...]:
+        """The trials of the baseline's agent in this run."""
+        return tuple([trial for trial in self.trials if trial.side is Side.BASELINE])
 
     @cached_property
     def baseline(self) -> ByCase:
@@ -310,13 +315,12 @@ class Comparison(Struct, frozen=True, dict=True):
 
         Reruns are left out, since they were picked by outcome.
         """
-        run_now = [trial for trial in self.trials if trial.side is Side.BASELINE]
-        return _by_case(trial for trial in (*self.stored, *run_now) if trial.measured and trial.tag == FULL)
+        return _by_case([trial for trial in (*self.stored, *self.base_now) if trial.measured and trial.tag == FULL])
 
     @cached_property
     def base_reruns(self) -> ByCase:
         """The baseline's measured trials run now outside whole epochs, by case."""
-        return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured and t.tag != FULL)
+        return _by_case([trial for trial in self.base_now if trial.measured and trial.tag != FULL])
 
     def of_base(self, case_id: str) -> tuple[Trial, ...]:
         """Return the measured trials of the base commit's agent, both stored and run now; none if the case is not

@@ -15,7 +15,7 @@ from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_t
 from gate.decision.sequential import outcome_without_runs
 from gate.decision.tags import by_group, where
 from gate.decision.warnings import warnings
-from gate.model import Outcome, Side, SuiteResult, Verdict
+from gate.model import Outcome, SuiteResult, Verdict
 from gate.model.finding import Finding
 
 
@@ -95,9 +95,8 @@ def _lost_that_decide(table: Table, *, can_run: bool) -> Finding | None:
     turned = judge(replace(table, comparison=worse, outcome=outcome, rows=rows_of(worse, outcome))).verdict
     if turned is verdict or turned in (Verdict.PASS, Verdict.ERROR):
         return None
-    own = [trial for trial in comparison.trials if trial.side is Side.CANDIDATE]
-    without_score = sum(id(trial) in unscored for trial in own)
-    return Finding.of("trials_lost", lost=len(unmeasured), of=len(own), unscored=without_score, decide=True)
+    without_score = sum([id(trial) in unscored for trial in comparison.own])
+    return Finding.of("trials_lost", lost=len(unmeasured), of=len(comparison.own), unscored=without_score, decide=True)
 
 
 def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
@@ -130,7 +129,7 @@ def _with_facts(comparison: Comparison, result: SuiteResult) -> SuiteResult:
         warnings=warnings(comparison, result),
         agent_runs=len(comparison.trials),
         errors=len(lost_to_infrastructure(comparison.trials)),
-        retried=sum(trial.attempts - 1 for trial in comparison.trials),
+        retried=sum([trial.attempts - 1 for trial in comparison.trials]),
         tools=tool_times_of(comparison),
         groups=groups,
         further_groups=further,

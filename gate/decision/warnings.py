@@ -10,7 +10,7 @@ from gate.decision.outages import base_gone, failures_excused, lost_to_infrastru
 from gate.decision.outcomes import PASS_RATE, outcomes_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.unseen import fell_silent, silence
-from gate.model import SILENT, MetricChange, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model import SILENT, MetricChange, Outcome, SuiteResult, Trial, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import Finding
 
@@ -111,7 +111,7 @@ def _errors(comparison: Comparison) -> list[Finding]:
     gone = base_gone(comparison)
     if gone is not None:
         found.append(gone)
-        trials = [trial for trial in trials if trial.side is Side.CANDIDATE]
+        trials = comparison.own
     for excused in failures_excused(comparison):
         if not (excused["by"] == "base" and gone):
             found.append(excused)

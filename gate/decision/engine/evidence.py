@@ -149,9 +149,9 @@ class Evidence(Struct, dict=True):
         """The positions of the cases in each unit: a cluster, or a single case."""
         return grouped(self.cases, self.state.clusters)
 
-    def names_of(self, metrics: Iterable[int]) -> list[str]:
-        """Return the names of these metrics."""
-        return [self.state.metrics[m].name for m in metrics]
+    def named_metrics(self, metrics: Iterable[int]) -> dict[int, str]:
+        """Return the names of these metrics by position."""
+        return {m: self.state.metrics[m].name for m in metrics}
 
     def end(self) -> None:
         """Treat the next bounds as the last ones, which certify only these cases: see `bound_of`."""
@@ -353,18 +353,12 @@ def _look(evidence: Evidence, share: float) -> None:
         seed = str(evidence.epochs)
         if new.side is Side.BASELINE:
             seed += ":baseline"
-        evidence.parts.append(_part_of(evidence, new, seed, level))
-    names = evidence.names_of(blocking_metrics(evidence))
-    look = look_of(evidence.parts, names, epochs=evidence.epochs, threshold=level, spent=spent)
+        evidence.parts.append((new, _tested(evidence, new.pairs, new.blocking, seed, level)))
+    metrics = evidence.named_metrics(blocking_metrics(evidence))
+    look = look_of(evidence.parts, metrics, epochs=evidence.epochs, threshold=level, spent=spent)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.SUITE_LOOK, look.epochs)
-
-
-def _part_of(evidence: Evidence, new: NewTrials, seed: str, level: float) -> LookPart:
-    """Return the test of the new trials of a look, with its metrics by name."""
-    test = _tested(evidence, new.pairs, new.blocking, seed, level)
-    return LookPart(new.weight, dict(zip(evidence.names_of(new.blocking), test.metrics, strict=True)), test)
 
 
 def _tested(
@@ -490,11 +484,12 @@ def _look_beside(evidence: Evidence) -> None:
         spent.append(look.spent * BESIDE)
         weights.append(new.weight)
         level = nominal_level(tuple(spent), tuple(weights))
-        parts.append(_part_of(evidence, new, f"beside {rounds} {number}", level))
-    names = tuple(evidence.looks[-1].metrics)
+        parts.append((new, _tested(evidence, new.pairs, new.blocking, f"beside {rounds} {number}", level)))
+    names = list(evidence.looks[-1].metrics)
     if not parts or len(moved) != len(names):
         return
-    look = look_of(parts, names, epochs=evidence.epochs, threshold=level, spent=spent[-1])
+    metrics = {m: metric.name for m, metric in enumerate(evidence.state.metrics) if metric.name in names}
+    look = look_of(parts, metrics, epochs=evidence.epochs, threshold=level, spent=spent[-1])
     clearest = min(range(len(names)), key=lambda place: look.metrics[names[place]].p_adjusted)
     evidence.beside.append(Beside(look, moved[clearest], rounds))
 
