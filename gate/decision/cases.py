@@ -112,8 +112,12 @@ def _calls(trial: Trial | None) -> tuple[tuple[ToolCall, ...], ...]:
 
 def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[float | None, float | None]:
     now = measured_values(comparison.measured(case_id), criterion)
-    before = comparison.stored_values(criterion).get(case_id)
-    return (mean(now) if now else None), (mean(before) if before else None)
+    before = comparison.stored_values(criterion).get(case_id, ())
+    return _mean(now), _mean(before)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return mean(values) if values else None
 
 
 # --- the status -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
@@ -273,9 +274,8 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def _trials_in_epochs(self) -> Sequence[int]:
         """Number of trials in epochs by judged case, including infrastructure errors."""
-        if not self.errors and not any(trial.again for trial in self.trials):
-            return [len(self.measured(case.id, full=True)) for case in self.judged]
-        return [sum([trial.tag == FULL for trial in self.scheduled(case.id)]) for case in self.judged]
+        counts = Counter([trial.case_id for trial in self.own if trial.tag == FULL and not trial.again])
+        return [counts[case.id] for case in self.judged]
 
     def scheduled(self, case_id: str) -> tuple[Trial, ...]:
         """Return the candidate's trials of a case, including lost ones, but not those that replaced a lost one."""

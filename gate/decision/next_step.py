@@ -100,7 +100,8 @@ def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
     known = prepared(comparison)
     if _failures_left_it_unmeasured(comparison):
         return tuple(known.trials)  # including answers: keeping only those would select by outcome
-    down = [case for case in known.judged if any(trial.excused for trial in known.candidate.get(case.id, ()))]
+    excused_cases = {trial.case_id for trial in known.errors if trial.excused}
+    down = [case for case in known.judged if case.id in excused_cases]
     if not known.outage or len(down) < min(LEAST_DOWN, (len(known.judged) + 1) // 2):
         return ()
     first = min([trial.round for trial in known.trials])

@@ -66,8 +66,11 @@ def by_group(comparison: Comparison, cases: Sequence[CaseResult]) -> tuple[tuple
 
 def _badness(found: GroupResult) -> tuple[float | str, ...]:
     """Return the key that sorts groups: most broken cases first, then the largest loss, then the lowest rate."""
-    change = found.change.value if found.change is not None else 0.0
-    rate = found.candidate.value if found.candidate is not None else 1.0
+    change, rate = 0.0, 1.0
+    if found.change is not None:
+        change = found.change.value
+    if found.candidate is not None:
+        rate = found.candidate.value
     return (-found.broken, change, rate, -found.cases, found.kind is not GroupKind.TAG, found.name)
 
 
@@ -95,15 +98,26 @@ def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -
     """Return the paired change of the pass rate with its 90 % interval, computed as for the suite."""
     if not losses:
         return None
-    ids = list(losses)
-    units = grouped(ids, clusters_of(comparison.judged))
-    differences = [-mean([losses[ids[place]] for place in members]) for members in units]
-    inverse = mean([1 / len(rates.now[case_id]) + 1 / len(rates.before[case_id]) for case_id in ids])
+    units = _units(comparison, losses)
+    differences = [-_mean_loss(losses, unit) for unit in units]
+    inverse = mean([1 / len(rates.now[case_id]) + 1 / len(rates.before[case_id]) for case_id in losses])
     value, low, high = paired_change(differences, extra_variance=inverse / 2 / len(units) ** 2)
-    trials = sum([len(rates.now[case_id]) for case_id in ids])
+    trials = sum([len(rates.now[case_id]) for case_id in losses])
     if not math.isfinite(low):
-        return Estimate(value, value, value, len(ids), trials, level=0.0)
-    return Estimate(value, max(-1.0, low), min(1.0, high), len(ids), trials, level=0.9)
+        return Estimate(value, value, value, len(losses), trials, level=0.0)
+    return Estimate(value, max(-1.0, low), min(1.0, high), len(losses), trials, level=0.9)
+
+
+def _units(comparison: Comparison, losses: Iterable[str]) -> list[list[str]]:
+    """Return the cases of each unit: those of a cluster, or a single case."""
+    ids, found = list(losses), []
+    for places in grouped(ids, clusters_of(comparison.judged)):
+        found.append([ids[place] for place in places])
+    return found
+
+
+def _mean_loss(losses: Mapping[str, float], unit: Iterable[str]) -> float:
+    return mean([losses[case_id] for case_id in unit])
 
 
 # --- where a loss is concentrated -----------------------------------------------------------------
@@ -129,13 +143,12 @@ def _concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) 
     """Test all groups together, and return the figures of the groups that the test names."""
     losses = pairs.losses([case.id for case in comparison.judged], criterion)
     groups = list(groups_of(case for case in comparison.judged if case.id in losses).items())[:MOST_GROUPS]
-    ids = list(losses)
-    units = grouped(ids, clusters_of(comparison.judged))
-    losses_of_units = [mean([losses[ids[place]] for place in members]) for members in units]
-    units_of_groups = [_units_of(frozenset(in_group), ids, units) for _, in_group in groups]
-    seed = f"{criterion.name}: {len(ids)}"
+    units = _units(comparison, losses)
+    losses_of_units = [_mean_loss(losses, unit) for unit in units]
+    units_of_groups = [_units_in(frozenset(members), units) for _, members in groups]
+    seed = f"{criterion.name}: {len(losses)}"
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
-    chance = [_by_chance([ids[place] for place in unit], pairs, criterion, rng) for unit in units]
+    chance = [_by_chance(unit, pairs, criterion, rng) for unit in units]
     found = []
     for one in concentrated(losses_of_units, units_of_groups, chance, seed=seed):
         group, members = groups[one.group]
@@ -152,13 +165,12 @@ def _by_chance(ids: Sequence[str], pairs: Pairs, criterion: Criterion, rng: Rand
     return [fmean(column) for column in columns]
 
 
-def _units_of(group: frozenset[str], ids: Sequence[str], units: Sequence[Sequence[int]]) -> frozenset[int]:
-    """Return the units with most of their cases in a group."""
+def _units_in(group: frozenset[str], units: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Return the positions of the units with most of their cases in a group."""
     found = set()
-    for unit, members in enumerate(units):
-        inside = sum([ids[place] in group for place in members])
-        if 2 * inside > len(members):
-            found.add(unit)
+    for position, unit in enumerate(units):
+        if 2 * len(group.intersection(unit)) > len(unit):
+            found.add(position)
     return frozenset(found)
 
 
