@@ -13,11 +13,11 @@ from gate.model import Result
 from gate.pipeline.flow import run_gate
 from gate.pipeline.progress import NoProgress
 from gate.pipeline.session import RunOptions
-from gate.records import Record
+from gate.records import Record, read_record
 from gate.reports import load_report
 from gate.reports.files import Outputs
 from gate.reports.notebook import fragment, line
-from gate.stored.judging import compare_records, read_whole
+from gate.stored.judging import compare_records
 from gate.system.signals import in_loop
 
 
@@ -122,7 +122,7 @@ def load_record(path: str | Path) -> Record:
     Raises:
         MeasureError: the record is missing, unfinished or damaged.
     """
-    return read_whole(Path(path))
+    return read_record(Path(path))
 
 
 def render(result: Result, report: str = "markdown") -> str:

@@ -23,7 +23,7 @@ from gate.hosts.artifact import read_member
 from gate.hosts.events import MeasuringRun, Mode
 from gate.hosts.github import NoArtifactError, PullRequest
 from gate.hosts.rest import RestError
-from gate.model import Side, Trial
+from gate.pipeline.earlier import against_base
 from gate.pipeline.journal import path_of, records_folder
 from gate.pipeline.terms import own_terms
 from gate.records import Record, parse_record, write_record
@@ -167,7 +167,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         if self._event != "pull_request" or activity.pull_request is None:
             return ""
         pull = self.step.github.pull_request(activity.pull_request)
-        runs = [run for run in self.step.github.runs_on(pull, "pull_request", self._workflow) if run.id < self._own_id]
+        runs = [run for run in self.step.github.runs_on(pull, self._workflow) if run.id < self._own_id]
         named = ((run, f"run {run.id}") for run in self._runs_of_pull_request(pull, runs))
         left = list(self._archives(named, SEARCHED_HEADS))
         placed = ""
@@ -238,19 +238,11 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         header = record.header
         if header.shard != self._shard or header.dirty or header.commit == self.step.git.head():
             return
-        own = self._own_trials(record)
-        footer = replace(count(own), stopped=INTERRUPTED if record.footer is None else record.footer.stopped)
-        kept = replace(record, header=replace(header, base_commit=self.base), trials=own, footer=footer)
+        kept = against_base(record, self.base)
         if same_head and not header.agent:
             self._place(replace(kept, header=replace(kept.header, commit=self.step.git.head())))
             return
         write_record(records_folder(self.config, header.suite_id) / f"run-{run.id}.jsonl", kept)
-
-    def _own_trials(self, record: Record) -> tuple[Trial, ...]:
-        """Return the trials of a record without those of another base's agent."""
-        if record.header.base_commit == self.base:
-            return record.trials
-        return tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
 
     @property
     def _shard(self) -> tuple[int, int]:
@@ -335,14 +327,11 @@ class EarlierRecords(Struct, frozen=True, dict=True):
     def _promoted(self, record: Record) -> Record:
         """Return the record under the commit that the change was merged as, without trials of an older base's agent."""
         storable(record)  # a record that could not become a baseline there cannot become one here
-        if taken := own_terms(record).design.taken_up:
+        if taken := own_terms(record).taken_up:
             what = f"{taken} of its trials are of an earlier job, and what that one ran may be another code"
             raise UntrustedError(what, where=record.header.suite_id)
-        header = record.header
-        own = tuple(t for t in record.trials if t.side is Side.CANDIDATE or header.base_commit == self.base)
-        return replace(
-            record, header=replace(header, commit=self.step.activity.head, base_commit=self.base), trials=own
-        )
+        found = against_base(record, self.base)
+        return replace(found, header=replace(found.header, commit=self.step.activity.head))
 
     def _place(self, record: Record) -> bool:
         """Write the record unless the job has a newer one of its own. Return True if it was written."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from time import perf_counter
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
@@ -188,7 +189,12 @@ class A2AAgent(ServerAgent):
         duration = response.duration
         if exchange.state:
             duration += perf_counter() - received
-        _refuse_unanswered(exchange)
+        try:
+            _refuse_unanswered(exchange)
+        except AgentFailure as failure:
+            with suppress(AgentFailure):
+                failure.turn = self._read(exchange, request)
+            raise
         held.context_id = exchange.context_id or held.context_id
         held.task_id, held.artifacts = "", frozenset()
         if exchange.state == "input-required" and exchange.task_id:

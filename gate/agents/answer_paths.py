@@ -113,7 +113,8 @@ class EventPaths(StrictModel):
         for _, data in events:
             found = found or self._is_last(data)
             if self.error is not None:
-                refuse_error({"error": _if_there(data, self.error)})
+                before = {"output": "".join(pieces), "tool_calls": calls}
+                refuse_error({"error": _if_there(data, self.error), **before})
             piece = _if_there(data, self.output)
             if isinstance(piece, str):
                 pieces.append(piece)

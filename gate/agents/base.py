@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self
 
@@ -164,7 +164,8 @@ class AgentOptions(StrictModel):
     concurrency: int = Field(default=16, ge=1, le=4096)
     """Largest number of trials at once."""
     retries: int = Field(default=2, ge=0, le=20)
-    """More attempts after an infrastructure error; an agent failure is never retried."""
+    """More attempts after an infrastructure error; an agent failure is never retried, and a forbidden call counts in
+    every attempt."""
     transient: Annotated[Words, FEWER] = ()
     """Error messages that mark a failure as the provider's, not the agent's; ``*`` stands for anything."""
     env: Env = Field(default_factory=dict)
@@ -233,6 +234,15 @@ class Clock(Struct):
         """Suspend the limit: the time that follows is not the agent's."""
         if self.limit is not None and not self.limit.expired():
             self.limit.reschedule(None)
+
+    @property
+    def is_over(self) -> bool:
+        """True if the turn took longer than its limit."""
+        return self.limit is not None and self.limit.expired()
+
+    def overrun(self) -> AgentFailure:
+        """Return the failure of a turn that took longer."""
+        return AgentFailure(ErrorKind.TIMEOUT, f"no answer within {self.seconds:g} s")
 
     def start(self) -> None:
         """Restart the limit: the request goes out now."""
@@ -349,6 +359,7 @@ class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an err
         retry_after: float | None = None,
         collateral: bool = False,
         said: str | None = None,
+        turn: Invocation | None = None,
     ) -> None:
         """``said``: the part of the message to search for such signs, if not all of it."""
         super().__init__(message)
@@ -365,6 +376,8 @@ class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an err
         """Seconds that the agent asked the gate to wait."""
         self.collateral = collateral
         """True if another trial's failure caused this one; the attempt does not count."""
+        self.turn = turn
+        """The known part of the turn before it failed; a forbidden call in it counts."""
 
     @property
     def end(self) -> End:
@@ -441,10 +454,7 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
     Raises:
         AgentFailure: the answer is unreadable or reports an error.
     """
-    told = answer
-    if isinstance(answer, Stream):
-        told = {"error": streams.error_in(answer)}
-    refuse_error(told)
+    refuse_error(answer)
     try:
         if isinstance(answer, Stream):
             return streams.to_invocation(answer, user=user, whole=answer.whole)
@@ -454,17 +464,41 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
             hint = looks_like(next((event.data for event in streams.events_of(answer)), None), mapping)
         else:
             hint = says_elsewhere(answer, mapping)
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{hint}") from error
+        text = f"the answer cannot be read: {error}{hint}"
+        raise AgentFailure(ErrorKind.PROTOCOL, text, turn=so_far(answer)) from error
 
 
-def refuse_error(answer: Any) -> None:
-    """Raise AgentFailure for an object that states an ``error``, regardless of its other keys."""
-    if not isinstance(answer, OBJECT) or not answer.get("error"):
+def refuse_error(answer: Any, read: Callable[[Any], Any] | None = None) -> None:
+    """Raise AgentFailure for a stream with an error, or an object that states an ``error`` or ``errors``, whatever else
+    it says.
+
+    ``read`` finds the parts of an answer of another form.
+    """
+    stated = None
+    if isinstance(answer, Stream):
+        stated = streams.error_in(answer)
+    elif isinstance(answer, OBJECT):
+        stated = answer.get("error") or answer.get("errors")
+    if not stated:
         return
-    text = f"the agent reports an error: {shorten(text_or_json(answer['error']), 1000)}"
-    if "jsonrpc" in answer:
+    text = f"the agent reports an error: {shorten(text_or_json(stated), 1000)}"
+    if isinstance(answer, OBJECT) and "jsonrpc" in answer:
         text += looks_like(answer)
-    raise AgentFailure(ErrorKind.CRASH, text)
+    raise AgentFailure(ErrorKind.CRASH, text, turn=so_far(answer, read))
+
+
+def so_far(answer: Any, read: Callable[[Any], Any] | None = None) -> Invocation | None:
+    """Return what an answer that reports an error or breaks off says of its turn; None if that cannot be read."""
+    try:
+        if isinstance(answer, Stream):
+            return streams.so_far(answer)
+        if isinstance(answer, OBJECT):
+            answer = {key: value for key, value in answer.items() if key not in ("error", "errors")}
+        if read is not None:
+            answer = read(answer)
+        return answers.to_invocation(answer, user="")
+    except (FormatError, AgentFailure):
+        return None
 
 
 def refuse_truncated(text: str) -> None:

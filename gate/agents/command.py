@@ -28,6 +28,7 @@ from gate.agents.base import (
     decode_answer,
     read_answer,
     refuse_disguised,
+    so_far,
 )
 from gate.agents.programs import Program, ProgramLine, without_answer
 from gate.model import ErrorKind, Invocation, RecordedTrial
@@ -154,7 +155,10 @@ class CommandAgent(Agent):
         if output.overflow.is_set():
             raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
         if child.process.returncode != 0:
-            raise without_answer(child, "command")
+            failure = without_answer(child, "command")
+            with suppress(AgentFailure):
+                failure.turn = so_far(decode_answer(output.data))
+            raise failure
         answer = decode_answer(output.data)
         if isinstance(answer, str) and not isinstance(answer, Stream):
             refuse_disguised(answer)

@@ -34,6 +34,7 @@ from gate.agents.base import (
     read_answer,
     refuse_error,
     refuse_stream,
+    so_far,
 )
 from gate.agents.hints import LACKS, refused_by, unconnected
 from gate.errors import MeasureError
@@ -60,6 +61,8 @@ RESERVED_FILES = 64
 """File descriptors to keep free for everything except connections."""
 WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
+_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+"""The beginning of a web page, which some servers call plain text."""
 
 
 class Server(StrictModel):
@@ -237,7 +240,11 @@ def _failure(response: Response, kind: str) -> AgentFailure:
             message += "OPENAI_API_KEY is what is sent; "
         message += "headers: {Authorization: Bearer ${NAME}} sends a variable of the environment"
     wait = _seconds_to_wait(response.headers.get("retry-after"))
-    return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait)
+    turn = None
+    if media_type(response) == "application/json":
+        with suppress(AgentFailure):
+            turn = so_far(decode_answer(response.body, must_be_json=True))
+    return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait, turn=turn)
 
 
 def _target(response: Response) -> str:
@@ -396,7 +403,7 @@ class HttpAgent(ServerAgent):
             if told.events is not None:
                 answer = told.events.read(answer)
         elif told is not None:
-            refuse_error(answer)
+            refuse_error(answer, told.read if told.names_parts else None)
             if told.session_id is not None:
                 self._ids[request.session_id] = session_id_at(answer, told.session_id)
             if told.names_parts:
@@ -448,7 +455,7 @@ def media_type(response: Response) -> str:
 
 def _decode(response: Response) -> Any:
     kind = media_type(response)
-    if kind == "text/html":
+    if kind == "text/html" or _WEB_PAGE.match(response.body):
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     if kind in STREAMS:
         answer: Any = Stream(response.body.decode("utf-8", "replace").removeprefix("\ufeff"))

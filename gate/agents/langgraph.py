@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, Literal
 from urllib.parse import quote
@@ -108,20 +109,25 @@ class LangGraphAgent(ServerAgent):
             asked = {"input": self._input(request)}
         answers = chain(self._given[request.session_id], render(list(self._server.resume), request.payload()))
         state, duration = await self._run(request, asked)
-        for _ in range(MOST_RESUMES):
-            interrupts = interrupts_of(state)
-            known = list(islice(answers, len(interrupts)))
-            if len(known) < len(interrupts):
-                return replace(self._interrupted(state, interrupts, seen, request), duration=duration)
-            if not interrupts:
-                await self._refuse_unfinished(state, request)
-                return replace(self._read(state, seen, request), duration=duration)
-            given: Any = known[0]
-            if len(known) > 1:
-                given = {str(one.get("id")): value for one, value in zip(interrupts, known, strict=True)}
-            state, more = await self._run(request, {"command": {"resume": given}})
-            duration += more
-        raise AgentFailure(ErrorKind.CRASH, f"the graph still interrupts after {MOST_RESUMES} answers")
+        try:
+            for _ in range(MOST_RESUMES):
+                interrupts = interrupts_of(state)
+                known = list(islice(answers, len(interrupts)))
+                if len(known) < len(interrupts):
+                    return replace(self._interrupted(state, interrupts, seen, request), duration=duration)
+                if not interrupts:
+                    await self._refuse_unfinished(state, request)
+                    return replace(self._read(state, seen, request), duration=duration)
+                given: Any = known[0]
+                if len(known) > 1:
+                    given = {str(one.get("id")): value for one, value in zip(interrupts, known, strict=True)}
+                state, more = await self._run(request, {"command": {"resume": given}})
+                duration += more
+            raise AgentFailure(ErrorKind.CRASH, f"the graph still interrupts after {MOST_RESUMES} answers")
+        except AgentFailure as failure:
+            with suppress(AgentFailure):
+                failure.turn = failure.turn or self._read(state, seen, request)
+            raise
 
     def _input(self, request: Request) -> Any:
         if self._server.input is not None:

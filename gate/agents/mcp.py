@@ -29,6 +29,7 @@ from gate.agents.base import (
     allowed_environment,
     decode_answer,
     read_answer,
+    so_far,
     split_words,
 )
 from gate.agents.http import (
@@ -403,7 +404,8 @@ def body_of(result: Mapping[str, Any], *, named: bool = False) -> Any:
     """Return the result of a tool: structured content if it is an answer or paths lead into it, else the text."""
     text = text_of(result.get("content"))
     if result.get("isError"):
-        raise AgentFailure(ErrorKind.CRASH, f"the tool reports an error: {shorten(text or 'without a word', 1000)}")
+        text = f"the tool reports an error: {shorten(text or 'without a word', 1000)}"
+        raise AgentFailure(ErrorKind.CRASH, text, turn=so_far(result.get("structuredContent")))
     structured = result.get("structuredContent")
     if isinstance(structured, Mapping) and (named or not structured.keys().isdisjoint(answers.CONTENT)):
         return structured

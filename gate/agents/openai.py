@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 from pydantic import Field, field_validator
 
-from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer
+from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer, so_far
 from gate.agents.hints import looks_like
 from gate.agents.http import Server, ServerAgent
 from gate.formats.messages import FormatError, to_usage, usage_of
@@ -85,8 +85,12 @@ class OpenAIAgent(ServerAgent):
             body = {**self._server.body, "model": self._server.model, key: [*asked, *said]}
             if self._server.tools:
                 body["tools"] = list(self._server.tools)
-            answer, duration = await self._ask_for_json(request, body, path)
-            found = _said(answer, chat=chat)
+            try:
+                answer, duration = await self._ask_for_json(request, body, path)
+                found = _said(answer, chat=chat)
+            except AgentFailure as failure:
+                failure.turn = failure.turn or so_far({"messages": said})
+                raise
             said += found
             usages.append(self._usage(answer))
             durations.append(duration)
@@ -95,7 +99,8 @@ class OpenAIAgent(ServerAgent):
                 break
             said += results
         else:
-            raise AgentFailure(ErrorKind.CRASH, f"the model still calls tools after {MOST_ROUNDS} rounds of results")
+            text = f"the model still calls tools after {MOST_ROUNDS} rounds of results"
+            raise AgentFailure(ErrorKind.CRASH, text, turn=so_far({"messages": said}))
         invocation = read_answer({"messages": said}, user=request.user)
         # a chat completion hides calls that the server executed itself, so one without calls proves nothing
         return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
-from gate.agents.base import Agent, AgentOptions, Request, TraceOptions
+from gate.agents.base import Agent, AgentFailure, AgentOptions, Request, TraceOptions
 from gate.formats.answers import overlaid
 from gate.model import ARGUMENTS, CALLS, PARTS, RESULTS, Invocation, RecordedTrial, ToolCall, Usage, total_usage
 
 if TYPE_CHECKING:
     from gate.traces import TracedTurn
-    from gate.traces.receiver import Receiver
+    from gate.traces.receiver import AwaitedTurn, Receiver
 
 HOPELESS = 8
 """Turns without any span after which later turns wait no longer than `SHORT_WAIT`."""
@@ -88,17 +89,18 @@ class TracedAgent(Agent):
         }
         try:
             answer = await self._inner.answer(replace(request, traceparent=turn.traceparent, environment=env))
-            request.clock.stop()  # waiting for spans is not the agent's time
-            pieces = await self._receiver.collect(turn, self._patience())
+            traced = await self._spans_of(turn, request)
+        except asyncio.CancelledError:
+            if not request.clock.is_over:
+                raise
+            failure = request.clock.overrun()
+            failure.turn = self._before_failure(None, await self._spans_of(turn, request))
+            raise failure from None
+        except AgentFailure as failure:
+            failure.turn = self._before_failure(failure.turn, await self._spans_of(turn, request))
+            raise
         finally:
             self._receiver.forget(turn)
-        self.turns += 1
-        self._silent += 1
-        if pieces:
-            self._silent = 0
-        from gate.traces import conversation_of  # weight: only where traces are received
-
-        traced = conversation_of(pieces).turns
         if not traced and not answer.shows_calls and not self.reports_calls:
             return replace(answer, unseen=(CALLS,))
         if not traced:
@@ -108,6 +110,24 @@ class TracedAgent(Agent):
         for what in differing:
             request.log.add(f"gate: {what}")
         return completed
+
+    async def _spans_of(self, turn: AwaitedTurn, request: Request) -> Sequence[TracedTurn]:
+        """Return what the spans of a turn show. Waiting for them is not the agent's time."""
+        from gate.traces import conversation_of  # weight: only where traces are received
+
+        request.clock.stop()
+        pieces = await self._receiver.collect(turn, self._patience())
+        self.turns += 1
+        self._silent += 1
+        if pieces:
+            self._silent = 0
+        return conversation_of(pieces).turns
+
+    def _before_failure(self, stated: Invocation | None, traced: Sequence[TracedTurn]) -> Invocation | None:
+        """Return what the agent did in a turn before it failed, as far as its answer and its spans show."""
+        if not traced:
+            return stated
+        return complete(stated or Invocation(), joined(traced), whole=False)[0]
 
     def _patience(self) -> float:
         if self._silent >= HOPELESS and not self._receiver.seen:

@@ -101,8 +101,6 @@ class Trust(Struct, frozen=True):
     """The reason why the unproven records have no proof, if known."""
     required: bool = False
     """True if only proven records may be used for comparison."""
-    asked: bool = False
-    """True if proofs were looked up."""
 
 
 Say = Callable[[str], None]
@@ -244,9 +242,10 @@ class Store(ABC):
                 thickest = found
         return thickest or first
 
-    def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:  # noqa: ARG002
-        """Return the provenance of these records of a suite, and of those that were left out."""
-        return Trust()
+    def trust(self, suite_id: str, records: Sequence[Record]) -> Trust | None:  # noqa: ARG002
+        """Return the provenance of these records of a suite, and of those that were left out; None if no proofs are
+        looked up."""
+        return None
 
     @abstractmethod
     def place(self, entry: Entry) -> str:

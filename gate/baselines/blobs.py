@@ -226,7 +226,7 @@ class BlobStore(Store):
             except GateError:
                 times[key] = 0.0
         for key in sorted(times, key=lambda key: (-times[key], key)):
-            yield Stored(self.shown(key), partial(self.open_blob, key))
+            yield Stored(self.shown(key), partial(self.open_blob, key), (key.partition("/")[0], self.commit_in(key)))
 
     def read(self, entry: Entry) -> Record:
         return self._read(entry.where, entry.suite_id)

@@ -226,7 +226,7 @@ class GitStore(BlobStore):
                         data = self._content(tree.blobs[path], path)
                     return io.BytesIO(data)
 
-                yield Stored(self.shown(file.path), opened)
+                yield Stored(self.shown(file.path), opened, (file.suite, file.key))
 
     def prefetch(self, entries: Sequence[Entry]) -> None:
         wanted = {entry.where for entry in entries}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,13 +12,11 @@ from gate.baselines.reference import Reference
 from gate.baselines.union import parts_of
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.outcomes import RATE_METRIC
+from gate.decision.own_models import OwnModels, moved, own_models_of
 from gate.decision.settings import Settings
 from gate.decision.unseen import shows_calls
 from gate.model import FULL, STORED, Criterion, Side, Trial
 from gate.records import Header, PlannedCase, Record
-
-Answering = Mapping[str, Set[tuple[str, str]]]
-"""By criterion, the models that were asked, each with the names by which it answered."""
 
 
 def reported_before(header: Header, reference: Reference) -> bool:
@@ -35,14 +33,14 @@ def pair(
     reference: Reference,
     *,
     deselected: Set[str] = frozenset(),
-    judges: Answering | None = None,
+    models: OwnModels | None = None,
 ) -> Comparison:
     """Return the reference's part of a comparison, without the candidate's cases and trials.
 
     The reference's trials get the ids that their cases have in the ``plan``. Cases are paired by content: a renamed
     case is the same case. The nearest record decides which parts are comparable; an earlier record that is pooled
     counts only if it matches in everything. Cases that are ``deselected`` are left out on both sides: they do not count
-    as removed. ``judges``: the models that judged the candidate, as `judges_of` returns them.
+    as removed. ``models``: the models that measured the candidate, as `own_models_of` returns them.
     """
     if not reference.records:
         return Comparison((), criteria, (), (), Settings(), excuses=False)
@@ -51,18 +49,18 @@ def pair(
     match = match_cases(plan, nearest.header.plan)
     stored = _trials_under_former_names(_under(match.ids, nearest), criteria, before)
     stored = [trial for trial in stored if trial.case_id not in deselected]
-    answered, judged_before = judges or {}, judges_of(stored)
+    answered, answered_before = models or {}, own_models_of(stored)
     excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
         why = _reason_not_comparable(criterion, before)
-        if why is None and is_other_judge(answered.get(criterion.name, ()), judged_before.get(criterion.name, ())):
-            why = Incomparable.CHANGED
+        if why is None and moved(answered.get(criterion.name, ()), answered_before.get(criterion.name, ())):
+            why = Incomparable.OTHER_MODEL
         if why is not None:
             excluded |= {(case.id, criterion.name): why for case in plan}
         for case_id in match.edited:
             excluded[case_id, criterion.name] = Incomparable.EDITED
     for record in earlier:
-        if _measured_alike(record, criteria, judges or {}):
+        if _measured_alike(record, criteria, answered):
             stored += _under(match_cases(plan, record.header.plan).unchanged, record)
     renamed = {new: old for old, new in match.unchanged.items() if old != new}
     return Comparison(
@@ -80,14 +78,14 @@ def pair(
     )
 
 
-def _measured_alike(record: Record, criteria: Sequence[Criterion], judges: Answering) -> bool:
-    """True if the record has every criterion in its current form, scored by the same judge."""
+def _measured_alike(record: Record, criteria: Sequence[Criterion], models: OwnModels) -> bool:
+    """True if the record has every criterion in its current form, measured by the same models."""
     known = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
-    before = judges_of(record.trials)
+    before = own_models_of(record.trials)
     for criterion in criteria:
         if known.get(criterion.name) != criterion.fingerprint:
             return False
-        if is_other_judge(judges.get(criterion.name, ()), before.get(criterion.name, ())):
+        if moved(models.get(criterion.name, ()), before.get(criterion.name, ())):
             return False
     return True
 
@@ -145,25 +143,6 @@ def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) ->
     if known[criterion.name] != criterion.fingerprint:
         return Incomparable.CHANGED
     return None
-
-
-def judges_of(trials: Iterable[Trial]) -> Answering:
-    """Return the judges that the trials' scores name."""
-    found: dict[str, set[tuple[str, str]]] = {}
-    for trial in trials:
-        for criterion, score in trial.scores.items():
-            if score.judges:
-                found.setdefault(criterion, set()).update(score.judges)
-    return found
-
-
-def is_other_judge(now: Collection[tuple[str, str]], then: Collection[tuple[str, str]]) -> bool:
-    """True if a model that was asked on both sides is known to be another one.
-
-    A further juror may be asked on one side alone, and a criterion without a case left asks nobody.
-    """
-    both = dict(now).keys() & dict(then).keys()
-    return any(asked in both for asked, _ in {*now} ^ {*then})
 
 
 def _removed(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:

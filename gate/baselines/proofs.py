@@ -129,30 +129,22 @@ def _digest(about: Sequence[object], lines: Iterable[bytes]) -> str:
 # --- what is proven of a record ---------------------------------------------------------------------
 
 
-class ProvenPart(Struct, frozen=True):
-    """The proven part of a record."""
+def proven_part(record: Record, digests: frozenset[str]) -> Record | None:
+    """Return a stored record with only its proven runs and their part of the header.
 
-    record: Record | None
-    """The record with only its proven runs and their part of the header; None if no run or not the shared header is
-    proven."""
-    left_out: tuple[str, ...] = ()
-    """The ids of the unproven runs."""
-
-
-def check(record: Record, digests: frozenset[str]) -> ProvenPart:
-    """Return the proven part of a stored record."""
-    parts = parts_of(record)
-    ids = tuple(part.run.id for part in parts)
+    None if no run or not the shared header is proven.
+    """
     if header_digest(record.header) not in digests:
-        return ProvenPart(None, ids)
-    unknown = tuple(part.run.id for part in parts if part_digest(record.header, part) not in digests)
-    kept = without(record, frozenset(unknown))
+        return None
+    unknown = {part.run.id for part in parts_of(record) if part_digest(record.header, part) not in digests}
+    kept = without(record, unknown)
     if kept is None:
-        return ProvenPart(None, unknown)
-    named = replace(_common(kept.header), runs=kept.header.runs, run_id=ids[-1], created=kept.header.created)
-    if not kept.header.runs:
-        named = replace(named, run_id=kept.header.run_id)
-    return ProvenPart(Record(named, kept.trials, count(kept.trials)), unknown)
+        return None
+    runs, run_id = kept.header.runs, kept.header.run_id
+    if runs:
+        run_id = runs[-1].id  # the header's own is not proven
+    header = replace(_common(kept.header), runs=runs, run_id=run_id, created=kept.header.created)
+    return Record(header, kept.trials, count(kept.trials))
 
 
 # --- as bytes ---------------------------------------------------------------------------------------

@@ -13,9 +13,11 @@ from itertools import islice
 from time import time
 from typing import BinaryIO, Protocol, Self
 
+from msgspec.structs import replace
+
 from gate.baselines.base import POOL, Entry, Say, Store, StoreSettings, Trust
 from gate.baselines.ledger import Ledger, Line, anchors
-from gate.baselines.proofs import Proofs, ProvenPart, check, joined
+from gate.baselines.proofs import Proofs, joined, proven_part
 from gate.baselines.reference import Reference, reference_to
 from gate.baselines.union import run_ids
 from gate.errors import BaselineError
@@ -62,6 +64,11 @@ def _named(key: str) -> str:
     return f"the baseline of {key[:7]}"
 
 
+def _is_whole(proven: Record | None, record: Record) -> bool:
+    """True if every run of a record is proven."""
+    return proven is not None and run_ids(proven) == run_ids(record)
+
+
 class ProvenStore(Store):
     """Another store without its unproven parts. Writing goes to that store unchanged."""
 
@@ -71,7 +78,7 @@ class ProvenStore(Store):
         self._required = required
         self._asked: dict[str, Proofs] = {}
         self._joined: dict[str, tuple[int, Proofs]] = {}
-        self._checked: dict[tuple[str, str], tuple[str, ProvenPart]] = {}
+        self._checked: dict[tuple[str, str], tuple[tuple[str, ...], Record | None]] = {}
         self._told: dict[str, dict[str, tuple[str, str]]] = {}
         """Skipped parts by suite and key, each with the reason."""
         self._troubles: dict[str, dict[str, str]] = {}
@@ -105,23 +112,24 @@ class ProvenStore(Store):
         """True if unproven records are skipped."""
         return self._required or self.proofs(suite_id).has(suite_key(suite_id))
 
-    def _check(self, record: Record) -> ProvenPart:
+    def _proven(self, record: Record) -> Record | None:
+        """Return the proven part of a stored record; None if it has none."""
         suite, key = suite_key(record.header.suite_id), commit_key(record.header)
-        runs = ",".join(run_ids(record))
+        runs = run_ids(record)
         held = self._checked.get((suite, key))
         if held is not None and held[0] == runs:
             return held[1]
         digests = self.proofs(record.header.suite_id).digests.get((suite, key), frozenset())
-        found = check(record, digests)
+        found = proven_part(record, digests)
         commit = record.header.commit
-        if (found.record is None or found.left_out) and commit is not None and commit not in self._asked:
+        if not _is_whole(found, record) and commit is not None and commit not in self._asked:
             self._asked[commit] = self._prover.of_commit(commit)
             digests = self.proofs(record.header.suite_id).digests.get((suite, key), frozenset())
-            found = check(record, digests)
+            found = proven_part(record, digests)
         self._checked[suite, key] = (runs, found)
-        if found.record is None and digests:
+        if found is None and digests:
             self._troubles.setdefault(suite, {})[key] = REWRITTEN
-        elif found.record is not None and found.left_out:
+        elif found is not None and not _is_whole(found, record):
             self._tell(suite, key, PARTLY)
         return found
 
@@ -137,7 +145,7 @@ class ProvenStore(Store):
 
     def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:
         suite = suite_key(suite_id)
-        unproven = dict.fromkeys(commit_key(record.header) for record in records if self._check(record).record is None)
+        unproven = dict.fromkeys(commit_key(record.header) for record in records if self._proven(record) is None)
         reason = next(iter((*self._prover.problems, *self._prover.reasons)), "")
         passed_over = []
         for key, (what, why) in self._told.get(suite, {}).items():
@@ -153,13 +161,14 @@ class ProvenStore(Store):
             way_out = "; the default branch's next job stores another"
         troubles = [f"{_named(key)}: {why}{way_out}" for key, why in self._troubles.get(suite, {}).items()]
         troubles += [f"baselines could not be proven: {problem}" for problem in self._prover.problems]
-        return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required, asked=True)
+        return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required)
 
     def standing(self, entry: Entry) -> str:
         """Return the provenance of an entry in one or two words."""
-        found = self._check(self._inner.read(entry))
-        if found.record is not None:
-            return "proven in part" if found.left_out else "proven"
+        record = self._inner.read(entry)
+        found = self._proven(record)
+        if found is not None:
+            return "proven" if _is_whole(found, record) else "proven in part"
         if entry.key in self._troubles.get(suite_key(entry.suite_id), {}):
             return "rewritten"
         return "unproven"
@@ -175,19 +184,19 @@ class ProvenStore(Store):
             if found is None:
                 self._miss(suite_id, commits, left_out)
                 return None
-            nearest = self._check(found.records[0])
-            if nearest.record is None:
+            nearest = self._proven(found.records[0])
+            if nearest is None:
                 if not self._excludes(suite_id):
                     return found
                 left_out.add(self._passed_over(suite_id, found.records[0]))
                 continue
             if found.commit in commits:
                 self._miss(suite_id, commits[: commits.index(found.commit)], left_out)
-            proven = [nearest.record]
+            proven = [nearest]
             for record in found.records[1:]:
-                checked = self._check(record).record
-                if checked is not None:
-                    proven.append(checked)
+                part = self._proven(record)
+                if part is not None:
+                    proven.append(part)
             return found.with_records(proven)
 
     def _passed_over(self, suite_id: str, record: Record) -> str:
@@ -214,7 +223,7 @@ class ProvenStore(Store):
             if entry.key in exclude:
                 continue
             record = self._inner.read(entry)
-            proven = self._check(record).record
+            proven = self._proven(record)
             if proven is not None:
                 return reference_to([proven], source=self.place(entry))
             self._passed_over(suite_id, record)
@@ -230,7 +239,7 @@ class ProvenStore(Store):
 
     def read(self, entry: Entry) -> Record:
         record = self._inner.read(entry)
-        proven = self._check(record).record
+        proven = self._proven(record)
         if proven is not None or not self._excludes(entry.suite_id):
             return proven or record
         self._passed_over(entry.suite_id, record)
@@ -300,12 +309,12 @@ class ProvenStore(Store):
             def opened(stored: Stored = stored) -> BinaryIO:
                 with stored.open() as file:
                     record = parse_record(file.read(), where=stored.where)
-                proven = self._check(record).record
+                proven = self._proven(record)
                 if proven is None and self._excludes(record.header.suite_id):
                     raise BaselineError(UNPROVEN, where=stored.where)
                 return io.BytesIO(b"".join(record_lines(proven or record)))
 
-            yield Stored(stored.where, opened)
+            yield replace(stored, open=opened)
 
     def ledger(self, suite_id: str) -> Ledger:
         """Return the proven marks, even those of removed records, and all acceptances unless proofs are required: an

@@ -253,10 +253,10 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
         raise ConfigError("--prefer needs a judge, and no configuration sets one", hint="use --config FILE")
     from gate.insight.lineup import Contender
     from gate.insight.preference import ask_preferences
-    from gate.stored.judging import read_whole
+    from gate.records import read_record
     from gate.system.signals import run as run_coroutine
 
-    whole = [Contender(name, read_whole(path), str(path)) for name, path in named]
+    whole = [Contender(name, read_record(path), str(path)) for name, path in named]
     return run_coroutine(ask_preferences(whole, config, os.environ))
 
 

@@ -100,7 +100,7 @@ def _show(found: Survey) -> None:
         click.echo(f"      … and {len(found.agents) - MOST_SHOWN} more")
     for suite in found.suites[:MOST_SHOWN]:
         cases = sum(len(one.cases) for one in suite.suites)
-        told = f"cannot be read: {suite.problem}" if suite.problem else f"{count(cases, 'case')}, used in place"
+        told = suite.problem or f"{count(cases, 'case')}, used in place"
         click.echo(console(f"found {suite.kind} in {suite.source}: {told}", 400))
     for note in found.notes:
         click.echo(console(f"found {note}", 300))
@@ -127,7 +127,7 @@ def _show_first(first: First) -> None:
 
 def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], first: First | None) -> None:
     """Print the next steps: none that this command has already done, and after a failed first run only the remedy."""
-    from gate.commands.setup.first_files import CASES
+    from gate.commands.setup.first_files import CASES, SAMPLE_FILE, is_from_init, is_untouched
     from gate.security.escape import console
 
     for note in proposal.notes:
@@ -140,10 +140,16 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
         return
     cases = next((suite.source for suite in found.suites if not suite.problem), CASES)
     click.echo("\nnext:")
-    click.echo(f"  write your own cases   {'evals/' if cases == CASES else console(cases)} (gate help cases)")
-    if (folder / CASES).exists() and CASES not in names:
-        names = [*names, CASES]  # from an earlier `gate init`
-    added = " ".join(sorted({name.split("/")[0] for name in names}))
+    if is_untouched(folder / SAMPLE_FILE):
+        click.echo(f"  call your agent        {SAMPLE_FILE} is a sample")
+    for suite in found.suites:
+        if suite.conversion:
+            click.echo(f"  convert your cases     {console(suite.conversion)}; gate init")
+    click.echo(f"  write your own cases   {'evals/ (gate help cases)' if cases == CASES else console(cases)}")
+    earlier = [name for name in (SAMPLE_FILE, ".gitignore") if is_from_init(folder / name)]
+    if (folder / CASES).exists():
+        earlier.append(CASES)
+    added = " ".join(sorted({name.split("/")[0] for name in [*names, *earlier]}))
     click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
     if proposal.secrets:
         click.echo(f"  give CI the key        {', '.join(proposal.secrets)}, as a repository secret")

@@ -18,7 +18,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.agents.base import AgentOptions
 from gate.baselines.fingerprint import of_case
 from gate.baselines.pairing import match_cases
 from gate.config.load import Config, ConfigFile, SuiteRules, read_config
@@ -43,13 +42,6 @@ FIRST = "the base commit has no such configuration: the change's own rules apply
 MOVED = "the base commit has no such configuration, but a baseline of this suite is stored: its rules are unknown"
 
 
-class BaseSuite(Struct, frozen=True):
-    """The base commit's rules for a suite."""
-
-    cases: tuple[Case, ...]
-    specs: tuple[CriterionSpec, ...]
-
-
 class BasePolicy(Struct, frozen=True):
     """The base commit's rules, read before anything of the change runs; only custom metrics are read again later."""
 
@@ -57,7 +49,9 @@ class BasePolicy(Struct, frozen=True):
     """The configuration's folder at the base commit, in a separate tree that exists as long as the rules are in use."""
     config: Config | None
     """None if the base commit has no such configuration, or an unreadable one."""
-    suites: Mapping[str, BaseSuite] = {}
+    suites: Mapping[str, Suite] = {}
+    criteria: Mapping[str, tuple[CriterionSpec, ...]] = {}
+    """The criteria of each suite."""
     unread: str = ""
     """A note on rules that do not apply because the suites cannot be read, for example because a step creates them."""
     broken: str = ""
@@ -176,10 +170,10 @@ def read_base(
         known = read_config(path, of_base=True)
         config = known.load({**_unstated(usual or {}, known), **_of_base(overrides, source, known)})
         config = replace(config, base_root=config.root)
-        suites, unread = _suites_of(config)
+        suites, criteria, unread = _suites_of(config)
     except GateError as error:
         return BasePolicy(path.parent, None, broken=f"the base commit's configuration cannot be read: {error.what}")
-    return BasePolicy(config.root, config, suites, unread, digest=_digest(config.root))
+    return BasePolicy(config.root, config, suites, criteria, unread, digest=_digest(config.root))
 
 
 def _of_base(overrides: Mapping[str, Any], source: ConfigFile, base: ConfigFile) -> dict[str, Any]:
@@ -201,14 +195,16 @@ def _unstated(usual: Mapping[str, Any], base: ConfigFile) -> dict[str, Any]:
     return {key: value for key, value in usual.items() if key.partition(".")[2] not in stated}
 
 
-def _suites_of(config: Config) -> tuple[dict[str, BaseSuite], str]:
-    """Return the base commit's suites by id, and the rules that do not apply if they cannot be read."""
+def _suites_of(config: Config) -> tuple[dict[str, Suite], dict[str, tuple[CriterionSpec, ...]], str]:
+    """Return the base commit's suites and their criteria by id, and the rules that do not apply if they cannot be
+    read."""
     try:
         suites = read_suites(config)
     except GateError as error:
         lost = "thresholds of single cases are" if config.file.criteria is not None else "criteria are"
-        return {}, f"the base commit's suites cannot be read, so {lost} the change's own: {error.what}"
-    return {suite.id: BaseSuite(suite.cases, stated_criteria(config, suite).specs) for suite in suites}, ""
+        return {}, {}, f"the base commit's suites cannot be read, so {lost} the change's own: {error.what}"
+    criteria = {suite.id: stated_criteria(config, suite).specs for suite in suites}
+    return {suite.id: suite for suite in suites}, criteria, ""
 
 
 def _digest(root: Path) -> str:
@@ -240,21 +236,16 @@ def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
     Raises:
         ConfigError: the configuration cannot be read, or the base commit's files have changed.
     """
-    return replace(_rules_under_base(source, overrides, base), commit=base.commit)
-
-
-def _rules_under_base(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
     head = source.load(overrides)
     if base.broken:
         said = f"{base.broken}; the change's own rules apply"
-        return Rules(replace(head, base_root=base.root), (said,), (base.broken,))
+        return Rules(replace(head, base_root=base.root), (said,), (base.broken,), commit=base.commit)
     if base.config is None:
-        return Rules(head, (FIRST,), is_first=True)
+        return Rules(head, (FIRST,), is_first=True, commit=base.commit)
     if _digest(base.root) != base.digest:
         raise ConfigError("the base commit's files were changed before they were used", where=str(base.root))
     settings, changes = settings_under_base(base.config.file, head.file)
-    own, before = _agent_of(source.load()), _agent_of(base.config)
-    agent_rules, agent_changes = agent_under_base(before, own)
+    agent_rules, agent_changes = agent_under_base(base.config, source.load())
     head = replace(source.load({**overrides, **settings, **agent_rules}), base_root=base.root)
     ruled = {}
     left = set(base.suites)
@@ -270,7 +261,8 @@ def _rules_under_base(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
     changes += [*gone, *_edited_calibration(base.config, head), *_edited_baselines(base.config, head)]
     config = replace(head, base_rules=ruled)
     differences = tuple(dict.fromkeys([*changes, *agent_changes]))
-    return Rules(config, differences, gone, base.config, redefines=redefines_agent(base.config, config))
+    redefines = redefines_agent(base.config, config)
+    return Rules(config, differences, gone, base.config, commit=base.commit, redefines=redefines)
 
 
 def _without_moved_quarantine(head: Config, rules: Iterable[SuiteRules], changes: list[str]) -> Config:
@@ -303,7 +295,7 @@ def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: lis
             return None
         before = stated_criteria(base.config, suite).specs
     else:
-        before = known.specs
+        before = base.criteria[suite.id]
         formerly = former_cases(known.cases, suite.cases)
     specs, differences = criteria_under_base(before, stated_criteria(head, suite).specs)
     changes += differences
@@ -395,11 +387,6 @@ def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
 
 
 # --- the agent ------------------------------------------------------------------------------------
-
-
-def _agent_of(config: Config) -> tuple[Mapping[str, Any], AgentOptions]:
-    """Return the agent as written, and as parsed."""
-    return config.file.agent, config.agent
 
 
 def redefines_agent(base: Config, head: Config) -> bool:

@@ -247,8 +247,7 @@ def _check_limits(spec: CriterionSpec, metric_type: type[Metric[Any]], where: st
     if metric_type.over_trials and common.regression == "block":
         what = "it compares trials with one another, so a change of it cannot block"
         raise ConfigError(what, where=where, hint="give a `threshold`")
-    if common.margin is not None and common.margin < 0:
-        raise ConfigError(f"margin {common.margin:g} is below 0", where=where)
+    _check_margin(common.margin, metric_type.scale, where)
 
 
 def _metric_type(
@@ -264,12 +263,34 @@ def _metric_type(
     return resolve_custom(spec.metric, use, spec.options, setting.folders, where)
 
 
+PERCENT = 2.0
+"""The least number that is taken for a percentage where a share is due."""
+MOST_RELATIVE = 10.0
+"""The widest margin of a cost, a duration or a count, as a share: eleven times as much."""
+
+
+def _check_margin(margin: float | None, scale: Scale, where: str) -> None:
+    """Raise ConfigError for a margin below 0, or wider than any loss."""
+    if margin is None:
+        return
+    if margin < 0:
+        raise ConfigError(f"margin {margin:g} is below 0", where=where)
+    low, high = scale.range
+    widest = MOST_RELATIVE if scale.is_relative else high - low
+    if margin <= widest:
+        return
+    hint = "`regression: warn` lets every loss pass"
+    if margin >= PERCENT and (scale.is_relative or scale.is_zero_to_one):
+        hint = f"it is a share: did you mean {margin / 100:g}?"
+    raise ConfigError(f"margin {margin:g} would let any loss pass", where=where, hint=hint)
+
+
 def _check_range(label: str, value: float | None, scale: Scale, where: str) -> None:
     low, high = scale.range
     if value is None or low <= value <= high:
         return
     hint = f"scores are {low:g} or more"
-    if scale.is_zero_to_one and 1 < value <= 100:
+    if scale.is_zero_to_one and PERCENT <= value <= 100:
         hint = f"did you mean {value / 100:g}?"
     elif high != float("inf"):
         hint = f"scores are {low:g} to {high:g}"

@@ -15,7 +15,7 @@ from gate.config import FILE_NAME
 from gate.config.adk_criteria import criteria_of, snake_keys, with_custom_metrics
 from gate.config.place import FilePlace
 from gate.config.removed import advice_on, removed_keys, without_removed_keys
-from gate.config.schema import BaselineSection, File, Reports
+from gate.config.schema import BaselineSection, File
 from gate.config.specs import CriterionSpec
 from gate.errors import ConfigError, first_problem, kind_of, model_in, unknown_key
 from gate.formats.documents import read_document_with_lines
@@ -23,6 +23,7 @@ from gate.formats.positions import LineNumbers
 from gate.formats.yaml_text import EMPTY
 from gate.judges.options import JudgeOptions
 from gate.model import Case
+from gate.model.strict import FileBelow
 
 OPTIONS = {
     "trials": "--trials",
@@ -153,7 +154,7 @@ def reports_named_in(path: Path) -> Mapping[str, str]:
     """Return the reports that a configuration file asks for, even if other parts are wrong; none if they cannot be
     read."""
     try:
-        return TypeAdapter(Reports).validate_python(read_config(path).data.get("reports") or {})
+        return TypeAdapter(dict[str, FileBelow]).validate_python(read_config(path).data.get("reports") or {})
     except (ConfigError, ValidationError):
         return {}
 

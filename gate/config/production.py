@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from gate.formats.durations import Seconds
-from gate.model.strict import StrictModel
+from gate.model.strict import FileBelow, StrictModel, Words, short_for
 from gate.suites.messages import Path
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -17,10 +16,6 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str | dict) else value
-
-
-def _named(value: Any) -> Any:
-    return {"url": value} if isinstance(value, str) else value
 
 
 class AlertAddress(StrictModel):
@@ -47,8 +42,7 @@ _ADDRESS = {
     ]
 }
 _ADDRESSES = {"anyOf": [*_ADDRESS["anyOf"], {"type": "array", "items": _ADDRESS}]}
-_PLACES = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-Address = Annotated[AlertAddress, BeforeValidator(_named)]
+Address = Annotated[AlertAddress, short_for("url")]
 Addresses = Annotated[list[Address], BeforeValidator(_listed), WithJsonSchema(_ADDRESSES)]
 
 
@@ -83,7 +77,7 @@ class RowPaths(StrictModel):
 class MonitorSection(StrictModel):
     """Watching the agent in production."""
 
-    traces: Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_PLACES)] = []
+    traces: Words = ()
     """Files and folders with OTLP JSON lines or rows of messages; one path or a list. They may grow and rotate."""
     receive: int | None = Field(default=None, ge=1, le=65_535)
     """Port on loopback that receives OTLP over HTTP. Default: files alone."""
@@ -120,17 +114,10 @@ class MonitorSection(StrictModel):
     otlp: Variable | None = None
     """Environment variable with the address (``…/v1/logs``) that receives each score as an event
     ``gen_ai.evaluation.result``."""
-    prometheus: str | None = None
+    prometheus: FileBelow | None = None
     """File for Prometheus' textfile collector, below the configuration file's folder."""
-    state: str | None = None
+    state: FileBelow | None = None
     """File of the monitor's state. Default: ``monitor.sqlite`` in the folder of records."""
-
-    @field_validator("prometheus", "state")
-    @classmethod
-    def _below(cls, value: str | None) -> str | None:
-        if value is not None and (not value or PurePath(value).is_absolute() or ".." in PurePath(value).parts):
-            raise ValueError(f"{value!r} is not a file below the configuration's folder")
-        return value
 
     @model_validator(mode="after")
     def _ordered(self) -> MonitorSection:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
@@ -17,7 +16,7 @@ from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions, SimulatedUserOptions
 from gate.model import Scale
 from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, ON_INCONCLUSIVE, POWER_DROP, POWER_FIND, REMOTE
-from gate.model.strict import StrictModel
+from gate.model.strict import FileBelow, StrictModel, one_or_more
 from gate.model.strictness import DOWN, FREE, UP, Tightens, steps
 from gate.scoring.options import ExecutorOptions
 from gate.security.files import OWN_FOLDER
@@ -173,23 +172,12 @@ class QuarantineEntry(StrictModel):
     """The last day on which the case does not block, such as ``2026-12-31``."""
 
 
-def _below(reports: dict[str, str]) -> dict[str, str]:
-    for name, path in reports.items():
-        if not path or PurePath(path).is_absolute() or ".." in PurePath(path).parts:
-            raise ValueError(f"{name}: {path!r} is not a file below the configuration's folder")
-    return reports
-
-
-Reports = Annotated[dict[str, str], AfterValidator(_below)]
-"""Name → file below the configuration's folder."""
-
-
 class File(StrictModel):
     """The configuration file as written. What does not state otherwise is a rule, and a change cannot loosen it."""
 
     name: Annotated[str | None, FREE] = None
     """The suite's id in baselines and comments; unique in a repository. Default: the paths under ``suite``."""
-    suite: Annotated[list[str], FREE] = Field(examples=["evals/"])
+    suite: Annotated[list[str], BeforeValidator(one_or_more), FREE] = Field(examples=["evals/"])
     """Files or folders with cases, in any format; one path or a list."""
     format: Annotated[str | None, FREE] = None
     """The format of all suite files, also a plugin's. Default: the first built-in one that recognises a file."""
@@ -222,7 +210,7 @@ class File(StrictModel):
     """Cases known to be broken: shown, but not blocking until a date."""
     executor: Annotated[ExecutorOptions, FREE] = unstated()
     """Processes that score recorded trials."""
-    reports: Reports = {}
+    reports: dict[str, FileBelow] = {}
     """Reports to write after every run: name → file, below the configuration file's folder."""
     publish: dict[str, dict[str, Any]] = {}
     """Hosts to publish the result on: a name, a list, or names with the host's options."""
@@ -234,11 +222,6 @@ class File(StrictModel):
     """Seed of the gate's own randomness."""
     output: Annotated[str, FREE] = OWN_FOLDER
     """Folder for records and reports, relative to the configuration file."""
-
-    @field_validator("suite", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
 
     @field_validator("publish", mode="before")
     @classmethod

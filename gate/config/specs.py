@@ -20,7 +20,7 @@ from gate.model.strict import StrictModel
 from gate.model.strictness import DOWN, OFF, ON, UP, steps
 from gate.security.limits import shorten
 
-QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
+QUANTILE = re.compile(r"p(?!0+(?:\.0+)?$)(\d{1,2}(?:\.\d+)?)$")
 """The name of a limit on a quantile, such as ``p95``."""
 
 
@@ -143,6 +143,7 @@ def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
     common, quantiles, options = _split(value, where, adk=adk)
     spec = CriterionSpec(name, common.metric or name, common, quantiles, options, place)
     if spec.is_custom:
+        _refuse_undecided(spec, where, adk=adk)
         return spec
     try:
         metric_type = load_metric(spec.metric)
@@ -152,7 +153,16 @@ def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
         common = common.model_copy(update={"threshold": None, "blocking": False})
     if adk and metric_type.hard and common.threshold is not None and 0 < common.threshold < 1:
         common = common.model_copy(update={"threshold": None})  # in ADK a share of turns; here one violation fails
-    return replace(spec, common=common).under(metric_type)
+    spec = replace(spec, common=common).under(metric_type)
+    _refuse_undecided(spec, where, adk=adk)
+    return spec
+
+
+def _refuse_undecided(spec: CriterionSpec, where: str, *, adk: bool) -> None:
+    """Raise ConfigError for a blocking criterion of an ADK file without any limit; google-adk refuses it, too."""
+    common = spec.common
+    if adk and common.blocking and common.threshold is None and common.max is None and not spec.quantiles:
+        raise ConfigError("threshold is missing", where=where, hint='as {"threshold": 0.8}')
 
 
 def is_custom(metric: str) -> bool:

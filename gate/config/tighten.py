@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from gate.agents.base import AgentOptions
 from gate.baselines import STORES
 from gate.baselines.fingerprint import of_case
+from gate.config.load import Config
 from gate.config.schema import NO_STORE, BaselineSection, File
 from gate.config.specs import QUANTILE, Common, CriterionSpec
 from gate.decision.consistency import cluster_of
@@ -172,21 +173,18 @@ AGENT_DIFFERS = "the agent differs: agent."
 """The beginning of a note on a difference in the agent itself; the key and both values follow."""
 
 
-def agent_under_base(
-    base: tuple[Mapping[str, Any], AgentOptions], head: tuple[Mapping[str, Any], AgentOptions]
-) -> tuple[dict[str, Any], list[str]]:
+def agent_under_base(base: Config, head: Config) -> tuple[dict[str, Any], list[str]]:
     """Return overrides that undo what the change loosens in the agent's rules, and the agent's differences in words.
 
-    Options with a direction are rules; everything else about the agent is the change's own. Each side is the agent as
-    written and as parsed.
+    Options with a direction are rules; everything else about the agent is the change's own.
     """
 
     def direction(name: str) -> Tightens:
         stated = strictness_of(AgentOptions, name)
         return FREE if stated is NEVER else stated
 
-    before = {name: getattr(base[1], name) for name in AgentOptions.model_fields}
-    now = {name: getattr(head[1], name) for name in AgentOptions.model_fields}
+    before = {name: getattr(base.agent, name) for name in AgentOptions.model_fields}
+    now = {name: getattr(head.agent, name) for name in AgentOptions.model_fields}
     holds, changes = tighten(before, now, direction)
     overrides = {}
     texts = []
@@ -195,7 +193,7 @@ def agent_under_base(
             key = f"agent.{change.key}"
             overrides[key] = _plain(holds[change.key])
             texts.append(str(replace(change, key=key)))
-    written, now_written = base[0], head[0]
+    written, now_written = base.file.agent, head.file.agent
     for key in dict.fromkeys([*written, *now_written]):
         old, new = written.get(key), now_written.get(key)
         if old != new and f"agent.{key}" not in overrides:

@@ -15,6 +15,7 @@ from gate.decision.correction import Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import Request, runs_of
 from gate.decision.outcomes import RATE_METRIC, all_unchecked, holds, measured_values, pass_rate, passed
+from gate.decision.own_models import moved, own_models_of
 from gate.decision.repeats import Repeats, repeats
 from gate.decision.settings import Settings
 from gate.model import FULL, Case, Criterion, Side, Trial, Verdict
@@ -28,6 +29,8 @@ class Incomparable(str, Enum):
     """The content of the case differs, so no criterion can be compared on it."""
     CHANGED = "changed"
     """The criterion's options, scorer or judge changed."""
+    OTHER_MODEL = "other_model"
+    """The name of its judge, or of the model that plays the user, leads to another model."""
     NEW = "new"
     """The criterion is new."""
 
@@ -152,10 +155,36 @@ class Comparison(Struct, frozen=True, dict=True):
         if not self.stored:
             return {}
         found = dict(self.criteria_without_cases)
+        changed, measured_otherwise = set(), set()
         for (_, name), why in self.not_comparable.items():
             if why is Incomparable.CHANGED:
-                found[name] = Finding.of("not_compared", criterion=name, why="changed")
+                changed.add(name)
+            elif why is Incomparable.OTHER_MODEL:
+                measured_otherwise.add(name)
+        for criterion in self.criteria:
+            if criterion.name in changed:
+                found[criterion.name] = Finding.of("not_compared", criterion=criterion.name, why="changed")
+            elif criterion.name in measured_otherwise:
+                found[criterion.name] = self._measured_by_another(criterion.name)
         return found
+
+    def _measured_by_another(self, criterion: str) -> Finding:
+        """Return the finding on a criterion whose judge or simulated user is another model under the same name."""
+        now = own_models_of(self.trials).get(criterion, set())
+        before = own_models_of(self.stored).get(criterion, set())
+        asked = moved(now, before)
+        users = {name for trial in self.trials for name, _ in trial.users}
+        why = "other_judge"
+        if not users.isdisjoint(asked):  # the conversations are other ones, which weighs more than their judge
+            why, asked = "other_user", [name for name in asked if name in users]
+        return Finding.of(
+            "not_compared",
+            criterion=criterion,
+            why=why,
+            models=tuple(asked),
+            now=tuple(sorted([answered for name, answered in now if name in asked])),
+            before=tuple(sorted([answered for name, answered in before if name in asked])),
+        )
 
     @cached_property
     def criteria_without_cases(self) -> Mapping[str, Finding]:

@@ -10,7 +10,7 @@ from gate.decision.outages import base_gone, failures_excused, lost_to_infrastru
 from gate.decision.outcomes import PASS_RATE, outcomes_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.unseen import fell_silent, silence
-from gate.model import SILENT, MetricChange, SuiteResult, Trial, Verdict
+from gate.model import SILENT, MetricChange, Outcome, SuiteResult, Trial, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import Finding
 
@@ -27,13 +27,11 @@ few."""
 def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
     """Return the findings that weaken the verdict without changing it."""
     found: list[Finding] = []
-    rate: MetricChange | None = None
-    if result.outcome is not None:
-        rate = result.outcome.evidence.metrics.get(PASS_RATE)
-    if 0 < len(comparison.paired) < FEW_CASES:
-        blind = rate is not None and rate.margin >= BLIND_MARGIN
-        found.append(Finding.of("few_cases", cases=len(comparison.paired), blind=blind))
-    found += _thin_baseline(comparison, rate)
+    if comparison.same_as:  # no loss to miss
+        if result.cause.kind != "same_agent":
+            found.append(Finding.of("same_agent", commit=comparison.same_as))
+    else:
+        found += _little_power(comparison, result.outcome)
     found += _errors(comparison)
     found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
@@ -42,6 +40,18 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
 
 
 # --- a comparison with little power ---------------------------------------------------------------
+
+
+def _little_power(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
+    """Return the findings on a suite, or a baseline, that is too small to show a loss."""
+    found = []
+    rate: MetricChange | None = None
+    if outcome is not None:
+        rate = outcome.evidence.metrics.get(PASS_RATE)
+    if 0 < len(comparison.paired) < FEW_CASES:
+        blind = rate is not None and rate.margin >= BLIND_MARGIN
+        found.append(Finding.of("few_cases", cases=len(comparison.paired), blind=blind))
+    return found + _thin_baseline(comparison, rate)
 
 
 def _thin_baseline(comparison: Comparison, rate: MetricChange | None) -> list[Finding]:

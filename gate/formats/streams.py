@@ -203,6 +203,20 @@ def finished(turn: Assembly, *, user: str) -> Invocation:
     return answers.to_invocation(turn.to_answer(), user=user)
 
 
+def so_far(text: str) -> Invocation:
+    """Return what the events of a stream that broke off or failed say of the turn. Raises `FormatError`."""
+    events = list(events_of(text))
+    objects = [event.data for event in events if isinstance(event.data, Mapping)]
+    if any("author" in data for data in objects):
+        return adk.events_to_invocation([data for data in objects if not data.get("partial")], user="")
+    for fits, read in DIALECTS:
+        if any(fits(data) for data in objects):
+            turn = Assembly()
+            read(turn, events)
+            return answers.to_invocation(turn.to_answer(), user="")
+    raise FormatError("its events have no known dialect")
+
+
 def error_in(text: str) -> Any:
     """Return the error in a stream; None if there is none."""
     objects = list[Mapping[str, Any]]()

@@ -6,6 +6,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from gate.errors import UntrustedError
@@ -19,24 +20,60 @@ MAX_RATIO = 200
 MAX_MEMBERS = 1_000
 
 
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError, ValueError)
+"""The errors of a damaged archive."""
+
+
 def read_member(archive: bytes, name: str, where: str) -> bytes:
     """Return the content of the only member called ``name``. The other members are ignored.
 
     Raises:
         UntrustedError: it is not an archive, or the member is missing, duplicated, encrypted or too large.
     """
+    with _opened(io.BytesIO(archive), where) as opened:
+        return _read(opened, name, where)
+
+
+def members(archive: bytes, where: str) -> list[str]:
+    """Return the names of the files, each once. Raises like `read_member`."""
+    with _opened(io.BytesIO(archive), where) as opened:
+        return list(dict.fromkeys(opened.namelist()))
+
+
+def record_members(path: Path) -> Iterator[tuple[str, bytes | UntrustedError]]:
+    """Yield the JSON Lines files in an archive on disk, one at a time: the content, or the reason for refusing it.
+
+    Raises:
+        UntrustedError: it is not an archive, or has too many files.
+    """
+    with _opened(path, str(path)) as opened:
+        for name in dict.fromkeys(opened.namelist()):
+            if not name.endswith(".jsonl"):
+                continue
+            try:
+                content: bytes | UntrustedError = _read(opened, name, str(path))
+            except UntrustedError as error:
+                content = error
+            except _UNREADABLE as error:
+                content = UntrustedError(f"{name!r} cannot be read: {error}", where=str(path))
+            yield name, content
+
+
+@contextmanager
+def _opened(archive: Path | io.BytesIO, where: str) -> Iterator[zipfile.ZipFile]:
+    """Open an archive. Raises UntrustedError if it has too many files, or if it turns out to be damaged."""
     try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            return _read(opened, name, where)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError, ValueError) as error:
+        with zipfile.ZipFile(archive) as opened:
+            found = len(opened.infolist())
+            if found > MAX_MEMBERS:
+                raise UntrustedError(f"{found:,} files, at most {MAX_MEMBERS:,} are read", where=where)
+            yield opened
+    except _UNREADABLE as error:
         raise UntrustedError(f"not a readable archive: {error}", where=where) from error
 
 
 def _read(opened: zipfile.ZipFile, name: str, where: str) -> bytes:
-    members = opened.infolist()
-    if len(members) > MAX_MEMBERS:
-        raise UntrustedError(f"{len(members):,} files, at most {MAX_MEMBERS:,} are read", where=where)
-    found = [member for member in members if member.filename == name]
+    found = [member for member in opened.infolist() if member.filename == name]
     if len(found) != 1:
         raise UntrustedError(f"expected one file {name!r}, found {len(found)}", where=where)
     member = found[0]
@@ -49,42 +86,3 @@ def _read(opened: zipfile.ZipFile, name: str, where: str) -> bytes:
     if len(content) != member.file_size:
         raise UntrustedError(f"{name!r} does not have its stated size", where=where)
     return content
-
-
-def members(archive: bytes, where: str) -> list[str]:
-    """Return the names of the files, each once. Raises like `read_member`."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            found = opened.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
-        raise UntrustedError(f"not a readable archive: {error}", where=where) from error
-    if len(found) > MAX_MEMBERS:
-        raise UntrustedError(f"{len(found):,} files, at most {MAX_MEMBERS:,} are read", where=where)
-    return list(dict.fromkeys(member.filename for member in found))
-
-
-def record_members(path: Path) -> Iterator[tuple[str, bytes | UntrustedError]]:
-    """Yield the JSON Lines files in an archive on disk, one at a time: the content, or the reason for refusing it.
-
-    Raises:
-        UntrustedError: it is not an archive, or has too many files.
-    """
-    where = str(path)
-    try:
-        with zipfile.ZipFile(path) as opened:
-            members = opened.infolist()
-            if len(members) > MAX_MEMBERS:
-                raise UntrustedError(f"{len(members):,} files, at most {MAX_MEMBERS:,} are read", where=where)
-            for name in dict.fromkeys(m.filename for m in members if m.filename.endswith(".jsonl")):
-                yield name, _read_or_refused(opened, name, where)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
-        raise UntrustedError(f"not a readable archive: {error}", where=where) from error
-
-
-def _read_or_refused(opened: zipfile.ZipFile, name: str, where: str) -> bytes | UntrustedError:
-    try:
-        return _read(opened, name, where)
-    except UntrustedError as error:
-        return error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError, ValueError) as error:
-        return UntrustedError(f"{name!r} cannot be read: {error}", where=where)

@@ -56,38 +56,36 @@ class CheckRuns:
 
     def _name(self, suite_id: str) -> str:
         """Return a name that no other suite has: the host shows only the latest check run of each name."""
-        shown, about = console(suite_id, 100), f" ({console(self._about, 100)})" if self._about else ""
-        told_apart = shown == suite_id and not shown.endswith((")", "]"))
-        return f"{PREFIX}{shown}{'' if told_apart else f' [{key_of(suite_id)[:8]}]'}{about}"
+        shown = console(suite_id, 100)
+        name = f"{PREFIX}{shown}"
+        if shown != suite_id or shown.endswith((")", "]")):
+            name += f" [{key_of(suite_id)[:8]}]"
+        if self._about:
+            name += f" ({console(self._about, 100)})"
+        return name
 
     def _mark(self, suite_id: str) -> str:
         return f"agent-gate {key_of(suite_id + self._about)} {self._stamp.run} {self._stamp.attempt}"
 
     def _post(self, check: PostCheck) -> Done:
         name, mark = self._name(check.suite_id), self._mark(check.suite_id)
-        if any(stamp.is_newer(self._stamp) for _, stamp, _ in self._ours(name=name)):
+        ours = list(self._ours(name=name))
+        if any(stamp.is_newer(self._stamp) for _, stamp, _ in ours):
             return Done(note=f"no check run {name}: a newer run has written it")
-        if any(self._is_worse(run, stamp, check.conclusion) for run, stamp, _ in self._ours(name=name)):
+        if any(self._is_worse(run, stamp, check.conclusion) for run, stamp, _ in ours):
             return Done(note=f"no check run {name}: another job of this run has written a worse one")
-        marked = [a for a in check.annotations if a.path][:MOST_ANNOTATIONS]
-        remarks = [_annotation(one) for one in marked]
-        size = ANNOTATIONS_PER_REQUEST
-        batches = [remarks[at : at + size] for at in range(0, len(remarks), size)]
-        output = {"title": console(check.title, _TITLE_CHARS), "summary": check.body[:SUMMARY_CHARS]}
-        made = self._create(
-            {
-                "name": name,
-                "head_sha": self._stamp.head,
-                "external_id": mark,
-                "status": "completed",
-                "conclusion": check.conclusion,
-                "output": output | ({"annotations": batches[0]} if batches else {}),
-            }
-            | ({"details_url": self._page} if self._page.startswith(("https://", "http://")) else {})
-        )
-        for batch in batches[1:]:  # each request adds to the existing annotations
-            further = {"output": output | {"annotations": batch}}
-            self._rest.send("PATCH", f"{self._path}/check-runs/{made['id']}", further, repeatable=False)
+        remarks = [_annotation(one) for one in check.annotations if one.path][:MOST_ANNOTATIONS]
+        output: dict[str, Any] = {"title": console(check.title, _TITLE_CHARS), "summary": check.body[:SUMMARY_CHARS]}
+        if remarks:
+            output["annotations"] = remarks[:ANNOTATIONS_PER_REQUEST]
+        body = self._completed(name, mark, check.conclusion, output)
+        if self._page.startswith(("https://", "http://")):
+            body["details_url"] = self._page
+        made = self._create(body)
+        for at in range(ANNOTATIONS_PER_REQUEST, len(remarks), ANNOTATIONS_PER_REQUEST):
+            further = {**output, "annotations": remarks[at : at + ANNOTATIONS_PER_REQUEST]}  # added to the earlier ones
+            path = f"{self._path}/check-runs/{made['id']}"
+            self._rest.send("PATCH", path, {"output": further}, repeatable=False)
         return Done(url=made["html_url"] or "")
 
     def _is_worse(self, run: Mapping[str, Any], stamp: Stamp, conclusion: str) -> bool:
@@ -95,31 +93,45 @@ class CheckRuns:
         same = (stamp.run, stamp.attempt) == (self._stamp.run, self._stamp.attempt)
         return same and _BADNESS.get(run["conclusion"], 2) > _BADNESS.get(conclusion, 2)
 
+    def _completed(self, name: str, mark: str, conclusion: str, output: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the request that creates a check run."""
+        return {
+            "name": name,
+            "head_sha": self._stamp.head,
+            "external_id": mark,
+            "status": "completed",
+            "conclusion": conclusion,
+            "output": output,
+        }
+
     def _create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
             made: Mapping[str, Any] = self._rest.send("POST", f"{self._path}/check-runs", body)
         except RestError as error:
             if not error.executed:
                 raise
-            of_us = (run for run, _, _ in self._ours(name=body["name"]) if run["external_id"] == body["external_id"])
-            made = next(of_us, {})
-            if not made:
-                raise
+            for run, _, _ in self._ours(name=body["name"]):
+                if run["external_id"] == body["external_id"]:
+                    return run
+            raise
         return made
 
     def _fail(self, failure: PostFailure) -> Done:
         """Report for each suite that this run has no verdict; if suites are unknown, for those with an earlier one."""
-        names = {self._name(suite): self._mark(suite) for suite in failure.suites or ()}
-        for run, stamp, key in self._ours() if failure.suites is None else ():
-            if self._stamp.is_newer(stamp):
-                names[run["name"]] = f"agent-gate {key} {self._stamp.run} {self._stamp.attempt}"
+        names = {}
+        if failure.suites is None:
+            for run, stamp, key in self._ours():
+                if self._stamp.is_newer(stamp):
+                    names[run["name"]] = f"agent-gate {key} {self._stamp.run} {self._stamp.attempt}"
+        else:
+            for suite in failure.suites:
+                names[self._name(suite)] = self._mark(suite)
         done = Done()
         for name, mark in names.items():
             if any(stamp.is_newer(self._stamp) for _, stamp, _ in self._ours(name=name)):
                 continue
             output = {"title": "not measured", "summary": failure.body[:SUMMARY_CHARS]}
-            common = {"name": name, "head_sha": self._stamp.head, "external_id": mark}
-            made = self._create({**common, "status": "completed", "conclusion": "failure", "output": output})
+            made = self._create(self._completed(name, mark, "failure", output))
             done = Done(url=made["html_url"] or "")
         return done
 

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 T = TypeVar("T")
 
@@ -121,7 +122,7 @@ def _pull_request(payload: Mapping[str, Any], _environment: Mapping[str, str]) -
     number = _need(payload, int, "pull_request", "number")
     head = _need(payload, str, "pull_request", "head", "sha")
     base_repository = _need(payload, str, "pull_request", "base", "repo", "full_name")
-    head_repository = _get(payload, "pull_request", "head", "repo", "full_name")  # null if the fork was deleted
+    head_repository = value_at(payload, "pull_request", "head", "repo", "full_name")  # null if the fork was deleted
     is_fork = head_repository != base_repository
     labelled = None
     if action == "labeled":
@@ -177,15 +178,12 @@ def _push(payload: Mapping[str, Any], environment: Mapping[str, str]) -> Activit
         return _release_of(ref.removeprefix("refs/tags/"), environment.get("GITHUB_SHA") or after, payload)
     before = _need(payload, str, "before")
     branch = ref.removeprefix("refs/heads/")
-    is_default = branch == _default_branch(payload)
-    return Activity(
-        Mode.RECORD if is_default else Mode.RUN,
-        f"push to {branch}",
-        head=after,
-        base=BaseKind.MERGE_BASE if before == ZERO_SHA else BaseKind.BEFORE,
-        base_commit=None if before == ZERO_SHA else before,
-        default_branch=_default_branch(payload),
-    )
+    default = _default_branch(payload)
+    mode = Mode.RECORD if branch == default else Mode.RUN
+    made = Activity(mode, f"push to {branch}", head=after, default_branch=default)
+    if before == ZERO_SHA:
+        return replace(made, base=BaseKind.MERGE_BASE)
+    return replace(made, base=BaseKind.BEFORE, base_commit=before)
 
 
 def _on_demand(payload: Mapping[str, Any], environment: Mapping[str, str]) -> Activity:
@@ -194,16 +192,11 @@ def _on_demand(payload: Mapping[str, Any], environment: Mapping[str, str]) -> Ac
     if ref.startswith("refs/tags/"):
         return _release_of(ref.removeprefix("refs/tags/"), sha, payload)
     branch = ref.removeprefix("refs/heads/")
-    default = _get(payload, "repository", "default_branch")
-    is_default = default is None or branch == default  # a schedule runs on it, and may not name it
-    return Activity(
-        Mode.RECORD if is_default else Mode.RUN,
-        f"measured on demand on {branch}",
-        head=sha,
-        base=BaseKind.COMMIT if is_default else BaseKind.MERGE_BASE,
-        base_commit=sha if is_default else None,
-        default_branch=default or branch,
-    )
+    default = value_at(payload, "repository", "default_branch")
+    made = Activity(Mode.RUN, f"measured on demand on {branch}", head=sha, default_branch=default or branch)
+    if default is None or branch == default:  # a schedule runs on it, and may not name it
+        return replace(made, mode=Mode.RECORD, base=BaseKind.COMMIT, base_commit=sha)
+    return replace(made, base=BaseKind.MERGE_BASE)
 
 
 def _release(payload: Mapping[str, Any], environment: Mapping[str, str]) -> Activity:
@@ -222,7 +215,7 @@ def _release_of(tag: str, sha: str, payload: Mapping[str, Any]) -> Activity:
         head=sha,
         base=BaseKind.PREVIOUS_RELEASE,
         tag=tag,
-        default_branch=_get(payload, "repository", "default_branch"),
+        default_branch=value_at(payload, "repository", "default_branch"),
     )
 
 
@@ -239,10 +232,10 @@ def _workflow_run(payload: Mapping[str, Any], _environment: Mapping[str, str]) -
         id=_need(payload, int, "workflow_run", "id"),
         attempt=_need(payload, int, "workflow_run", "run_attempt"),
         head=_need(payload, str, "workflow_run", "head_sha"),
-        head_branch=_get(payload, "workflow_run", "head_branch") or "",
-        head_repository=_get(payload, "workflow_run", "head_repository", "full_name") or "",
-        head_repository_id=_get(payload, "workflow_run", "head_repository", "id") or 0,
-        unmeasured=_NOT_MEASURED.get(str(_get(payload, "workflow_run", "conclusion")), ""),
+        head_branch=value_at(payload, "workflow_run", "head_branch") or "",
+        head_repository=value_at(payload, "workflow_run", "head_repository", "full_name") or "",
+        head_repository_id=value_at(payload, "workflow_run", "head_repository", "id") or 0,
+        unmeasured=_NOT_MEASURED.get(str(value_at(payload, "workflow_run", "conclusion")), ""),
     )
     own = _need(payload, str, "repository", "full_name")
     return Activity(
@@ -292,8 +285,8 @@ def _default_branch(payload: Mapping[str, Any]) -> str:
     return _need(payload, str, "repository", "default_branch")
 
 
-def _get(payload: Mapping[str, Any], *keys: str) -> Any:
-    value: Any = payload
+def value_at(value: Any, *keys: str) -> Any:
+    """Return the value under nested keys; None if there is none."""
     for key in keys:
         if not isinstance(value, Mapping):
             return None
@@ -302,7 +295,7 @@ def _get(payload: Mapping[str, Any], *keys: str) -> Any:
 
 
 def _need(payload: Mapping[str, Any], kind: type[T], *keys: str) -> T:
-    value = _get(payload, *keys)
+    value = value_at(payload, *keys)
     if not isinstance(value, kind):
         raise _PayloadError(".".join(keys))
     return value

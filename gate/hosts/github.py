@@ -31,7 +31,7 @@ from gate.hosts.base import (
     with_marker,
 )
 from gate.hosts.checks import CheckRuns
-from gate.hosts.events import Labelled, MeasuringRun, activity
+from gate.hosts.events import Labelled, MeasuringRun, activity, value_at
 from gate.hosts.rest import Rest, RestError, unreadable
 
 PUBLIC = "https://github.com"
@@ -118,7 +118,7 @@ class GitHub:
         if not self._login:
             query = {"query": "query { viewer { login } }"}
             answer = self._rest.send("POST", self._graphql_url, query, repeatable=True)
-            login = _get(answer, "data", "viewer", "login")
+            login = value_at(answer, "data", "viewer", "login")
             if not isinstance(login, str) or not login:
                 raise PublishError("the token belongs to nobody", where=self._graphql_url)
             self._login = login
@@ -156,17 +156,19 @@ class GitHub:
         Anybody can open one with the same commit from another branch. If there are none, return those from a branch of
         this name whose fork has been deleted.
         """
-        found = [
-            _pull_request(pull)
-            for pull in pulls
-            if pull["state"] == "open"
-            and pull["head"]["sha"] == run.head
-            and pull["base"]["repo"]["full_name"].lower() == self._repository.lower()
-        ]
-        of_branch = [pull for pull in found if pull.head_branch == run.head_branch]
-        origin = run.head_repository.lower()
-        mine = [pull for pull in of_branch if pull.head_repository.lower() == origin]
-        return mine or [pull for pull in of_branch if not pull.head_repository]
+        mine, of_deleted_forks = [], []
+        for listed in pulls:
+            is_here = listed["base"]["repo"]["full_name"].lower() == self._repository.lower()
+            if listed["state"] != "open" or listed["head"]["sha"] != run.head or not is_here:
+                continue
+            pull = _pull_request(listed)
+            if pull.head_branch != run.head_branch:
+                continue
+            if pull.head_repository.lower() == run.head_repository.lower():
+                mine.append(pull)
+            elif not pull.head_repository:
+                of_deleted_forks.append(pull)
+        return mine or of_deleted_forks
 
     def acceptance(
         self, number: int, label: str, given: Labelled | None = None, head: str = ""
@@ -181,16 +183,17 @@ class GitHub:
             pull = self.pull_request(number)
             if not any(_is_label(name, label) for name in pull.labels):
                 return None
-            events = list(self._rest.pages(self._path(f"issues/{number}/events")))
-            set_here = (_is_label(_get(e, "label", "name"), label) and e["event"] == "labeled" for e in events)
-            places = [place for place, is_setting in enumerate(set_here) if is_setting]
-            if not places:
+            setting, moving = None, []
+            for event in self._rest.pages(self._path(f"issues/{number}/events")):
+                if _is_label(value_at(event, "label", "name"), label) and event["event"] == "labeled":
+                    setting = event
+                elif event["event"] in MOVES:
+                    moving.append(event)
+            if setting is None:
                 return None
-            setting = events[places[-1]]
-            by = _get(setting, "actor", "login") or ""
-            at = datetime.fromisoformat(setting["created_at"])
+            by, at = value_at(setting, "actor", "login") or "", _made(setting)
+            moves = [_made(event) for event in moving]
             why = "" if by and self._may_write(by) else "it was set by someone who may not write to this repository"
-            moves = [datetime.fromisoformat(e["created_at"]) for e in events if e["event"] in MOVES]
             if any(moved >= at for moved in moves):
                 why = MOVED_SINCE
             elif given is not None and _is_label(given.name, label):
@@ -212,7 +215,9 @@ class GitHub:
             if error.status not in (403, 404):
                 raise
             return "whether it was set on this commit cannot be seen; the job needs `permissions: {actions: read}`"
-        return MOVED_SINCE if since is None or any(moved >= since for moved in moves) else ""
+        if since is None or any(moved >= since for moved in moves):
+            return MOVED_SINCE
+        return ""
 
     def _run_before(self, pull: PullRequest, at: datetime) -> datetime | None:
         """Return when the pull request's newest run before ``at`` was created; None unless it is of the present head.
@@ -220,14 +225,14 @@ class GitHub:
         Another repository may have a branch of the same name. A run may be created shortly after its push was replaced,
         so a newer run of another head counts, whatever the events say.
         """
-        query = {"event": "pull_request", "exclude_pull_requests": "true"}
-        heads = list(self._rest.pages(self._path("actions/runs"), "workflow_runs", head_sha=pull.head, **query))
-        here = [run for run in heads if _is_of(run, pull) and run["head_sha"] == pull.head and _made(run) <= at]
+        here = []
+        for run in self._runs(event="pull_request", head_sha=pull.head):
+            if _is_of(run, pull) and run["head_sha"] == pull.head and _made(run) <= at:
+                here.append(run)
         if not here:
             return None
         newest = max(here, key=_age)
-        listed = self._rest.pages(self._path("actions/runs"), "workflow_runs", branch=pull.head_branch, **query)
-        for run in islice(listed, MOST_RUNS):  # newest first
+        for run in islice(self._runs(event="pull_request", branch=pull.head_branch), MOST_RUNS):  # newest first
             if _age(run) <= _age(newest):
                 return _made(newest)
             if _is_of(run, pull) and run["head_sha"] != pull.head and _made(run) <= at:
@@ -241,7 +246,7 @@ class GitHub:
             if error.status == 404:
                 return False
             raise
-        return _get(answer, "permission") in WRITERS
+        return value_at(answer, "permission") in WRITERS
 
     def merged_pull_request(self, commit: str) -> PullRequest | None:
         """Return the pull request merged as this commit of a branch; None for a commit that was pushed."""
@@ -253,25 +258,35 @@ class GitHub:
 
     # --- runs -------------------------------------------------------------------------------------
 
-    def runs_on(self, pull: PullRequest, event: str, workflow: str) -> list[MeasuringRun]:
+    def _runs(self, **asked: str) -> Iterator[Any]:
+        """Yield the runs of all workflows as GitHub lists them, newest first."""
+        return self._rest.pages(self._path("actions/runs"), "workflow_runs", exclude_pull_requests="true", **asked)
+
+    def _is_here(self, run: MeasuringRun) -> bool:
+        """True if a run is on a commit in a branch of this repository."""
+        return run.head_repository.lower() == self._repository.lower()
+
+    def runs_on(self, pull: PullRequest, workflow: str) -> list[MeasuringRun]:
         """Return the completed runs of a workflow file on a pull request's branch, for any head, newest first.
 
         Raises:
             PublishError: more runs have that branch name than can be listed, and none of the listed ones counts.
         """
-        query = {"branch": pull.head_branch, "event": event, "status": "completed", "exclude_pull_requests": "true"}
+        query = {"branch": pull.head_branch, "event": "pull_request", "status": "completed"}
+        found = []
+        listed = 0
         with _readable():
-            listed = list(islice(self._rest.pages(self._path("actions/runs"), "workflow_runs", **query), MOST_RUNS))
-            runs = [
-                _run(run)
-                for run in listed
-                if (run["head_branch"], run["event"], run["status"]) == (pull.head_branch, event, "completed")
-                and run["path"].partition("@")[0] == workflow
-            ]
-        same = [run for run in runs if pull.head_repository and run.head_repository == pull.head_repository]
-        if not same and len(listed) >= MOST_RUNS:
+            for run in islice(self._runs(**query), MOST_RUNS):
+                listed += 1
+                is_asked = (run["head_branch"], run["event"], run["status"]) == tuple(query.values())
+                if not is_asked or _file_of(run) != workflow:
+                    continue
+                made = _run(run)
+                if pull.head_repository and made.head_repository == pull.head_repository:
+                    found.append(made)
+        if not found and listed >= MOST_RUNS:
             raise PublishError(f"{MOST_RUNS:,} runs or more, and none of those listed counts", where="GitHub")
-        return sorted(same, key=lambda run: run.id, reverse=True)
+        return _newest_first(found)
 
     def runs_of(
         self, head: str, event: str, workflow: str, *, status: str = "completed", own: bool = True
@@ -280,17 +295,16 @@ class GitHub:
 
         ``status`` is ``success`` or ``completed``; ``own``: only runs on a commit in a branch of this repository.
         """
-        query = {"head_sha": head, "event": event, "status": status, "exclude_pull_requests": "true"}
+        found = []
         with _readable():
-            runs = [
-                _run(run)
-                for run in self._rest.pages(self._path("actions/runs"), "workflow_runs", **query)
-                if (run["head_sha"], run["event"]) == (head, event)
-                and status in (run["status"], run["conclusion"])
-                and run["path"].partition("@")[0] == workflow
-            ]
-        ours = [run for run in runs if not own or run.head_repository.lower() == self._repository.lower()]
-        return sorted(ours, key=lambda run: run.id, reverse=True)
+            for run in self._runs(head_sha=head, event=event, status=status):
+                is_asked = (run["head_sha"], run["event"]) == (head, event)
+                if not is_asked or status not in (run["status"], run["conclusion"]) or _file_of(run) != workflow:
+                    continue
+                made = _run(run)
+                if self._is_here(made) or not own:
+                    found.append(made)
+        return _newest_first(found)
 
     def own_runs(
         self, workflows: Collection[str], heads: Collection[str], most: int, **asked: str
@@ -306,22 +320,22 @@ class GitHub:
         """
         found: dict[tuple[str, str], list[MeasuringRun]] = {}
         with _readable():
-            path = self._path("actions/runs")
-            lists = {
-                event: self._rest.pages(path, "workflow_runs", **asked, event=event, exclude_pull_requests="true")
-                for event in OWN_EVENTS
-            }
+            lists = {event: self._runs(**asked, event=event) for event in OWN_EVENTS}
             for many in LISTED:
-                for event, listed in lists.items() if not found else ():
+                if found:
+                    break
+                for event, listed in lists.items():
                     for run in islice(listed, many):
-                        file, made = run["path"].partition("@")[0], _run(run)
-                        ours = made.head_repository.lower() == self._repository.lower() and made.head in heads
-                        if ours and run["event"] == event and file in workflows:
+                        file, made = _file_of(run), _run(run)
+                        is_ours = self._is_here(made) and made.head in heads
+                        if is_ours and run["event"] == event and file in workflows:
                             found.setdefault((event, file), []).append(made)
             if not found and any(next(listed, None) is not None for listed in lists.values()):
                 raise PublishError(f"more than {sum(LISTED):,} runs, and none of those listed counts", where="GitHub")
-            newest = [sorted(runs, key=lambda run: run.id, reverse=True)[:most] for runs in found.values()]
-            return sorted((run for runs in newest for run in runs), key=lambda run: run.id, reverse=True)
+        newest: list[MeasuringRun] = []
+        for runs in found.values():
+            newest += _newest_first(runs)[:most]
+        return _newest_first(newest)
 
     def measured_for(self, run: MeasuringRun, pull: PullRequest) -> bool:
         """True if a run on a pull request's head can only belong to this pull request.
@@ -334,15 +348,13 @@ class GitHub:
             return False
         head = f"{run.head_repository.partition('/')[0]}:{run.head_branch}"
         with _readable():
-            others = list(self._rest.pages(self._path("pulls"), state="all", head=head))
-            return all(
-                other["base"]["ref"] == pull.base_branch
-                and not any(
-                    event["event"] == "base_ref_changed"
-                    for event in self._rest.pages(self._path(f"issues/{other['number']}/events"))
-                )
-                for other in others
-            )
+            for other in list(self._rest.pages(self._path("pulls"), state="all", head=head)):
+                if other["base"]["ref"] != pull.base_branch:
+                    return False
+                for event in self._rest.pages(self._path(f"issues/{other['number']}/events")):
+                    if event["event"] == "base_ref_changed":
+                        return False
+        return True
 
     # --- comments ---------------------------------------------------------------------------------
 
@@ -364,12 +376,15 @@ class GitHub:
         with _explained(number):
             if self.pull_request(number).head != stamp.head:
                 return Done(note=MOVED_ON)
-            keys = None if failure.suites is None else {key_of(suite) for suite in (*failure.suites, NO_SUITE)}
-            ours = [comment for comment in self._comments(number) if keys is None or comment.key in keys]
+            ours = self._comments(number)
+            if failure.suites is not None:
+                keys = {key_of(suite) for suite in (*failure.suites, NO_SUITE)}
+                ours = [comment for comment in ours if comment.key in keys]
             if not ours:
                 return self._create_comment(number, NO_SUITE, failed_anew(failure, stamp, limit=COMMENT_LIMIT), stamp)
-            stale = [comment for comment in ours if stamp.is_newer(comment.stamp)]  # the rest is of this run
-            for comment in stale:
+            for comment in ours:
+                if not stamp.is_newer(comment.stamp):
+                    continue  # it is of this run
                 body = failed_over(comment.body, failure, stamp, limit=COMMENT_LIMIT)
                 with _if_there():
                     self._rest.send("PATCH", self._path(f"issues/comments/{comment.id}"), {"body": body})
@@ -378,11 +393,10 @@ class GitHub:
     def _write_comment(self, number: int, suite_id: str, body: str, stamp: Stamp) -> Done:
         ours = self._comments(number)
         known = [comment for comment in ours if comment.key == key_of(suite_id)]
-        failures = [comment for comment in ours if comment.key == key_of(NO_SUITE) and stamp.is_newer(comment.stamp)]
-        existing = next(iter(known + failures), None)
-        if existing is not None:
+        known += [comment for comment in ours if comment.key == key_of(NO_SUITE) and stamp.is_newer(comment.stamp)]
+        if known:
             try:
-                return self._update_comment(existing, body, stamp)
+                return self._update_comment(known[0], body, stamp)
             except RestError as error:
                 if error.status not in GONE:  # it was deleted after the look-up
                     raise
@@ -424,7 +438,7 @@ class GitHub:
         for comment in self._rest.pages(self._path(f"issues/{number}/comments")):
             body = comment.get("body") or ""
             mark = mark_of(body)
-            if mark is not None and _get(comment, "user", "login") == login:
+            if mark is not None and value_at(comment, "user", "login") == login:
                 found.append(Written(comment["id"], *mark, comment["html_url"], body))
         return sorted(found, key=lambda comment: comment.id)
 
@@ -574,15 +588,26 @@ def _run(run: Mapping[str, Any]) -> MeasuringRun:
     return MeasuringRun(run["id"], attempt, run["head_sha"], run["head_branch"] or "", head["full_name"], head["id"])
 
 
+def _file_of(run: Mapping[str, Any]) -> str:
+    """Return the path of a run's workflow file."""
+    path: str = run["path"]
+    return path.partition("@")[0]
+
+
+def _newest_first(runs: Iterable[MeasuringRun]) -> list[MeasuringRun]:
+    return sorted(runs, key=lambda run: run.id, reverse=True)
+
+
 def _is_of(run: Mapping[str, Any], pull: PullRequest) -> bool:
     """True if a run is on the pull request's branch in the same repository."""
-    repository = _get(run, "head_repository", "full_name") or ""  # null if the fork was deleted
+    repository = value_at(run, "head_repository", "full_name") or ""  # null if the fork was deleted
     same = repository.lower() == pull.head_repository.lower()
     return bool(repository) and same and run["head_branch"] == pull.head_branch
 
 
-def _made(run: Mapping[str, Any]) -> datetime:
-    return datetime.fromisoformat(run["created_at"])
+def _made(thing: Mapping[str, Any]) -> datetime:
+    """Return when a run or an event was created."""
+    return datetime.fromisoformat(thing["created_at"])
 
 
 def _age(run: Mapping[str, Any]) -> tuple[datetime, int]:
@@ -597,13 +622,5 @@ def _pull_request(pull: Mapping[str, Any]) -> PullRequest:
         base_branch=pull["base"]["ref"],
         labels=tuple(label["name"] for label in pull["labels"]),
         head_branch=pull["head"]["ref"],
-        head_repository=_get(pull, "head", "repo", "full_name") or "",
+        head_repository=value_at(pull, "head", "repo", "full_name") or "",
     )
-
-
-def _get(value: Any, *keys: str) -> Any:
-    for key in keys:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    return value

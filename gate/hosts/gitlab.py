@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Self
 
-from msgspec import Struct
-
 from gate.errors import PublishError
 from gate.hosts.base import Done, Host, HostOptions, PostComment, Stamp, stamp_of, with_marker
 from gate.hosts.rest import Rest, RestError, unreadable
@@ -32,37 +30,6 @@ def without_quick_actions(text: str) -> str:
     return _QUICK_ACTION.sub("\\1\u200b/", text)
 
 
-class MergeRequest(Struct, frozen=True):
-    """The merge request of a pipeline, from GitLab's predefined variables."""
-
-    api: str
-    project: str
-    iid: int
-    stamp: Stamp
-    headers: Mapping[str, str]
-    who: str
-    """The API path for the owner of the token."""
-
-
-def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | None:
-    """Return the merge request of this job; None if there is none."""
-    values = [environment.get(name, "") for name in ("CI_API_V4_URL", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID")]
-    api, project, iid = values
-    if not all(values) or not _number(iid):
-        return None
-    token = environment.get(TOKEN_VARIABLE)
-    # A merged-results pipeline runs a commit that nobody sees; reviewers see the source branch's head.
-    head = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", "")
-    return MergeRequest(
-        api=api,
-        project=project,
-        iid=int(iid),
-        stamp=Stamp(_number(environment.get("CI_PIPELINE_ID")), _number(environment.get("CI_JOB_ID")), head),
-        headers={"PRIVATE-TOKEN": token} if token else {"JOB-TOKEN": environment.get("CI_JOB_TOKEN", "")},
-        who="user" if token else "job",
-    )
-
-
 def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isdecimal() and len(text) < 20 else 0
 
@@ -75,19 +42,32 @@ class MergeRequestHost(Host):
 
     nowhere = "no comment: this is not a GitLab merge request pipeline"
 
-    def __init__(self, request: MergeRequest, rest: Rest, *, url: str = "") -> None:
-        self.head, self.url = request.stamp.head, url
-        self._request = request
+    def __init__(self, rest: Rest, path: str, stamp: Stamp, *, owner: str, url: str = "") -> None:
+        """``path``: the API path of the merge request. ``owner``: that of the token's owner, ``user`` or ``job``."""
+        self.head, self.url = stamp.head, url
         self._rest = rest
-        self._path = f"projects/{request.project}/merge_requests/{request.iid}"
+        self._path = path
+        self._stamp = stamp
+        self._owner = owner
 
     @classmethod
     def open(cls, _options: HostOptions, environment: Mapping[str, str]) -> Self | None:
         """Return the host for the merge request of this job's pipeline, from GitLab's predefined variables."""
-        request = merge_request_of(environment)
-        if request is None:
+        api, project = environment.get("CI_API_V4_URL"), environment.get("CI_PROJECT_ID")
+        number = _number(environment.get("CI_MERGE_REQUEST_IID"))
+        if not (api and project and number):
             return None
-        return cls(request, Rest(request.api, request.headers, environment=environment), url=environment.get(JOB, ""))
+        headers, owner = {"JOB-TOKEN": environment.get("CI_JOB_TOKEN", "")}, "job"
+        token = environment.get(TOKEN_VARIABLE)
+        if token:
+            headers, owner = {"PRIVATE-TOKEN": token}, "user"
+        # A merged-results pipeline runs a commit that nobody sees; reviewers see the source branch's head.
+        head = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", "")
+        stamp = Stamp(_number(environment.get("CI_PIPELINE_ID")), _number(environment.get("CI_JOB_ID")), head)
+        rest = Rest(api, headers, environment=environment)
+        return cls(
+            rest, f"projects/{project}/merge_requests/{number}", stamp, owner=owner, url=environment.get(JOB, "")
+        )
 
     def close(self) -> None:
         self._rest.close()
@@ -106,7 +86,7 @@ class MergeRequestHost(Host):
             raise unreadable(error, "GitLab") from error
 
     def _note(self, comment: PostComment) -> Done:
-        stamp, seen = self._request.stamp, self._rest.get(self._path)
+        stamp, seen = self._stamp, self._rest.get(self._path)
         if seen["sha"] != stamp.head:
             return Done(note="no note: the merge request has moved on to another commit")
         body = {"body": without_quick_actions(with_marker(comment, stamp, limit=NOTE_LIMIT))}
@@ -114,7 +94,7 @@ class MergeRequestHost(Host):
         if existing is None:
             return self._at(seen, self._rest.send("POST", f"{self._path}/notes", body))
         id_, written = existing
-        if (written.run, written.attempt) > (stamp.run, stamp.attempt):
+        if written.is_newer(stamp):
             return Done(note="no note: a newer pipeline has written it")
         try:
             return self._at(seen, self._rest.send("PUT", f"{self._path}/notes/{id_}", body))
@@ -135,8 +115,8 @@ class MergeRequestHost(Host):
         return None
 
     def _me(self) -> int:
-        answer = self._rest.get(self._request.who)
-        user = answer["user"] if self._request.who == "job" else answer
+        answer = self._rest.get(self._owner)
+        user = answer["user"] if self._owner == "job" else answer
         identity: int = user["id"]
         return identity
 

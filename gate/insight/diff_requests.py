@@ -9,9 +9,8 @@ from gate.baselines.union import trials_of
 from gate.config.load import load_config
 from gate.errors import MeasureError
 from gate.model import Side, Trial
-from gate.records import Record
+from gate.records import Record, read_record
 from gate.reports.replayed import asked_text
-from gate.stored.judging import read_whole
 from gate.world.attempt import Coupling
 from gate.world.cassette import Library
 from gate.world.compared import difference_of
@@ -27,7 +26,7 @@ def compare_requests(before: Path, now: Path, config_path: Path | None, environm
     If a trial was answered from the other record's trial, its own report of differences is used; otherwise the
     recordings are read. Raises MeasureError if no case can be compared.
     """
-    records = read_whole(before), read_whole(now)
+    records = read_record(before), read_record(now)
     options, root = None, Path()
     if config_path is not None:
         config = load_config(config_path)

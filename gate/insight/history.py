@@ -19,9 +19,8 @@ from gate.hosts.artifact import record_members
 from gate.model import Case, Criterion, MeasuredTrial
 from gate.records import Header, cases_of
 from gate.records import Run as StoredRun
-from gate.records.keys import Stored, commit_key
+from gate.records.keys import MISPLACED, Stored, commit_key
 from gate.records.measured import MeasuredReader, created_in
-from gate.records.misplaced import MISPLACED, is_misplaced
 from gate.security import files
 from gate.security.limits import MAX_LINE_BYTES
 
@@ -114,14 +113,14 @@ class _Reading:
         """Read one record, or note the reason it cannot be read."""
         try:
             with stored.open() as file:
-                reader = MeasuredReader(file, where=stored.where, error=MeasureError)
+                reader = MeasuredReader(file, where=stored.where)
                 header = reader.header
                 if self._wanted is not None and header.suite_id != self._wanted:
                     self._others.add(header.suite_id)
                     return
                 if header.shard != (1, 1):
                     raise MeasureError(f"shard {header.shard[0]} of {header.shard[1]}: merge the shards first")
-                if store is not None and is_misplaced(stored.where, header):
+                if stored.is_misplaced(header):
                     raise MeasureError(MISPLACED)
                 judge = self._judges.get(header.suite_id) or _Judge(header)
                 runs = _runs(reader, judge, self._ledger(store, header), stored.where)

@@ -31,11 +31,10 @@ from gate.insight.nearest import nearest_by_suite
 from gate.insight.prove import Progress, silent
 from gate.model.defaults import STORED_TRIALS
 from gate.pipeline.terms import own_terms
-from gate.records import Header, Record, cases_of
+from gate.records import Header, Record, cases_of, read_record
 from gate.reports.formatting import count, dollars, percents
 from gate.reports.table import table
 from gate.security.escape import console
-from gate.stored.judging import read_whole
 from gate.system.clock import now
 
 CATCHES = 0.9
@@ -75,7 +74,7 @@ class SuitePower(Struct, frozen=True):
 
 def power_of_record(path: Path, asked: Asked) -> str:
     """Return the power of this record's suite, with its own agent, against stored trials only."""
-    record, asked = read_whole(path), replace(asked, of_record=True)
+    record, asked = read_record(path), replace(asked, of_record=True)
     return _shown([_answer(record, own_terms(record).settings, asked)], asked)
 
 

@@ -20,11 +20,10 @@ from gate.insight.power_text import interval_of
 from gate.insight.prove import Progress, Proof, Source, in_words, prove, source_of
 from gate.model import FULL, Trial
 from gate.pipeline.terms import own_terms
-from gate.records import cases_of
+from gate.records import cases_of, read_record
 from gate.reports.formatting import count
 from gate.reports.table import table
 from gate.security.escape import console
-from gate.stored.judging import read_whole
 from gate.system.clock import now
 
 
@@ -34,7 +33,7 @@ def proof_of_record(path: Path, changes: int, progress: Progress) -> Proof:
     Raises:
         MeasureError: no trial of the record has a known outcome.
     """
-    record = read_whole(path)
+    record = read_record(path)
     terms = own_terms(record)
     trials = as_baseline(record).trials
     source = source_of(cases_of(record.header), terms.criteria, _epochs(trials))

@@ -30,13 +30,12 @@ from gate.model import FULL, Case, Criterion, CriterionResult, Direction, Estima
 from gate.pipeline.store import store_kind
 from gate.pipeline.terms import terms_of_plan
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
-from gate.records import Record, cases_of
+from gate.records import Record, cases_of, read_record
 from gate.reports.explanation import headline
 from gate.reports.formatting import figure, interval, sample
 from gate.reports.table import table
 from gate.security import files
 from gate.security.escape import console
-from gate.stored.judging import read_whole
 from gate.system.clock import now
 
 HEADERS = ("criterion", "limit", "now", "proposed", "measured")
@@ -97,7 +96,7 @@ def _records(
 ) -> list[tuple[Plan, Record]]:
     by_id = {plan.suite.id: plan for plan in plans}
     if path is not None:
-        record = read_whole(path)
+        record = read_record(path)
         suite_id = record.header.suite_id
         if suite_id not in by_id:
             hint = nearest(suite_id, list(by_id))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
 from gate.model import RESPONSE, Case, Direction, Invocation, Scale, Score, ToolCall, Turn
-from gate.model.strict import StrictModel
+from gate.model.strict import StrictModel, one_or_more
 from gate.security.limits import shorten
 
 
@@ -89,6 +90,8 @@ class Metric(ABC, Generic[OptionsT]):
     options_type: ClassVar[type[Options]] = NoOptions
     needed_option: ClassVar[str] = ""
     """The option without which the metric checks nothing; empty if there is none."""
+    adds_up: ClassVar[bool] = False
+    """A case's own list of the needed option is added to the criterion's: a case never checks less than the suite."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Refuse the former name of an attribute: it would have no effect, and nobody would notice."""
@@ -102,8 +105,13 @@ class Metric(ABC, Generic[OptionsT]):
 
     @classmethod
     def overlaid(cls, options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a criterion's options overlaid with a case's; the case's win, key by key."""
-        return {**options, **own}
+        """Return a criterion's options overlaid with a case's; the case's win, key by key, or are added."""
+        both, name = {**options, **own}, cls.needed_option
+        if cls.adds_up:
+            lists = [one_or_more(held[name]) for held in (options, own) if name in held]
+            if all(isinstance(one, list | tuple) for one in lists):
+                both[name] = list(chain.from_iterable(lists))
+        return both
 
     @property
     def missing(self) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput
 from gate.metrics.matching import shown
@@ -21,7 +20,17 @@ class ForbiddenOptions(Options):
     """The forbidden tools; for all cases, or in a case's options."""
 
     tools: Annotated[tuple[str, ...], MORE] = Field(default=())
-    """Names of tools, or of categories, that must not be called."""
+    """Names of tools, or of categories, that must not be called; no patterns."""
+
+    @field_validator("tools")
+    @classmethod
+    def _no_pattern(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
+        for name in tools:
+            if "*" in name or "?" in name:
+                raise ValueError(
+                    f"{shown(name, 80)} is a pattern, which no tool matches: name each tool, or a category"
+                )
+        return tools
 
 
 class ForbiddenTools(Metric[ForbiddenOptions]):
@@ -39,15 +48,11 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
     absence = True
     options_type = ForbiddenOptions
     needed_option = "tools"
+    adds_up = True
 
     @property
     def reads(self) -> frozenset[str]:
         return NO_CONTENT
-
-    @classmethod
-    def overlaid(cls, options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options for a case, which may forbid more tools but never fewer."""
-        return {**options, **own, "tools": [*options.get("tools", ()), *own.get("tools", ())]}
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         forbidden = {plain_name(name) for name in self._names()}

@@ -85,6 +85,7 @@ def _quoted(texts: Sequence[str]) -> str:
 class _Texts(_Content[TextOptions]):
     options_type = TextOptions
     needed_option = "values"
+    adds_up = True
 
     def _found(self, performance: TrialOutput) -> dict[str, bool]:
         said = _said(performance)
@@ -133,6 +134,7 @@ class Regex(_Content[RegexOptions]):
 
     options_type = RegexOptions
     needed_option = "patterns"
+    adds_up = True
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.patterns:

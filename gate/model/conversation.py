@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+from unicodedata import category
 
 from msgspec import Struct
 
@@ -48,6 +49,17 @@ def parts_of(text: str) -> tuple[Part, ...]:
     if not text:
         return ()
     return (Part(text),)
+
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Mn", "Me", "Zs", "Zl", "Zp"})
+"""Unicode's categories of spaces, controls, and marks that need a character to stand on."""
+_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and symbols without a glyph."""
+
+
+def is_blank(text: str) -> bool:
+    """True if a reader sees nothing of a text: it is empty, or only spaces and invisible characters."""
+    return all(char in _FILLERS or category(char) in _UNSEEN for char in text)
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -113,10 +125,11 @@ class Invocation(Struct, frozen=True, gc=False):
 
     @property
     def is_silent(self) -> bool:
-        """True if the user received neither text nor a tool call, provided that the source records both."""
+        """True if the user received neither visible text nor a tool call, provided that the source records both; a
+        thought is not for the user."""
         if not self.user or self.tool_calls or self.digest or {RESPONSE, CALLS} & set(self.unseen):
             return False
-        return not self.text.strip()
+        return is_blank(text_of(self.response, thoughts=False))
 
     @property
     def shows_calls(self) -> bool:
@@ -175,7 +188,7 @@ def tool_times(invocations: Iterable[Invocation]) -> list[ToolTime]:
     return sorted(times, key=lambda time: (-time.seconds, -time.calls, time.name))
 
 
-def total_duration(invocations: list[Invocation]) -> float | None:
+def total_duration(invocations: Sequence[Invocation]) -> float | None:
     """Return the total seconds of all turns; None if any is unknown."""
     durations = [invocation.duration for invocation in invocations]
     known = [duration for duration in durations if duration is not None]

@@ -248,9 +248,12 @@ NOT_COMPARED = Verdict.NOT_COMPARED
 BELOW = Verdict.BELOW_THRESHOLD
 REGRESSED = Verdict.REGRESSED
 
-WhyNotCompared = Literal["changed", "cases_gone", "nothing_to_check", "removed", "new", "without_others"]
-"""Its options, scorer or judge changed; none of its cases is compared; it has nothing to check where it always had; it
-is no longer measured; the baseline does not have it; or, for the pass rate, it is compared without some criteria."""
+WhyNotCompared = Literal[
+    "changed", "other_judge", "other_user", "cases_gone", "nothing_to_check", "removed", "new", "without_others"
+]
+"""Its options, scorer or judge changed; its judge, or the simulated user, is another model under the same name; none of
+its cases is compared; it has nothing to check where it always had; it is no longer measured; the baseline does not have
+it; or, for the pass rate, it is compared without some criteria."""
 WhyOpen = Literal["", "suggests_drop", "drifted", "moved_before", "unbounded", "beyond_margin"]
 """One test suggests a drop; it does not show against the base's agent run now, or against its newest stored runs; too
 few trials bound it; the interval reaches beyond the margin."""
@@ -362,7 +365,8 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     ),
     "agent_fails": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
     # ``cases``: those in which it has nothing to check, of the ``of`` to which it applied at the baseline; ``others``:
-    # the criteria that are left out
+    # the criteria that are left out; ``models``: those that are other models under the same names, ``now`` and
+    # ``before``: the names by which they answered
     "not_compared": kind(
         "A criterion is not compared with the baseline.",
         NOT_COMPARED,
@@ -372,6 +376,9 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         cases=NO_NAMES,
         of=NUMBER,
         others=NO_NAMES,
+        models=NO_NAMES,
+        now=NO_NAMES,
+        before=NO_NAMES,
     ),
 }
 """Findings on a criterion; its verdict is the worst of them."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 
 class StrictModel(BaseModel):
@@ -34,3 +35,14 @@ def short_for(*keys: str) -> BeforeValidator:
 WORDS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 Words = Annotated[tuple[str, ...], BeforeValidator(one_or_more), WORDS_SCHEMA]
 """One text, or several in a list."""
+
+
+def _below(path: str) -> str:
+    parts = PurePath(path)
+    if not path or parts.is_absolute() or ".." in parts.parts:
+        raise ValueError(f"{path!r} is not a file below the configuration's folder")
+    return path
+
+
+FileBelow = Annotated[str, AfterValidator(_below)]
+"""The path of a file below the configuration's folder, relative to it."""

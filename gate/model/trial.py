@@ -10,6 +10,10 @@ from msgspec import Struct, field
 
 from gate.model.conversation import Invocation, Usage, total_usage
 
+Models = tuple[tuple[str, str], ...]
+"""Models that the gate asked for a measurement, each with a name by which it answered: a requested name may lead to
+another model later. Models that did not state a name are left out."""
+
 
 class Score(Struct, frozen=True, gc=False):
     """The score of a metric in one trial.
@@ -24,9 +28,8 @@ class Score(Struct, frozen=True, gc=False):
     per_turn: tuple[float | None, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further figures that a report may show; JSON values only."""
-    judges: tuple[tuple[str, str], ...] = ()
-    """The models that were asked for it, each with a name by which it answered: a requested name may lead to another
-    model later. Models that did not state a name are left out."""
+    judges: Models = ()
+    """The models that judged it."""
 
     @property
     def unmeasured(self) -> bool:
@@ -206,6 +209,11 @@ class Trial(Struct, frozen=True, gc=False):
     """The end of the agent's output other than its answers, including tracebacks and the body of an HTTP error."""
     replay: Replay | None = None
     """None if nothing was recorded or replayed."""
+    users: Models = ()
+    """The models that played the user."""
+    earlier: tuple[tuple[Invocation, ...], ...] = ()
+    """The turns of each earlier attempt that got that far. The trial was run again, but what they did was done: hard
+    criteria read them, too."""
 
     @property
     def end(self) -> End:

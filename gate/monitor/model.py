@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from gate.model import Invocation
+from gate.model import Invocation, Models
 
 MAX_PREVIEW_CHARS = 200
 """Most characters shown of a query or an output."""
@@ -53,6 +53,8 @@ class Observation(Struct, frozen=True):
     """The criteria that applied to it, measured or not."""
     kept: bytes = b""
     """The whole conversation, redacted and packed, if it did not pass: `gate promote` makes a case from it."""
+    judges: Mapping[str, Models] = field(default_factory=dict)
+    """By criterion, the models that judged it."""
 
     @property
     def has_no_agent(self) -> bool:

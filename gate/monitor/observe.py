@@ -177,6 +177,7 @@ class Observer:
             output=self._shown(said[-1] if said else "", MAX_PREVIEW_CHARS),
             applied=tuple(n for n, score in trial.scores.items() if score.value is not None or score.error),
             kept=self._kept(trial) if outcome is False else b"",
+            judges={name: score.judges for name, score in trial.scores.items() if score.judges},
         )
 
     def _shown(self, text: str, most: int) -> str:

@@ -9,6 +9,7 @@ from time import monotonic, sleep, time
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.baselines.base import outage_in, shard_of
 from gate.config.load import Config
@@ -16,6 +17,7 @@ from gate.config.production import MonitorSection
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import PASS_RATE_MARGIN
 from gate.decision.outcomes import measured_values, passed
+from gate.decision.own_models import OwnModels, judges_of, moved
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
 from gate.model import Case, Criterion, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
@@ -33,10 +35,9 @@ from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.store import store_of
 from gate.pipeline.terms import own_terms
 from gate.pipeline.verdict import judge_record
-from gate.records import Record
+from gate.records import Record, read_record
 from gate.reports.formatting import count
 from gate.security.redact import Redactor
-from gate.stored.judging import read_whole
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
 from gate.traces.receiver import check_library
@@ -179,7 +180,7 @@ def expected_of(
     if against is None or against == "none":
         return None
     if against != "baseline":
-        return _expected(read_whole(Path(against)), plan, scoring, against)
+        return _expected(read_record(Path(against)), plan, scoring, against)
     store = store_of(config, environment)
     if store is None:
         raise ConfigError("baselines are switched off", where=str(config.path), hint="name a record instead")
@@ -256,15 +257,18 @@ def compared_with(setup: Setup, other: Path) -> tuple[Verdict, str]:
 def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
     config, criteria, most_lost = setup.config, setup.scoring.fingerprint, setup.options.max_unmeasured
     here = _window_in(setup, setup.state_path, criteria)
+    judges = _judges_of(here)
     shared = 0
     if is_state(other):
         there = _window_in(setup, other, criteria)
         shared = len({one.trace for one in here} & {one.trace for one in there})
         against = of_traces(other.stem, [one.passed for one in there], most_lost, shared)
+        against = _unless_judged_otherwise(against, setup, judges, _judges_of(there))
         note = _age(other.stem, max((one.at for one in there), default=None))
     else:
-        record = read_whole(other)
+        record = read_record(other)
         against = _record_arm(record, setup, other.name)
+        against = _unless_judged_otherwise(against, setup, judges, judges_of(record.trials))
         note = _age(other.name, record.header.created) + _own_verdict(record, other.name)
     own = of_traces("this window", [one.passed for one in here], most_lost, shared)
     gate = config.file.gate
@@ -281,6 +285,25 @@ def _window_in(setup: Setup, path: Path, criteria: str) -> list[Observation]:
     assert state is not None, "only a state that is to be written may be taken"
     with state:
         return window_of(state, setup.options, criteria, time())
+
+
+def _judges_of(window: Sequence[Observation]) -> OwnModels:
+    """Return the judges of the traces in a window."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for one in window:
+        for criterion, judges in one.judges.items():
+            found.setdefault(criterion, set()).update(judges)
+    return found
+
+
+def _unless_judged_otherwise(arm: Arm, setup: Setup, here: OwnModels, there: OwnModels) -> Arm:
+    """Return the other side, as not comparable if its judge is another model than this window's."""
+    for criterion in _blocking(setup.scoring):
+        asked = moved(here.get(criterion.name, ()), there.get(criterion.name, ()))
+        if asked and not arm.problem:
+            what = f"for {criterion.name}, another model answered as the judge {asked[0]}"
+            return replace(arm, problem=f"{what}: score one side again")
+    return arm
 
 
 def _age(name: str, at: float | None) -> str:

@@ -22,13 +22,14 @@ from msgspec import MsgspecError, Struct, convert
 from msgspec.json import Encoder, decode
 
 from gate.errors import ConfigError, GateError, MeasureError
+from gate.model import Models
 from gate.monitor.model import Counts, Observation
 from gate.monitor.sources import Position
 from gate.monitor.window import Status
 from gate.security import files
 
-FORMAT = 1
-"""1: the tables below."""
+FORMAT = 2
+"""2: the tables below; 1: traces without ``judges``."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sources (identity TEXT PRIMARY KEY, path TEXT NOT NULL, position INTEGER NOT NULL,
@@ -36,7 +37,7 @@ CREATE TABLE IF NOT EXISTS sources (identity TEXT PRIMARY KEY, path TEXT NOT NUL
 CREATE TABLE IF NOT EXISTS traces (number INTEGER PRIMARY KEY, trace TEXT NOT NULL UNIQUE, at REAL NOT NULL,
     seen REAL NOT NULL, passed INTEGER, average REAL, scores TEXT NOT NULL, applied TEXT NOT NULL, why TEXT NOT NULL,
     query TEXT NOT NULL, output TEXT NOT NULL, kept BLOB, criteria TEXT NOT NULL, exported INTEGER NOT NULL,
-    look INTEGER NOT NULL);
+    look INTEGER NOT NULL, judges TEXT NOT NULL DEFAULT '{}');
 CREATE INDEX IF NOT EXISTS to_export ON traces (number) WHERE exported = 0;
 CREATE INDEX IF NOT EXISTS by_arrival ON traces (look, min(at, seen), at, trace, criteria, seen);
 CREATE INDEX IF NOT EXISTS conversations ON traces (look, min(at, seen), at, trace) WHERE kept IS NOT NULL;
@@ -63,7 +64,7 @@ _ENCODER = Encoder()
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
-_COLUMNS = "trace, min(at, seen), passed, average, scores, applied, why, query, output, kept"
+_COLUMNS = "trace, min(at, seen), passed, average, scores, applied, why, query, output, kept, judges"
 
 
 def _said_kindly(method: Callable[P, T]) -> Callable[P, T]:
@@ -149,8 +150,8 @@ class MonitorState:
         row = (one.trace, one.at, now, passed, one.average, scores, applied, one.why, one.query, one.output)
         done = self._db.execute(
             "INSERT OR IGNORE INTO traces (trace, at, seen, passed, average, scores, applied, why, query, output, "
-            "kept, criteria, exported, look) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, one.kept or None, criteria, int(exported), look),
+            "kept, criteria, exported, look, judges) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, one.kept or None, criteria, int(exported), look, _ENCODER.encode(one.judges).decode()),
         )
         return done.rowcount
 
@@ -333,11 +334,12 @@ def _passed(value: Any) -> bool | None:
 
 
 def _observation(row: Sequence[Any]) -> Observation:
-    trace, at, passed, average, scores, applied, why, query, output, kept = row
+    trace, at, passed, average, scores, applied, why, query, output, kept, judges = row
     values, names = decode(scores, type=dict[str, float | bool | None]), decode(applied, type=tuple[str, ...])
     found = {name: float(value) for name, value in values.items() if value is not None}  # null: it was not a number
     outcome, whole = _passed(passed), kept or b""
-    return _struct(Observation, (trace, at, outcome, average, found, why, query, output, names, whole))
+    named = decode(judges, type=dict[str, Models])
+    return _struct(Observation, (trace, at, outcome, average, found, why, query, output, names, whole, named))
 
 
 def is_state(path: Path) -> bool:
@@ -401,6 +403,8 @@ def _to_write(path: Path) -> sqlite3.Connection:
         _check(db, path, may_be_new=True)
         _write_ahead(db)
         db.execute("PRAGMA synchronous=NORMAL")
+        if _lacks_judges(db):
+            db.execute("ALTER TABLE traces ADD COLUMN judges TEXT NOT NULL DEFAULT '{}'")
         db.executescript(TABLES)
         db.execute(f"PRAGMA user_version={FORMAT}")
     except BaseException:
@@ -414,10 +418,18 @@ def _to_read(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         _check(db, path, may_be_new=False)
+        if _lacks_judges(db):
+            db.execute("CREATE TEMP VIEW traces AS SELECT *, '{}' AS judges FROM main.traces")
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _lacks_judges(db: sqlite3.Connection) -> bool:
+    """True if the database is of format 1."""
+    columns = {row[1] for row in db.execute("PRAGMA main.table_info(traces)")}
+    return bool(columns) and "judges" not in columns
 
 
 def _check(db: sqlite3.Connection, path: Path, *, may_be_new: bool) -> None:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from gate.agents.base import Agent, AgentFailure, Clock, Log, Request, naming_hidden
 from gate.errors import MeasureError
 from gate.formats import messages
+from gate.judges.asking import noting_models
 from gate.model import (
     FULL,
     STORED,
@@ -23,6 +24,7 @@ from gate.model import (
     End,
     ErrorKind,
     Invocation,
+    Models,
     Persona,
     RecordedTrial,
     Replay,
@@ -128,6 +130,18 @@ class _Limits(Struct, frozen=True):
         return self.deadline is not None and monotonic() >= self.deadline
 
 
+class _Attempt(Struct, frozen=True):
+    """One attempt at a trial."""
+
+    turns: tuple[Invocation, ...]
+    """Its conversation, with the known part of a turn that failed."""
+    failure: AgentFailure | None
+    process: str
+    log: str
+    users: Models
+    """The models that played the user."""
+
+
 class _Run:
     """The state shared by the workers of one ``execute``."""
 
@@ -177,23 +191,26 @@ class _Run:
     async def _run(self, job: Job) -> Trial:
         started = time()
         attempts, collateral = 1, 0
+        earlier: list[tuple[Invocation, ...]] = []
         while True:
             await self._wait_until_resumed()
-            log = Log()
             with self._patience.trying(asyncio.get_running_loop().time()):
-                invocations, failure, process = await self._attempt(job, log)
+                attempt = await self._attempt(job)
+            failure = attempt.failure
             if failure is None or failure.end is End.FAILED:
                 self._patience.answered()
             if failure is None or self._limits.over:
                 break
             if failure.collateral and collateral < MAX_COLLATERAL:
                 collateral += 1
-                continue
-            if not (failure.transient or failure.collateral) or attempts > self._limits.retries:
-                break
-            if not await self._pause(attempts, failure):
-                break
-            attempts += 1
+            else:
+                if not (failure.transient or failure.collateral) or attempts > self._limits.retries:
+                    break
+                if not await self._pause(attempts, failure):
+                    break
+                attempts += 1
+            if attempt.turns:
+                earlier.append(attempt.turns)
         error = None if failure is None else _error(failure)
         return Trial(
             case_id=job.case.id,
@@ -201,15 +218,17 @@ class _Run:
             round=job.round,
             tag=job.tag,
             side=job.side,
-            invocations=tuple(invocations),
+            invocations=attempt.turns,
             error=error,
-            duration=total_duration(invocations),
+            duration=total_duration(attempt.turns),
             attempts=attempts,
             started=started,
             again=job.again,
-            process=process,
-            log=log.text,
+            process=attempt.process,
+            log=attempt.log,
             replay=self._replay(job, error),
+            users=attempt.users,
+            earlier=tuple(earlier),
         )
 
     def _replay(self, job: Job, error: TrialError | None) -> Replay | None:
@@ -219,19 +238,25 @@ class _Run:
         measured = error is None or error.end is End.FAILED
         return self._world.settle(job.case.id, job.number, job.side, measured=measured)
 
-    async def _attempt(self, job: Job, log: Log) -> tuple[list[Invocation], AgentFailure | None, str]:
-        """Hold the conversation once, in a new session. Return its turns, its failure and its process."""
-        session_id, world, failed, process = token_hex(16), self._world, None, ""
+    async def _attempt(self, job: Job) -> _Attempt:
+        """Hold the conversation once, in a new session."""
+        session_id, world, failed, process, log = token_hex(16), self._world, None, "", Log()
         invocations: list[Invocation] = []
         if world is not None:
             world.open(session_id, job.case.id, job.number, job.side, repr(job.case))
         try:
-            async for request in _requests(job, session_id, invocations, log, self._users(job)):
-                asked = request if world is None else replace(request, environment=world.environment(session_id))
-                answered = await self._answer(asked)
-                if job.case.scenario is not None:
-                    answered = replace(answered, user=request.user)
-                invocations.append(answered if world is None else _as_recorded(answered, world.spared(session_id)))
+            with noting_models() as users:
+                async for request in _requests(job, session_id, invocations, log, self._users(job)):
+                    asked = request if world is None else replace(request, environment=world.environment(session_id))
+                    try:
+                        answered = await self._answer(asked)
+                    except AgentFailure as failure:
+                        if failure.turn is not None and (failure.turn.tool_calls or failure.turn.text.strip()):
+                            invocations.append(replace(failure.turn, user=request.user))
+                        raise
+                    if job.case.scenario is not None:
+                        answered = replace(answered, user=request.user)
+                    invocations.append(answered if world is None else _as_recorded(answered, world.spared(session_id)))
         except AgentFailure as failure:
             failure.message = naming_hidden(failure.message, self._agent.hidden, self._agent.known, self._agent.named)
             failed = failure.under(self._limits.transient)
@@ -239,7 +264,9 @@ class _Run:
             process = self._agent.process_of(session_id)
             await self._agent.close_session(session_id)
             missing = "" if world is None else await world.close(session_id)
-        return invocations, AgentFailure(ErrorKind.MISSING, missing) if missing else failed, process
+        if missing:
+            failed = AgentFailure(ErrorKind.MISSING, missing)
+        return _Attempt(tuple(invocations), failed, process, log.text, tuple(sorted(users)))
 
     async def _answer(self, request: Request) -> Invocation:
         clock = request.clock
@@ -250,7 +277,7 @@ class _Run:
                     await self._agent.open_session(request)
                 invocation = await self._agent.answer(request)
         except TimeoutError as error:
-            raise AgentFailure(ErrorKind.TIMEOUT, f"no answer within {clock.seconds:g} s") from error
+            raise clock.overrun() from error
         return replace(invocation, reports_calls=True) if self._agent.reports_calls else invocation
 
     async def _pause(self, attempts: int, failure: AgentFailure) -> bool:

@@ -13,8 +13,8 @@ from gate.config.resolve import Plan, make_plans
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.model import Result, SuiteResult, Verdict
-from gate.pipeline.base_agent import check_base_address, wants_base_beside
 from gate.pipeline.journal import close_again
+from gate.pipeline.launch import check_base_address, wants_base_beside
 from gate.pipeline.measurement import MeasuredSuite, measure_suite
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_all_references

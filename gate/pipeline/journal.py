@@ -104,7 +104,7 @@ def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> 
 
 def take_back(path: Path) -> None:
     """Truncate a record to where a run last closed it, or remove it if none has."""
-    closed = read_closed_part(path, error=MeasureError)
+    closed = read_closed_part(path)
     if closed.footer is None:
         files.remove(path)
     else:
@@ -226,23 +226,13 @@ def newest_record(config_path: Path) -> Path:
     return found[0]
 
 
-def no_record(path: Path, error: type[GateError]) -> GateError:
-    """Return the error for a path that has no file."""
-    if path.is_dir():
-        hint = "name a file in it, or none: then it is the newest of the results folder"
-        return error("this is a folder, and a record is a file", where=str(path), hint=hint)
-    return error("no such record", where=str(path))
-
-
 def record_before(record: Path, config_path: Path) -> Path:
     """Return the newest finished record of the same suite, from another run that began before this one.
 
     Raises:
         MeasureError: there is none, or the record cannot be read.
     """
-    if not record.is_file():
-        raise no_record(record, MeasureError)
-    header = read_header(record, error=MeasureError)
+    header = read_header(record)
     for path, other in _finished(config_path):
         earlier = other.created < header.created and other.run_id != header.run_id
         if earlier and other.suite_id == header.suite_id:

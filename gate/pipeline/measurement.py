@@ -21,9 +21,9 @@ from gate.decision import Settings
 from gate.errors import GateError, MeasureError
 from gate.model import SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
-from gate.pipeline.base_agent import base_agent
-from gate.pipeline.earlier import EarlierDraws, continue_earlier, earlier_draws
+from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
 from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
+from gate.pipeline.launch import base_agent
 from gate.pipeline.past import past_rates
 from gate.pipeline.references import References
 from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
@@ -37,7 +37,6 @@ from gate.pipeline.session import (
     may_change,
 )
 from gate.pipeline.store import store_kind
-from gate.pipeline.stored_trials import StoredTrials, stored_trials
 from gate.pipeline.storing import run_stored_epochs
 from gate.pipeline.terms import Terms, terms_of_plan
 from gate.pipeline.trials import TrialRunner
@@ -130,7 +129,8 @@ class _Measurement:
         session = run.session
         notes = [*self._notes(), *run.notes, *run.runner.notes, *self._draws.notes, *more]
         terms = _terms(session, run.plan, run.settings, [note for note in notes if note], self._found)
-        return terms.with_design(
+        return replace(
+            terms,
             past=self._past,
             earlier=self._draws.verdicts,
             base_has_no_rules=run.base.without_rules,
@@ -205,7 +205,8 @@ def _open_journal(session: Session, header: Header, keep: Keep) -> tuple[RecordW
     options, origin = session.options, session.options.origin
     redefines = options.rules is not None and options.rules.redefines
     if options.record_path is None and not options.resume and not redefines:
-        origin = continue_earlier(session.config, header) or origin
+        anchored = session.where.anchored
+        origin = continue_earlier(session.config, header, session.git, anchored=anchored) or origin
     journal = open_journal(
         session.config,
         header,
@@ -262,7 +263,7 @@ async def _check_end(session: Session, journal: RecordWriter) -> None:
 
 def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
     terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules)
-    terms = terms.with_design(anchored=session.where.anchored)
+    terms = replace(terms, anchored=session.where.anchored)
     return earlier_draws(session.config, header, found.all, terms, session.git)
 
 
@@ -276,7 +277,8 @@ def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
     notes = [note for note in (session.options.note, session.where.note, stored.note, literal) if note]
     settings = replace(session.settings, rerun="never")
     terms = _terms(session, plan, settings, [*notes, *found.notes], found, doubt=stored.doubt)
-    return terms.with_design(
+    return replace(
+        terms,
         past=_past_rates(session, plan, found),
         whole=True,
         scheduled=False,
@@ -300,14 +302,16 @@ def _terms(
     terms = terms_of_plan(
         plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, release=where.release
     )
-    terms = terms.with_design(
+    terms = replace(
+        terms,
         anchored=where.anchored,
         release=where.release,
         store=store_kind(config, session.environment),
     )
     if not _is_whole(session):
         return terms
-    return terms.with_design(
+    return replace(
+        terms,
         scheduled=config.agent_kind != "replay",
         command=options.command,
         compared=tuple(map(identity, found.all)),

@@ -11,7 +11,7 @@ A commit of the default branch is also compared with the *anchor*: the best prov
 compared with the anchor alone, once there is one.
 
 A reference leaves out outages, the very runs that are compared, and runs from before the provider moved
-(`gate.pipeline.drift`). If nothing is stored for a change, the base commit's agent may run as well.
+(`gate.pipeline.past`). If nothing is stored for a change, the base commit's agent may run as well.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from gate.decision.gaps import are_few
 from gate.errors import BaselineError, GateError
 from gate.model import BaselineInfo, Suite
 from gate.model.finding import Finding
-from gate.pipeline.drift import without_drift
 from gate.pipeline.git_context import GitContext
-from gate.pipeline.standing import (
+from gate.pipeline.past import (
     acceptance_of,
     ended_acceptance,
     note_of_lost_record,
     note_of_picked_run,
     note_of_shortfall,
+    without_drift,
 )
 from gate.records import PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
@@ -303,6 +303,8 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
         BaselineError: a proof is required and missing. Not on the default branch: its job makes the next one.
     """
     trust = store.trust(suite_id, [record for reference in found.all for record in reference.records])
+    if trust is None:
+        return found
     if trust.required and not where.anchored:
         nothing = not any(reference.records for reference in found.all)
         if trust.troubles or trust.unproven or nothing:
@@ -313,9 +315,8 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
             elif trust.reason:
                 hint = trust.reason
             raise BaselineError(what, where=str(config.path), hint=hint)
-    if trust.asked:
-        found = replace(found, all=tuple(_with_provenance(reference, trust) for reference in found.all))
-    found = replace(found, doubts=(*found.doubts, *trust.troubles))
+    marked = tuple(_with_provenance(reference, trust) for reference in found.all)
+    found = replace(found, all=marked, doubts=(*found.doubts, *trust.troubles))
     if not (trust.unproven or trust.told):
         return found
     fact = Finding.of("unproven", compared=trust.unproven, told=trust.told, why=trust.reason)

@@ -27,9 +27,9 @@ from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import BASE, FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.model.defaults import MOST_EPOCHS
 from gate.model.finding import Finding
-from gate.pipeline.base_agent import BaseAgent
 from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
+from gate.pipeline.launch import BaseAgent
 from gate.pipeline.session import Session, kept_epochs
 from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
 from gate.pipeline.verdict import left_out_by

@@ -19,7 +19,7 @@ from gate.config.resolve import Plan
 from gate.config.settings import goal_of, wanted_trials
 from gate.errors import BaselineError, MeasureError
 from gate.model import FULL, Trial, Verdict
-from gate.pipeline.drift import since_last_move
+from gate.pipeline.past import since_last_move
 from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import Session
 from gate.records import Record

@@ -55,9 +55,28 @@ class Demands(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     """Thresholds of individual cases, by case and criterion; None: those of the record's plan."""
 
 
-class RunDesign(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The way a record came about, as far as its verdict depends on it."""
+class Terms(Demands, frozen=True):
+    """The demands on a record, how it was measured, and notes for its reader. Kept in the closed record."""
 
+    deselected: frozenset[str] | None = None
+    """Cases of the suite that were left out on purpose. None: the record says that there were some but not which, so
+    all missing cases count as such."""
+    selection: Mapping[str, Any] = {}
+    """The selection of cases, as in the configuration; empty if all cases were selected."""
+    categories: Mapping[str, frozenset[str]] = {}
+    """Tools by category, so that a call of one is not shown as a difference if its category was expected."""
+    base: Demands | None = None
+    """The demands of the base commit if they differ: the verdict is never better than the one under them."""
+    rules: str = ""
+    """The commit whose rules these are; empty: the record's own."""
+    changes: tuple[str, ...] = ()
+    """The change's own rules that are not in force yet."""
+    doubts: tuple[str, ...] = ()
+    """Descriptions of parts of the base that were not compared; each keeps the suite from passing."""
+    doubts_if_compared: tuple[str, ...] = ()
+    """Further doubts that apply if a baseline is stored."""
+
+    # How the record came about, as far as its verdict depends on it:
     scheduled: bool = False
     """True if a schedule decided from round to round what to run, so that each of its looks counts."""
     whole: bool = False
@@ -85,41 +104,12 @@ class RunDesign(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     """Pass rates of earlier runs on the default branch, oldest first; shown, but not part of the verdict."""
     command: str = ""
     """The command that reproduces the result; empty: the command that shows it."""
-
-
-class Terms(Demands, frozen=True):
-    """The demands on a record, how it was measured, and notes for its reader. Kept in the closed record."""
-
-    deselected: frozenset[str] | None = None
-    """Cases of the suite that were left out on purpose. None: the record says that there were some but not which, so
-    all missing cases count as such."""
-    selection: Mapping[str, Any] = {}
-    """The selection of cases, as in the configuration; empty if all cases were selected."""
-    categories: Mapping[str, frozenset[str]] = {}
-    """Tools by category, so that a call of one is not shown as a difference if its category was expected."""
-    base: Demands | None = None
-    """The demands of the base commit if they differ: the verdict is never better than the one under them."""
-    rules: str = ""
-    """The commit whose rules these are; empty: the record's own."""
-    changes: tuple[str, ...] = ()
-    """The change's own rules that are not in force yet."""
-    doubts: tuple[str, ...] = ()
-    """Descriptions of parts of the base that were not compared; each keeps the suite from passing."""
-    doubts_if_compared: tuple[str, ...] = ()
-    """Further doubts that apply if a baseline is stored."""
     notes: tuple[str | Finding, ...] = ()
     """Warnings about how the record came about."""
-    design: RunDesign = RunDesign()
-
-    def with_design(self, **changes: Any) -> Terms:
-        """Return the terms with some facts of the design replaced."""
-        return replace(self, design=replace(self.design, **changes))
 
     def plain(self) -> dict[str, Any]:
-        """Return the terms as JSON values for the record, including those of the design."""
-        found: dict[str, Any] = msgspec.to_builtins(replace(self, notes=(), design=RunDesign()), order="deterministic")
-        found.pop("design", None)
-        found |= msgspec.to_builtins(self.design, order="deterministic")
+        """Return the terms as JSON values for the record."""
+        found: dict[str, Any] = msgspec.to_builtins(replace(self, notes=()), order="deterministic")
         if self.notes:
             found["notes"] = [note if isinstance(note, str) else note.plain for note in self.notes]
         return found
@@ -127,19 +117,10 @@ class Terms(Demands, frozen=True):
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Terms:
         """Return the terms of a record. Raises `msgspec.ValidationError` or TypeError."""
-        if "design" in plain:
-            raise msgspec.ValidationError("Object contains unknown field `design`")
-        design: dict[str, Any] = {}
-        found: dict[str, Any] = {"design": design}
-        for name, value in plain.items():
-            if name in RunDesign.__struct_fields__:
-                design[name] = value
-            else:
-                found[name] = value
-        notes = found.get("notes")
+        notes = plain.get("notes")
         if isinstance(notes, list | tuple):
-            found["notes"] = [note if isinstance(note, str) else Finding.read(note) for note in notes]
-        return msgspec.convert(found, cls)
+            plain = {**plain, "notes": [note if isinstance(note, str) else Finding.read(note) for note in notes]}
+        return msgspec.convert(plain, cls)
 
 
 # --- where terms come from ------------------------------------------------------------------------
@@ -228,14 +209,15 @@ def with_run_of(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
         terms = replace(terms, deselected=deselected, selection=own.selection or terms.selection)
     if record.footer is not None and record.footer.terms:
         terms = with_settings_of_run(terms, own.settings)
-    terms = replace(terms, notes=tuple(dict.fromkeys((*own.notes, *terms.notes))))
-    return terms.with_design(
-        scheduled=own.design.scheduled,
-        base_has_no_rules=own.design.base_has_no_rules,
-        taken_up=own.design.taken_up,
-        command=own.design.command,
-        anchored=own.design.anchored or terms.design.anchored,
-        release=own.design.release or terms.design.release,
+    return replace(
+        terms,
+        notes=tuple(dict.fromkeys((*own.notes, *terms.notes))),
+        scheduled=own.scheduled,
+        base_has_no_rules=own.base_has_no_rules,
+        taken_up=own.taken_up,
+        command=own.command,
+        anchored=own.anchored or terms.anchored,
+        release=own.release or terms.release,
     )
 
 

@@ -21,10 +21,10 @@ from gate.errors import ConfigError
 from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
 from gate.model import RecordedTrial, Side, Trial
-from gate.pipeline.agent_user import own_user
 from gate.pipeline.budget import PROBES, RunBudget, judge_of
 from gate.pipeline.execute import Job, User, execute, recorded_user, simulated_user, written_user
 from gate.pipeline.journal import redactor_of
+from gate.pipeline.launch import own_user
 from gate.records import RecordWriter, from_digest, redacted, to_record
 from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
 from gate.scoring.executor import Executor, open_executor
@@ -36,7 +36,7 @@ from gate.world.options import store_folder, upstreams_of
 if TYPE_CHECKING:
     from gate.judges.client import Judge
     from gate.metrics.custom.in_agent import MetricProcesses
-    from gate.pipeline.base_agent import BaseAgent
+    from gate.pipeline.launch import BaseAgent
     from gate.traces.receiver import Receiver
     from gate.world.world import World
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate import __version__
 from gate.agents import AGENTS
 from gate.baselines.beside import with_base
-from gate.baselines.pairing import Answering, is_other_judge, judges_of, pair, reported_before
+from gate.baselines.pairing import pair, reported_before
 from gate.baselines.reference import Reference
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
@@ -25,6 +25,7 @@ from gate.decision import Settings, exit_code, verdict_on
 from gate.decision.cases import MAX_WORDING_CHARS, reads_text
 from gate.decision.consistency import compares_trials
 from gate.decision.outcomes import PASS_RATE, passed
+from gate.decision.own_models import OwnModels, judges_of, moved, own_models_of
 from gate.decision.rules import place
 from gate.errors import MeasureError
 from gate.model import (
@@ -49,7 +50,6 @@ from gate.model import (
 )
 from gate.model.finding import Finding
 from gate.pipeline.budget import spent_on
-from gate.pipeline.journal import no_record
 from gate.pipeline.references import References
 from gate.pipeline.terms import Demands, Terms, divided_at_least
 from gate.records import Header, PlannedCase, Record, cases_of, digested, fold_record, iter_trials
@@ -105,14 +105,12 @@ def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None
     Raises:
         MeasureError: the record is missing, cut short or damaged.
     """
-    if isinstance(source, Path) and not source.is_file():
-        raise no_record(source, MeasureError)
 
     def keeper(header: Header) -> Callable[[Trial], Trial]:
         return keeper_of(header, criteria)
 
     if isinstance(source, Path):
-        return fold_record(source, keeper, error=MeasureError)
+        return fold_record(source, keeper)
     if source.footer is None:
         raise MeasureError("the record is not closed", hint="continue its run with --resume")
     return replace(source, trials=tuple(map(keeper(source.header), source.trials)))
@@ -131,7 +129,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     """
     whole = record = _without_other_scores(record, terms.criteria)
     terms = _without_other_calibrations(terms, judges_of(record.trials))
-    record = in_one_look(whole) if terms.design.whole else judged_part(whole)
+    record = in_one_look(whole) if terms.whole else judged_part(whole)
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
@@ -151,9 +149,9 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     )
     if record.header.whole:
         found = replace(found, scope=_scope(record.header))
-    if not terms.design.whole:
+    if not terms.whole:
         found = with_stored(_with_base_runs(found, whole, references, terms), whole)
-    return _at_no_cost(found) if terms.design.same_as else found
+    return _at_no_cost(found) if terms.same_as else found
 
 
 def _without_other_scores(record: Record, criteria: Sequence[Criterion]) -> Record:
@@ -169,7 +167,7 @@ def _without_other_scores(record: Record, criteria: Sequence[Criterion]) -> Reco
     return replace(record, trials=tuple(trials))
 
 
-def _without_other_calibrations(terms: Terms, answered: Answering) -> Terms:
+def _without_other_calibrations(terms: Terms, answered: OwnModels) -> Terms:
     """Return the terms without calibrations of a model other than the one that answered, with a note for each."""
     notes: list[str] = []
 
@@ -177,7 +175,7 @@ def _without_other_calibrations(terms: Terms, answered: Answering) -> Terms:
         kept = []
         for criterion in criteria:
             known = criterion.calibration
-            if known is not None and is_other_judge(answered.get(criterion.name, ()), known.judges):
+            if known is not None and moved(answered.get(criterion.name, ()), known.judges):
                 what = "its calibration is of another model than the one that answered: run `gate calibrate` again"
                 notes.append(f"{criterion.name}: {what}: nothing is corrected")
                 kept.append(replace(criterion, calibration=None))
@@ -193,12 +191,12 @@ def _without_other_calibrations(terms: Terms, answered: Answering) -> Terms:
 def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[Sequence[Reference], Terms]:
     """Return only the record that the trials belong to, and, if it is not the reference, terms that do not mention
     it."""
-    if not terms.design.same_as:
+    if not terms.same_as:
         return references, terms
     first = references[0] if references else NO_REFERENCE
-    if first.records and first.commit == terms.design.same_as:
+    if first.records and first.commit == terms.same_as:
         return [replace(first, records=first.records[:1])], terms
-    return references, terms.with_design(same_as="", same_verdict="")
+    return references, replace(terms, same_as="", same_verdict="")
 
 
 def _at_no_cost(found: SuiteResult) -> SuiteResult:
@@ -211,9 +209,9 @@ def _at_no_cost(found: SuiteResult) -> SuiteResult:
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
     """Return the pass rates of the default branch if the terms have them, else those of the baseline's records."""
     rate = found.row(PASS_RATE)
-    if rate is None or rate.candidate is None or len(terms.design.past) < 2:
+    if rate is None or rate.candidate is None or len(terms.past) < 2:
         return found.trend
-    return (*terms.design.past, rate.candidate.value)
+    return (*terms.past, rate.candidate.value)
 
 
 def _stated(text: str) -> Finding:
@@ -313,9 +311,9 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         demands.criteria,
         reference,
         deselected=_deselected(header, reference, terms),
-        judges=judges_of(record.trials),
+        models=own_models_of(record.trials),
     )
-    fell_below = terms.design.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
+    fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
     doubts = terms.doubts
     if reference.records and not reference.beside:
         doubts = (*doubts, *terms.doubts_if_compared)
@@ -330,12 +328,12 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         reported=reported,
         selected=header.selected,
         gaps=[_stated(text) for text in doubts],
-        earlier=terms.design.earlier,
-        excuses=paired.excuses and not (terms.design.anchored or terms.design.release or fell_below),
-        same_as=terms.design.same_as,
-        same_verdict=terms.design.same_verdict,
+        earlier=terms.earlier,
+        excuses=paired.excuses and not (terms.anchored or terms.release or fell_below),
+        same_as=terms.same_as,
+        same_verdict=terms.same_verdict,
     )
-    return replace(verdict_on(known, scheduled=terms.design.scheduled), baseline=reference.info)
+    return replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
 
 
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
@@ -380,9 +378,7 @@ def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Ref
     suite = replace(suite, course=course, agent_runs=suite.agent_runs + runs)
     if not (references and references[0].beside and references[0].records):
         return suite
-    said = Finding.of(
-        "base_run_beside", commit=record.header.base_commit or "", without_rules=terms.design.base_has_no_rules
-    )
+    said = Finding.of("base_run_beside", commit=record.header.base_commit or "", without_rules=terms.base_has_no_rules)
     return replace(suite, changes=(said, *suite.changes))
 
 
@@ -476,7 +472,7 @@ def shown_trials(source: Path | Record, header: Header, reference: Reference, te
     """Return the trials of each case in the record and in its first reference."""
 
     def read() -> Iterable[Trial]:
-        return source.trials if isinstance(source, Record) else iter_trials(source, error=MeasureError)
+        return source.trials if isinstance(source, Record) else iter_trials(source)
 
     before = pair(header.plan, terms.criteria, reference).stored
     return SuiteTrials(cases_of(header, terms.thresholds), terms.criteria, read, before)

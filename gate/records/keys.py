@@ -15,6 +15,9 @@ UNCOMMITTED = "uncommitted"
 """Placeholder for the commit of a record that was measured outside a repository."""
 
 
+MISPLACED = "it belongs to another suite or commit than its name says (save it again from a run of this suite)"
+
+
 class Stored(Struct, frozen=True):
     """The raw bytes of one stored record, not yet read."""
 
@@ -22,6 +25,12 @@ class Stored(Struct, frozen=True):
     """Its place, for display."""
     open: Callable[[], BinaryIO]
     """Opens the bytes. Raises `BaselineError` or `OSError` if they cannot be read."""
+    name: tuple[str, str] | None = None
+    """The suite's folder and the commit that its name in the store says; None outside a store."""
+
+    def is_misplaced(self, header: Header) -> bool:
+        """True if it has the name of another record; then nothing is ever compared with it."""
+        return self.name not in (None, (suite_key(header.suite_id), commit_key(header)))
 
 
 def suite_key(suite_id: str) -> str:

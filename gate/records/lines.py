@@ -107,7 +107,7 @@ def trial_line(trial: Trial) -> bytes:
         if len(shorter) <= enough:
             return shorter
     bare = {name: Score(s.value, error=s.error, judges=s.judges) for name, s in trial.scores.items()}
-    line = _shortened(to_line(wire.trial_line(replace(trial, invocations=(), scores=bare))), 500)
+    line = _shortened(to_line(wire.trial_line(replace(trial, invocations=(), earlier=(), scores=bare))), 500)
     if len(line) <= _MOST_BYTES:
         return line
     raise MeasureError(f"a trial of case {shorten(trial.case_id, 100)!r} is too large to record")

@@ -13,12 +13,12 @@ from typing import BinaryIO, TypeVar
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import Decoder
 
-from gate.errors import BaselineError, GateError
+from gate.errors import MeasureError
 from gate.model import MeasuredTrial, MeasuredTurn, Side, values_of
 from gate.records.lines import CLOSING, read_line
-from gate.records.model import Footer, Header
+from gate.records.model import Amount, Footer, Header, Ordinal
 from gate.records.reader import HINT_TRUNCATED, RecordReader, away, lines_of
-from gate.records.wire import Amount, ClosingLine, MalformedError, Ordinal, ScoreObject, UsageObject, to_footer
+from gate.records.wire import ClosingLine, MalformedError, ScoreObject, UsageObject, to_footer
 from gate.security.limits import MAX_LINE_BYTES
 
 S = TypeVar("S", bound=Struct)
@@ -63,14 +63,13 @@ class MeasuredReader:
     """Iterates over the trials of a closed record; the header is available from the start, the footer at the end.
 
     Raises:
-        GateError: of the kind ``error``, if the bytes are not a closed record, or were edited or cut short.
+        MeasureError: the bytes are not a closed record, or were edited or cut short.
     """
 
-    def __init__(self, file: BinaryIO, *, where: str, error: type[GateError] = BaselineError) -> None:
+    def __init__(self, file: BinaryIO, *, where: str) -> None:
         self._file = file
         self._where = where
-        self._error = error
-        opened = RecordReader(lines_of(file), where=where, complete=False, error=error)
+        opened = RecordReader(lines_of(file), where=where, complete=False, error=MeasureError)
         self.header: Header = opened.header
         self.footer: Footer | None = None
         self._checksum = opened.checksum
@@ -152,11 +151,11 @@ class MeasuredReader:
         except MalformedError as problem:
             raise self._unreadable(str(problem)) from None
 
-    def _unreadable(self, what: str, hint: str = "") -> GateError:
-        return self._error(f"unreadable record: {what}", where=self._where, hint=hint)
+    def _unreadable(self, what: str, hint: str = "") -> MeasureError:
+        return MeasureError(f"unreadable record: {what}", where=self._where, hint=hint)
 
-    def _edited(self, what: str) -> GateError:
-        return self._error(f"damaged: {what}", where=self._where, hint=away())
+    def _edited(self, what: str) -> MeasureError:
+        return MeasureError(f"damaged: {what}", where=self._where, hint=away())
 
 
 def _closing_in(block: bytes) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import zip_longest
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from gate.model import Case, Complexity, Criterion, Location, Part, ToolCall, Trial, Turn
 
@@ -14,6 +14,14 @@ FORMAT = 2
 """The format that is written and read."""
 INTERRUPTED = "interrupted"
 """The reason given for the end of a run that never closed its record, in a closed copy of the record."""
+
+
+MAX_COUNT = 2**53
+"""An upper bound on counts, seeds and line numbers: no honest one is larger."""
+Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+Ordinal = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
+Amount = Annotated[float, Meta(ge=0)]
+"""A duration, a time, a cost."""
 
 
 class PlannedCase(Struct, frozen=True, gc=False):
@@ -41,13 +49,13 @@ class PlannedCase(Struct, frozen=True, gc=False):
     """Expected responses per turn, shortened, to show next to the actual ones; empty if none is given."""
 
 
-class Run(Struct, frozen=True):
-    """One of the runs whose trials a stored record unites."""
+class Run(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One of the runs whose trials a stored record unites. In a line ``[id, created, trials]``."""
 
     id: str
-    created: float
+    created: Amount
     """Unix time."""
-    trials: int
+    trials: Count
     """Number of the record's trials that belong to it; they follow those of the runs before it."""
 
     @property

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from msgspec.structs import replace
 
-from gate.errors import BaselineError, GateError
+from gate.errors import BaselineError, GateError, MeasureError
 from gate.model import Side, Trial
 from gate.records import wire
 from gate.records.lines import CLOSING, SUM_BYTES, SUM_DIGITS, NotJSONError, read_header_line, read_line
@@ -285,19 +285,19 @@ def parse_record(
     return _whole(RecordReader(lines, where=where, complete=complete, error=error, remedy=remedy))
 
 
-def read_record(path: Path, *, complete: bool = True, error: type[GateError] = BaselineError) -> Record:
-    """Return the whole record in a file. Raises ``error`` if it cannot be read or trusted."""
+def read_record(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
+    """Return the whole record in a file. Raises ``error`` if it is missing, or cannot be read or trusted."""
     with _opened(path, error) as file:
         return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error))
 
 
-def read_closed_part(path: Path, *, error: type[GateError] = BaselineError) -> Record:
-    """Return the record as it was when a run last closed it.
+def read_closed_part(path: Path) -> Record:
+    """Return the record as it was when a run last closed it. Raises as `read_record`.
 
-    It has no trials and no footer if no run ever did. Raises ``error`` if it cannot be read or trusted.
+    It has no trials and no footer if no run ever did.
     """
-    with _opened(path, error) as file:
-        reader = RecordReader(lines_of(file), where=str(path), complete=False, error=error)
+    with _opened(path) as file:
+        reader = RecordReader(lines_of(file), where=str(path), complete=False, error=MeasureError)
         trials = tuple(reader)
         closed = closed_trials(reader.last_footer)
         return Record(reader.header, trials[:closed], reader.last_footer if closed else None)
@@ -311,18 +311,18 @@ def closed_trials(footer: Footer | None) -> int:
     return 0 if footer is None or footer.stopped == INTERRUPTED else footer.trials
 
 
-def fold_record(path: Path, keeper: Callable[[Header], Callable[[Trial], Trial]], *, error: type[GateError]) -> Record:
+def fold_record(path: Path, keeper: Callable[[Header], Callable[[Trial], Trial]]) -> Record:
     """Return the closed record in a file, with each trial as kept by ``keeper(header)``. Raises as `read_record`."""
-    with _opened(path, error) as file:
-        reader = RecordReader(lines_of(file), where=str(path), error=error)
+    with _opened(path) as file:
+        reader = RecordReader(lines_of(file), where=str(path), error=MeasureError)
         trials = tuple(map(keeper(reader.header), reader))
         return Record(reader.header, trials, reader.footer)
 
 
-def iter_trials(path: Path, *, error: type[GateError] = BaselineError) -> Iterator[Trial]:
+def iter_trials(path: Path) -> Iterator[Trial]:
     """Yield the trials of a record one at a time, with the errors of `read_record` once their place is reached."""
-    with _opened(path, error) as file:
-        yield from RecordReader(lines_of(file), where=str(path), error=error)
+    with _opened(path) as file:
+        yield from RecordReader(lines_of(file), where=str(path), error=MeasureError)
 
 
 def is_closed(path: Path) -> bool:
@@ -337,10 +337,10 @@ def is_closed(path: Path) -> bool:
             read *= 16
 
 
-def read_header(path: Path, *, error: type[GateError] = BaselineError) -> Header:
-    """Return only the header and plan, without reading any trial."""
-    with _opened(path, error) as file:
-        return RecordReader(lines_of(file), where=str(path), complete=False, error=error).header
+def read_header(path: Path) -> Header:
+    """Return only the header and plan, without reading any trial. Raises as `read_record`."""
+    with _opened(path) as file:
+        return RecordReader(lines_of(file), where=str(path), complete=False, error=MeasureError).header
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
@@ -354,7 +354,12 @@ def _whole(reader: RecordReader) -> Record:
 
 
 @contextmanager
-def _opened(path: Path, error: type[GateError]) -> Iterator[BinaryIO]:
+def _opened(path: Path, error: type[GateError] = MeasureError) -> Iterator[BinaryIO]:
+    if path.is_dir():
+        hint = "name a file in it, or none: then it is the newest of the results folder"
+        raise error("this is a folder, and a record is a file", where=str(path), hint=hint)
+    if not path.is_file():
+        raise error("no such record", where=str(path))
     try:
         file = path.open("rb")
     except OSError as problem:

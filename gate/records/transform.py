@@ -15,7 +15,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from gate.errors import MeasureError
-from gate.model import SILENT, Invocation, Part, Replay, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
+from gate.model import (
+    SILENT,
+    Invocation,
+    Models,
+    Part,
+    Replay,
+    Score,
+    Side,
+    ToolCall,
+    Trial,
+    TrialError,
+    Usage,
+    text_of,
+)
 from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
 from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
 from gate.security.limits import MAX_LOG_CHARS, cut, shorten, tail
@@ -49,8 +62,11 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
 
     def score(given: Score) -> Score:
         error = None if given.error is None else text(given.error)
-        judges = tuple([(text(asked), text(name)) for asked, name in given.judges])
-        return replace(given, reason=text(given.reason), error=error, details=value(given.details), judges=judges)
+        details, judges = value(given.details), models(given.judges)
+        return replace(given, reason=text(given.reason), error=error, details=details, judges=judges)
+
+    def models(found: Models) -> Models:
+        return tuple([(text(asked), text(name)) for asked, name in found])
 
     return replace(
         trial,
@@ -59,6 +75,8 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
         error=None if trial.error is None else TrialError(trial.error.kind, text(trial.error.message)),
         replay=None if trial.replay is None else _redacted_replay(trial.replay, text),
         log=tail(text(trial.log), MAX_LOG_CHARS),  # mask before cutting: half a secret is not recognized
+        users=models(trial.users),
+        earlier=tuple([tuple([invocation(turn) for turn in attempt]) for attempt in trial.earlier]),
     )
 
 
@@ -154,6 +172,7 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
         trial.run,
         log,
         trial.replay,
+        trial.users,
     )
 
 
@@ -244,6 +263,7 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
         scores={name: score(given) for name, given in trial.scores.items()},
         error=None if trial.error is None else TrialError(trial.error.kind, message(trial.error.message)),
         log="",
+        earlier=(),
         replay=None if trial.replay is None else replace(trial.replay, difference="", tools_changed=()),
     )
 

@@ -22,6 +22,7 @@ from gate.model import (
     ForeignScore,
     Invocation,
     Location,
+    Models,
     Part,
     Replay,
     Score,
@@ -31,15 +32,9 @@ from gate.model import (
     TrialError,
     Usage,
 )
-from gate.records.model import FORMAT, Footer, Header, PlannedCase, Run
+from gate.records.model import FORMAT, MAX_COUNT, Amount, Count, Footer, Header, Ordinal, PlannedCase, Run
 from gate.security.limits import cut
 
-MAX_COUNT = 2**53
-"""An upper bound on counts, seeds and line numbers: no honest one is larger."""
-Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
-Ordinal = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
-Amount = Annotated[float, Meta(ge=0)]
-"""A duration, a time, a cost."""
 MAX_ADDRESS = 200
 """The most characters in the name of a recording."""
 MAX_DIFFERENCE = 500
@@ -67,13 +62,6 @@ class CriterionObject(Criterion, frozen=True, omit_defaults=True, forbid_unknown
     quantiles: tuple[tuple[Annotated[float, Meta(gt=0, lt=1)], float], ...] = ()
 
 
-class RunArray(Run, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """``[id, created, trials]``"""
-
-    created: Amount
-    trials: Count
-
-
 class HeaderLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     gate_record: Ordinal
     suite_id: str = field(name="suite")
@@ -96,20 +84,19 @@ class HeaderLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     subject: str = ""
     branch: str = ""
     version: str = ""
-    runs: tuple[RunArray, ...] = ()
+    runs: tuple[Run, ...] = ()
     criteria: tuple[CriterionObject, ...]
 
 
-_ALIKE = (set(HeaderLine.__struct_fields__) & set(Header.__struct_fields__)) - {"runs", "criteria"}
+_ALIKE = (set(HeaderLine.__struct_fields__) & set(Header.__struct_fields__)) - {"criteria"}
 """Fields of a header that its line has unchanged."""
 
 
 def header_line(header: Header) -> HeaderLine:
     """Return the header's line, without its plan."""
     alike: dict[str, Any] = {name: getattr(header, name) for name in _ALIKE}
-    runs = tuple([RunArray(*astuple(run)) for run in header.runs])
     criteria = tuple([CriterionObject(*astuple(criterion)) for criterion in header.criteria])
-    return HeaderLine(gate_record=FORMAT, cases=len(header.plan), runs=runs, criteria=criteria, **alike)
+    return HeaderLine(gate_record=FORMAT, cases=len(header.plan), criteria=criteria, **alike)
 
 
 def to_header(line: HeaderLine) -> Header:
@@ -122,9 +109,8 @@ def to_header(line: HeaderLine) -> Header:
     if len({run.id for run in line.runs}) < len(line.runs):
         raise MalformedError("a run is named twice")
     alike: dict[str, Any] = {name: getattr(line, name) for name in _ALIKE}
-    runs = tuple([Run(*astuple(run)) for run in line.runs])
     criteria = tuple([Criterion(*astuple(criterion)) for criterion in line.criteria])
-    return Header(plan=(), runs=runs, criteria=criteria, **alike)
+    return Header(plan=(), criteria=criteria, **alike)
 
 
 # --- plan -----------------------------------------------------------------------------------------
@@ -288,6 +274,8 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     process: Annotated[str, Meta(max_length=32)] = ""
     log: str = ""
     replay: ReplayObject | None = None
+    users: Models = ()
+    earlier: tuple[tuple[TurnObject, ...], ...] = ()
     sum: str | None = None
     """Ties the line to every byte of the record before it."""
 
@@ -311,6 +299,8 @@ def trial_line(trial: Trial) -> TrialLine:
         trial.process,
         trial.log,
         None if trial.replay is None else _replay_object(trial.replay),
+        trial.users,
+        tuple([tuple([_turn_object(turn) for turn in attempt]) for attempt in trial.earlier]),
     )
 
 
@@ -332,6 +322,8 @@ def to_trial(line: TrialLine) -> Trial:
         line.process,
         log=line.log,
         replay=None if line.replay is None else Replay(*astuple(line.replay)),
+        users=line.users,
+        earlier=tuple([tuple([_invocation(turn) for turn in attempt]) for attempt in line.earlier]),
     )
 
 

@@ -366,6 +366,13 @@ def _failed_again(found: Finding) -> str:
 
 WHY_APART = {
     "changed": "its options, scorer or judge changed",
+    "other_judge": (
+        "its {models:judge|judges} {models:list} {models:is another model|are other models} now: {now:list} answered, "
+        "and {before:list} at the baseline"
+    ),
+    "other_user": (
+        "the simulated user {models:list} is another model now: {now:list} answered, and {before:list} at the baseline"
+    ),
     "cases_gone": "none of the cases that it was measured on is compared ({of})",
     "nothing_to_check": (
         "it has nothing to check in {cases:n} of {of:case} ({cases:list}), but always had at the baseline"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from gate.errors import first_problem
-from gate.judges.asking import answered_for_score
+from gate.judges.asking import noting_models
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import InAgentMetric, RunInAgent, checked
 from gate.model import ARGUMENTS, CALLS, PARTS, RESPONSE, RESULTS, Case, Criterion, ErrorKind, Score, Trial, TrialError
@@ -91,18 +91,22 @@ async def score_trial(
 
     Hard criteria come first: if a blocking one fails, the trial's other scores are not computed. A hard criterion
     broken before the agent fails still counts as broken. If anything else fails, such as the simulated user, after the
-    agent has done what is forbidden, that decides the trial: running it again would forget what was seen.
+    agent has done what is forbidden, that decides the trial: running it again would forget what was seen. So it does in
+    an attempt that was run again.
     """
     trial = _silence_as_failure(trial)
     in_loop = judge is not None or run_in_agent is not None  # else nothing is awaited, and there may be no loop
-    case, performance = case.as_held(trial.invocations), TrialOutput(trial.invocations, trial.duration)
+    forbidding = [s for s in scorers if s.criterion.absence and s.criterion.blocking]
+    for number, turns in enumerate(trial.earlier, start=1):
+        broken = await _broken_in(forbidding, case, TrialOutput(turns), judge, in_loop=in_loop)
+        if broken:
+            return _decided_by(trial, {name: _in_attempt(number, score) for name, score in broken.items()})
+    performance = TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
-        if not trial.failed:
-            scorers = [s for s in scorers if s.criterion.absence and s.criterion.blocking]
-        broken = await _broken_before(scorers, case, performance, judge, in_loop=in_loop)
-        if trial.failed:
-            return replace(trial, scores=broken)
-        return replace(trial, scores=broken, error=None) if broken else trial
+        hard = scorers if trial.failed else forbidding
+        broken = await _broken_in(hard, case, performance, judge, in_loop=in_loop)
+        return _decided_by(trial, broken) if broken else trial
+    case = case.as_held(trial.invocations)
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
         scores[scorer.criterion.name] = await _score(scorer, case, performance, judge, in_loop=in_loop)
@@ -169,12 +173,24 @@ def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
         scores[name] = Score(None, error=f"the score {score.value:g} is outside its scale ({scale.value}: {ends})")
 
 
-async def _broken_before(
+def _decided_by(trial: Trial, broken: Mapping[str, Score]) -> Trial:
+    """Return the trial with the hard criteria that it breaks; an infrastructure error then does not matter."""
+    if trial.failed:
+        return replace(trial, scores=broken)
+    return replace(trial, scores=broken, error=None)
+
+
+def _in_attempt(number: int, score: Score) -> Score:
+    return replace(score, reason=f"{score.reason} (in attempt {number}, which infrastructure ended)".strip())
+
+
+async def _broken_in(
     scorers: Sequence[Scorer], case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool
 ) -> Mapping[str, Score]:
     """Return the hard criteria that are broken in the turns before a failure; that others hold is not known."""
     if not performance.invocations:
         return {}
+    case = case.as_held(performance.invocations)
     hard = [s for s in scorers if s.criterion.hard]
     scores = {s.criterion.name: await _score(s, case, performance, judge, in_loop=in_loop) for s in hard}
     return {name: score for name, score in scores.items() if _blocks(score)}
@@ -209,12 +225,8 @@ async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: An
 
 async def judged_score(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
     """Return the score of a metric that asks a judge, with the models that answered."""
-    answered: set[tuple[str, str]] = set()
-    asking = answered_for_score.set(answered)
-    try:
+    with noting_models() as answered:
         score = await _judged(metric, case, performance, judge)
-    finally:
-        answered_for_score.reset(asking)
     return replace(score, judges=tuple(sorted(answered)))
 
 

@@ -18,7 +18,7 @@ from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Scale, Score, Side, SuiteResult, Trial
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
-from gate.records import Record, cases_of
+from gate.records import Record, cases_of, read_record
 from gate.reports import replayed
 from gate.reports.cases import improvement
 from gate.reports.console import SIGNS
@@ -36,7 +36,7 @@ from gate.reports.trajectory_diff import call_text
 from gate.reports.view import View
 from gate.reports.wording import sentence
 from gate.security.escape import console
-from gate.stored.judging import find_as_run_did, path_of_baseline, read_baseline, read_whole
+from gate.stored.judging import find_as_run_did, path_of_baseline, read_baseline
 from gate.system.clock import now
 
 # --- explaining -----------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def explain_record(
 
     ``verbose`` adds every figure and test.
     """
-    record = read_whole(path)
+    record = read_record(path)
     references: Sequence[Reference] = (NO_REFERENCE,)
     if baseline is None and config_path.exists():
         config = load_config(config_path)

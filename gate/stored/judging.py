@@ -25,14 +25,13 @@ from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import BASE, CONFIRM, FULL, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.earlier import earlier_draws
+from gate.pipeline.earlier import earlier_draws, with_stored_trials
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
-from gate.pipeline.journal import close_again, no_record, other_runs_beside
+from gate.pipeline.journal import close_again, other_runs_beside
+from gate.pipeline.past import LUCKY
 from gate.pipeline.references import References, find_all_references, find_references
 from gate.pipeline.session import about_address
-from gate.pipeline.standing import LUCKY
 from gate.pipeline.store import store_kind, store_of
-from gate.pipeline.stored_trials import with_stored_trials
 from gate.pipeline.terms import (
     Terms,
     after_proofs,
@@ -68,28 +67,10 @@ from gate.system.clock import now
 from gate.system.git import Git
 
 
-def read_whole(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
-    """Return a whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
-    if not path.is_file():
-        raise no_record(path, error)
-    return read_record(path, complete=complete, error=error)
-
-
-def _header_of(path: Path | Record) -> Header:
-    """Return only the header and plan. Raises `MeasureError` if they are missing or damaged."""
-    if isinstance(path, Record):
-        return path.header
-    if not path.is_file():
-        raise no_record(path, MeasureError)
-    return read_header(path, error=MeasureError)
-
-
 def read_baseline(source: Path | Record) -> Reference:
     """Return a record as a reference. Raises `BaselineError`."""
     if isinstance(source, Record):
         return reference_to([source], source="a record")
-    if not source.is_file():
-        raise BaselineError("no such baseline record", where=str(source))
     return reference_to([read_record(source, error=BaselineError)], source=str(source))
 
 
@@ -110,7 +91,8 @@ def compare_records(
         record = load_to_judge(candidate)
         terms = own_terms(record)
     else:
-        plan = plan_of(config, environment, _header_of(candidate))
+        header = candidate.header if isinstance(candidate, Record) else read_header(candidate)
+        plan = plan_of(config, environment, header)
         record = load_to_judge(candidate, criteria=plan.criteria)
         terms = with_run_of(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
@@ -204,9 +186,9 @@ def report_record(
 def _with_note_of_difference(terms: Terms, found: References) -> Terms:
     """Return the terms, with a note if the run compared its record with other references."""
     here = tuple(map(identity, found.all))
-    if not terms.design.compared or terms.design.compared == here:
+    if not terms.compared or terms.compared == here:
         return terms
-    then = f"the run compared this record with {' and '.join(terms.design.compared)}"
+    then = f"the run compared this record with {' and '.join(terms.compared)}"
     note = f"{then}; here it is compared with {' and '.join(here)}, so the verdict may be another"
     return replace(terms, notes=(*terms.notes, note))
 
@@ -225,20 +207,18 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
     """
     with ExitStack() as stack:
         config = _with_store_of_base(config, terms.rules, environment, stack)
-        if terms.design.store in (*STORES, NO_STORE):  # a record is not a configuration and names no plugins
-            baseline = config.file.baseline.model_copy(update={"store": terms.design.store})
+        if terms.store in (*STORES, NO_STORE):  # a record is not a configuration and names no plugins
+            baseline = config.file.baseline.model_copy(update={"store": terms.store})
             config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
         git = Git(config.root, environment=environment)
         ancestors = _ancestors(git, header)
         base = next(iter(ancestors), None)
-        where = GitContext(
-            header.commit, header.dirty, base, ancestors, anchored=terms.design.anchored, release=terms.design.release
-        )
+        where = GitContext(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
         store = store_of(config, environment)
         if store is not None:
             stack.enter_context(store)
         own = runs_in(header)
-        if terms.design.same_as:
+        if terms.same_as:
             own = frozenset()
         return find_references(config, store, header.suite_id, where, git, own, plan=header.plan)
 
@@ -272,7 +252,7 @@ def _result(
     paths = []
     if isinstance(source, Path):
         paths.append(source)
-    result = result_of([suite], terms.settings, command=terms.design.command or command, record_paths=paths)
+    result = result_of([suite], terms.settings, command=terms.command or command, record_paths=paths)
     return write_reports(result, outputs, lambda: [shown_trials(source, record.header, found.first, terms)])
 
 
@@ -281,7 +261,7 @@ def _result(
 
 def merge_records(paths: Sequence[Path], output: Path) -> str:
     """Join shards into one record. Raises `MeasureError` if one is missing, duplicated, damaged or of another run."""
-    whole = merge([read_whole(path) for path in paths])
+    whole = merge([read_record(path) for path in paths])
     footer = write_record(output, whole)
     return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
 
@@ -313,7 +293,7 @@ def decide_merged(
     check_outputs(outputs)
     git = Git(config.root, environment=environment)
     where = git_context(config, git, anchored=anchored, release=release)
-    header = _header_of(record_path)
+    header = read_header(record_path)
     _check_commit(header, where, record_path)
     plans = make_plans(config, with_key_of_judge(config, environment, header))
     plan = plan_named(header.suite_id, plans, config)
@@ -326,15 +306,16 @@ def decide_merged(
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
     terms = with_run_of(record, own, scope=not selected_here)
     job = job_settings(config, terms.settings, plans, baselines, rules)
-    terms = with_settings_of_run(terms, job).with_design(
+    terms = replace(
+        with_settings_of_run(terms, job),
         anchored=where.anchored,
         release=where.release,
-        command=terms.design.command or command,
+        command=terms.command or command,
         store=store_kind(config, environment),
         compared=tuple(map(identity, found.all)),
     )
     draws = earlier_draws(config, header, found.all, terms, git)
-    terms = replace(terms, notes=(*terms.notes, *draws.notes)).with_design(earlier=draws.verdicts)
+    terms = replace(terms, notes=(*terms.notes, *draws.notes), earlier=draws.verdicts)
     close_again(record_path, record, terms.plain(), environment)
     return _result(record_path, record, found, terms, outputs, command)
 
@@ -432,7 +413,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         if record.header.stripped:
             same, verdict = found.first.commit or "", found.fell_short
-            terms = terms.with_design(whole=True, same_as=same, same_verdict=verdict)
+            terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 
     suites = step_down([judge(number, 0) for number in range(len(records))], judge)
@@ -531,7 +512,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     Raises:
         MeasureError: it is a stored baseline, which keeps no messages, or none of its cases is unchanged in the suite.
     """
-    record = read_whole(path)
+    record = read_record(path)
     if record.header.stripped:
         raise MeasureError(
             "a stored baseline keeps no messages, so it cannot be scored again",
@@ -586,5 +567,5 @@ def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:
     """Return the run's terms with the current criteria, unscheduled: its schedule used other scores."""
     own = own_terms(record)
     notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
-    terms = replace(own, criteria=plan.criteria, thresholds=None, notes=notes, base=None)
-    return terms.with_design(scheduled=False).plain()
+    terms = replace(own, criteria=plan.criteria, thresholds=None, notes=notes, base=None, scheduled=False)
+    return terms.plain()

@@ -18,13 +18,12 @@ from gate.decision.consistency import compared
 from gate.decision.outcomes import RATE_METRIC
 from gate.decision.power import outcomes_by_case
 from gate.model import Criterion, Scale, Side, ToolCall, Trial
-from gate.records import Record, cases_of, strip
+from gate.records import Record, cases_of, read_record, strip
 from gate.reports.formatting import NOT_MEASURED, count, figure
 from gate.reports.labels import UNCOMMITTED
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
-from gate.stored.judging import read_whole
 
 NAMES = {
     "suite_id": "suite",
@@ -188,7 +187,7 @@ def _trajectories(trials: Iterable[Trial]) -> dict[str, tuple[Trajectory, int]]:
 
 def diff_records(old: Path, new: Path, width: int | None = None) -> str:
     """Return the differences between two records, case by case."""
-    whole_before, whole_after = read_whole(old), read_whole(new)
+    whole_before, whole_after = read_record(old), read_record(new)
     before, after = own_part(whole_before), own_part(whole_after)
     lines = []
     for name, (was, now) in header_differences(before, after).items():

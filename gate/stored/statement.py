@@ -86,7 +86,7 @@ def statement_of(result: Result, reports: Iterable[Path], *, rules: str | None) 
         MeasureError: there is no record, or the measured code is not exactly one commit.
     """
     paths = [Path(path) for path in result.record_paths]
-    headers = [read_header(path, error=MeasureError) for path in paths]
+    headers = [read_header(path) for path in paths]
     commits = {header.commit for header in headers}
     if not headers or len(commits) > 1 or None in commits:
         raise MeasureError("the trials are not from one commit: no statement is possible")

@@ -31,9 +31,9 @@ from gate.pipeline.references import References, find_anchor, find_references
 from gate.pipeline.store import is_lost, store_kind, store_of
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
-from gate.records import Header, Record
-from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
-from gate.records.misplaced import MISPLACED, misplaced_in
+from gate.records import Header, Record, read_record
+from gate.records.keys import MISPLACED, UNCOMMITTED, commit_key, key_of, suite_key
+from gate.records.measured import MeasuredReader
 from gate.reports.explanation import headline
 from gate.reports.formatting import count, interval, listing, sample
 from gate.reports.labels import reference_name
@@ -41,7 +41,7 @@ from gate.reports.table import table
 from gate.security.environment import in_ci
 from gate.security.escape import console, one_line
 from gate.security.signing import signed
-from gate.stored.judging import find_as_run_did, plan_of, read_whole, suite_ids, with_key_of_judge
+from gate.stored.judging import find_as_run_did, plan_of, suite_ids, with_key_of_judge
 from gate.system.clock import now
 from gate.system.git import Git
 from gate.world.options import store_folder
@@ -75,7 +75,7 @@ def save_baseline(
     Raises:
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
     """
-    record = read_whole(path, error=BaselineWriteError)
+    record = read_record(path, error=BaselineWriteError)
     commit = same_as(record)
     if commit:
         return f"nothing to save: the agent is the one of {commit[:12]}, whose baseline counts for this commit, too"
@@ -98,7 +98,7 @@ def save_baseline(
             united = 0
             for other in others:
                 with suppress(GateError):
-                    further = read_whole(other)
+                    further = read_record(other)
                     lines_of_further = _ledger_lines(further, other, config, environment, release)
                     store.save(further, lines_of_further, scope=_scope(further, config, environment))
                     proven.append(proofs_of(further, lines_of_further))
@@ -224,7 +224,7 @@ def _ledger_lines(
         at,
         base=base,
         anchor=anchor,
-        release=terms.design.release,
+        release=terms.release,
         left_out=left_out,
         improved=bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against),
     )
@@ -236,7 +236,7 @@ def _judge_now(
 ) -> tuple[SuiteResult, References, Terms]:
     """Return the verdict on the record, by its own terms, against the references that its run would have now."""
     own = own_terms(record, settings_of(config, now()))
-    terms = own.with_design(anchored=True, release=release or own.design.release)
+    terms = replace(own, anchored=True, release=release or own.release)
     references = find_as_run_did(record.header, terms, config, environment)
     return judge_record(load_to_judge(source, criteria=terms.criteria), references.all, terms), references, terms
 
@@ -268,7 +268,7 @@ def save_newest(config: Config, environment: Mapping[str, str], *, release: str 
 def _newest_finished(config: Config, suite_id: str) -> Path:
     folder = records_folder(config, suite_id)
     for path in newest_first(folder):
-        record = read_whole(path, complete=False)
+        record = read_record(path, complete=False)
         if record.footer is not None and record.header.shard == (1, 1):
             return path
     raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
@@ -404,7 +404,7 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
     git = Git(config.root, environment=environment)
     with _store(config, environment) as store:
         entries = store.entries()
-        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced_in(store.contents())]
+        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced_in(store)]
         if not entries:
             return "\n".join(["no baselines are stored; `gate baseline save RECORD` keeps one", *never])
         where = git_context(config, git)
@@ -423,6 +423,16 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
         for row, proof in zip(rows, ["proof", *proofs], strict=True):
             row.insert(3, proof)
     return "\n".join([table(rows, width), *doubts, *never])
+
+
+def misplaced_in(store: Store) -> list[str]:
+    """Return the places of stored records that have the name of another. Unreadable records are skipped."""
+    found = []
+    for stored in store.contents():
+        with suppress(GateError, OSError), stored.open() as file:
+            if stored.is_misplaced(MeasuredReader(file, where=stored.where).header):
+                found.append(stored.where)
+    return found
 
 
 def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str]]:

@@ -329,7 +329,8 @@ def _read_rows(path: Path, base: Path, reader: _Reader) -> Contents | None:
     hint = ""
     if messages.recognises([first], fields):
         document = Document((), where, _name(path, base), row_lines=range(1, sys.maxsize))
-        found, losses = messages.carry_lines(read_json_lines(path, where=where), document, fields)
+        rows = (row for _, row in read_json_lines(path, where=where, marked=True))
+        found, losses = messages.carry_lines(rows, document, fields)
         hint = messages.HINT
     elif traces.recognises(first):
         found, losses = traces.carry_lines(path, where)

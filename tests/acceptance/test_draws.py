@@ -72,7 +72,7 @@ def test_an_empty_commit_and_an_amended_one_continue_what_was_measured(change: P
 
 
 @pytest.mark.slow
-def test_another_agent_other_cases_or_another_base_are_measured_anew(change: Project) -> None:
+def test_another_agent_or_other_cases_are_measured_anew(change: Project) -> None:
     change.write("agent.py", AGENT + "# clearer\n")
     change.commit("clearer")
     seen = {run_id(change)[0]}
@@ -90,11 +90,43 @@ def test_another_agent_other_cases_or_another_base_are_measured_anew(change: Pro
     change.commit("both as they were at first")
     again, suite = run_id(change)
     assert again in seen and any("nothing new was run" in line for line in suite["warnings"])
-    change.git("checkout", "-q", "main")
-    change.git("commit", "-q", "--allow-empty", "-m", "the default branch moves")
-    change.git("checkout", "-q", "change")
-    change.git("rebase", "-q", "main")
-    assert run_id(change)[0] not in seen
+
+
+def test_a_rebase_is_no_further_chance(change: Project) -> None:
+    """The same agent is continued, and another one is a further measurement of the change."""
+    change.write("agent.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
+    change.commit("worse")
+    first, suite = run_id(change)
+    assert suite["verdict"] == "regressed"
+    rebase(change)
+    again, suite = run_id(change)
+    assert (again, suite["verdict"]) == (first, "regressed")
+    change.write("agent.py", AGENT + "# fixed\n")
+    change.commit("fixed")
+    rebase(change)
+    _, suite = run_id(change)
+    assert any("measurement 2 of this change; before: regressed" in line for line in suite["warnings"])
+
+
+def rebase(project: Project) -> None:
+    """Put the branch onto a default branch that has moved."""
+    project.git("checkout", "-q", "main")
+    project.git("commit", "-q", "--allow-empty", "-m", "the default branch moves")
+    project.git("checkout", "-q", "change")
+    project.git("rebase", "-q", "main")
+
+
+def test_what_another_branch_measured_is_not_counted_after_its_base_moved(change: Project) -> None:
+    change.write("agent.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
+    change.commit("worse")
+    assert run_id(change)[1]["verdict"] == "regressed"
+    rebase(change)
+    change.git("checkout", "-q", "-b", "other", "main")
+    change.git("branch", "-q", "-D", "change")
+    change.write("agent.py", AGENT + "# another change\n")
+    change.commit("another change")
+    _, suite = run_id(change)
+    assert not any("of this change" in line for line in suite["warnings"])
 
 
 NARROW = CONFIG.replace("answer,", "answer, sources: [agent.py],")
@@ -120,7 +152,7 @@ def test_what_a_change_leaves_out_of_its_agent_is_not_taken_for_unchanged(change
     change.write("impl.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
     change.commit("worse")
     code, again = change.result(*arguments)
-    told = " ".join(again["suites"][0]["warnings"])
+    told = " ".join([again["suites"][0]["headline"], *again["suites"][0]["warnings"]])
     assert ("nothing was run" in told) == at_base, "the base's own definition of the agent is a rule"
     assert at_base or ((code, again["suites"][0]["verdict"]) == (1, "regressed") and "measurement 2 of" in told)
 

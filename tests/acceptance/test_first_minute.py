@@ -273,6 +273,46 @@ def test_an_empty_folder_gets_a_sample_that_passes(project: Project) -> None:
     assert files(project) == {"gate.yaml", "my_agent.py", "evals/first.yaml", ".gitignore"}
 
 
+def test_a_sample_can_be_set_up_again(project: Project) -> None:
+    assert project.gate("init").code == 0
+    again = project.gate("init")
+    assert again.code == 0, again.out + again.err
+    assert "call your agent        my_agent.py is a sample" in again.out
+    assert "git add .gitignore evals gate.yaml my_agent.py &&" in again.out
+    path = project.root / "my_agent.py"
+    path.write_text(path.read_text().replace("sunny", "raining"))
+    assert "is a sample" not in project.gate("init", "--no-run").out
+
+
+PROMPTFOO = """\
+prompts: ["{{question}}"]
+providers: [openai:gpt-5-mini]
+tests:
+  - description: refund
+    vars: {question: My kettle arrived broken.}
+    assert: [{type: icontains, value: echo}, {type: javascript, value: "output.length < 500"}]
+  - description: hello
+    vars: {question: Hello}
+    assert: [{type: similar, value: Hi}]
+"""
+
+
+def test_a_suite_with_checks_that_the_gate_lacks_is_converted(project: Project) -> None:
+    project.write("bot.py", "def answer(question):\n    return 'echo ' + question\n")
+    project.write("promptfooconfig.yaml", PROMPTFOO)
+    ran = project.gate("init")
+    command = "gate import promptfooconfig.yaml --to evals/promptfooconfig.json --allow-loss"
+    assert f"2 cases can be read; `{command}` writes them and lists 2 checks that are lost" in ran.out
+    assert f"  convert your cases     {command}; gate init" in ran.out
+    ran = project.gate(*command.split()[1:])
+    assert (ran.code, ran.out.count("lost check: ")) == (0, 2), ran.out + ran.err
+    ran = project.gate("init")
+    assert ran.code == 0, ran.out + ran.err
+    config = config_of(project)
+    assert config["suite"] == "evals/promptfooconfig.json", "not the sample beside it"
+    assert config["criteria"] == "evals/promptfooconfig.criteria.json"
+
+
 def test_what_is_there_stays_and_is_named(project: Project) -> None:
     project.write("evals/first.yaml", "cases: [{id: mine, input: Hello!, response: Hello! How can I help?}]\n")
     ran = project.gate("init", "--no-run")
@@ -294,14 +334,14 @@ def test_it_can_be_run_again_and_replaces_no_file_that_a_person_changed(project:
     again = project.gate("init", "--no-run")
     assert (again.code, files(project)) == (0, first), again.err
     assert "git add evals gate.yaml &&" in again.out
-    assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.8}
+    assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.6}
     assert config_of(project)["suite"] == "evals/", "the suite keeps its name"
     config = project.root / "gate.yaml"
-    config.write_text(config.read_text().replace("0.8", "0.9"))
+    config.write_text(config.read_text().replace("0.6", "0.9"))
     refused = project.gate("init")
     assert (refused.code, "you have changed this file" in refused.err) == (2, True)
     assert project.gate("init", "--no-run", "--force").code == 0
-    assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.8}
+    assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.6}
     assert "mine" in cases.read_text()
 
 
@@ -311,7 +351,7 @@ def test_calls_of_the_first_run_are_proposed_as_expectations(project: Project) -
     assert project.gate("init").code == 0
     content = yaml.safe_load((project.root / "evals" / "first.yaml").read_text())
     assert content["cases"][1]["tools"] == [{"name": "look_up", "args": {"word": "Please"}}]
-    assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.8}
+    assert config_of(project)["criteria"] == {"tool_trajectory_avg_score": 0.6}
     assert project.gate("run", "-q").code == 0
     project.write("bot.py", "def answer(message):\n    return {'output': 'It is', 'tool_calls': []}\n")
     assert project.gate("run", "-q").code == 1, "it can block"

@@ -102,3 +102,32 @@ def test_what_the_budget_does_not_cover_is_not_measured(shop: Project, judge: Ju
     assert (code, found["status"], found["unmeasured"]) == (3, "insufficient_data", 28), text
     assert len(judge.requests) == 12
     assert "budget" in text
+
+
+def answering_as(model: str) -> Any:
+    def answer(request: Request) -> Reply:
+        reply = verdict(request)
+        reply.body["model"] = model
+        return reply
+
+    return answer
+
+
+@pytest.mark.parametrize(("model", "code"), [("judge-1-2026-01", 0), ("judge-1-2026-09", 3)])
+def test_a_window_that_another_model_judged_is_no_yardstick(
+    shop: Project, judge: JudgeStub, model: str, code: int
+) -> None:
+    """Nor is such a record."""
+    shop.write("agent.py", "def answer(message):\n    return 'It is on its way.'\n")
+    judge.answer = answering_as("judge-1-2026-01")
+    assert shop.gate("run", "--trials", "1", "--record", "r.jsonl").code in (0, 1)
+    for name, answers in (("stable", "judge-1-2026-01"), ("canary", model)):
+        (shop.root / f"{name}.jsonl").write_text("".join(row(f"{name}{n}", good=n % 20 > 0) for n in range(60)))
+        judge.answer = answering_as(answers)
+        watched = ("monitor", f"{name}.jsonl", "--once", "--quiet", "--state", f"{name}.sqlite")
+        assert shop.gate(*watched, HOOK_URL=NOBODY).code == 0
+    told = (
+        "not measured: stable: for rubric_based_final_response_quality_v1, another model answered as the judge judge-1"
+    )
+    ran = shop.gate("monitor", "--status", "--state", "canary.sqlite", "--versus", "stable.sqlite", HOOK_URL=NOBODY)
+    assert (ran.code, told in ran.out) == (code, code == 3), ran.out

@@ -211,6 +211,51 @@ def test_another_user_makes_it_another_case(
     assert bool(told) == (expected == "not_compared")
 
 
+def named(model: str | None) -> Any:
+    """A simulator that answers under this name."""
+
+    def answer(request: Request) -> Reply:
+        reply = chat("</finished>" if "Go on." in request.text else "Go on.")
+        reply.body.update({} if model is None else {"model": model})
+        return reply
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("player-2026-01", "pass"), ("player-2026-09", "not_compared"), (None, "pass")],
+    ids=["the same", "another", "a server that does not tell"],
+)
+def test_another_model_under_the_users_name_is_another_user(
+    project: Project, stub: JudgeStub, model: str | None, expected: str
+) -> None:
+    cases = [{"id": f"case {n}", "scenario": {"start": f"hello {n}", "plan": "get it"}} for n in range(1, 11)]
+    project.write("evals/suite.yaml", {"cases": cases})
+    project.write("support.py", TALKER)
+    player = {"model": "player", "base_url": stub.url, "price": {"input": 0, "output": 0}}
+    config = {
+        "suite": "evals",
+        "agent": {"python": "support:answer"},
+        "simulated_user": player,
+        "criteria": {"contains": {"values": ["fine"]}},
+        "trials": 3,
+    }
+    project.write("gate.yaml", config)
+    project.commit()
+    stub.answer = named("player-2026-01")
+    project.store()
+    project.git("checkout", "-qb", "change")
+    project.write("support.py", f"{TALKER}# changed\n")
+    project.commit("change")
+    stub.answer = named(model)
+    code, result = project.result("run")
+    assert (code, result["verdict"]) == (0 if expected == "pass" else 1, expected)
+    if expected == "not_compared":
+        told = "the simulated user player is another model now: player-2026-09 answered, and player-2026-01"
+        assert told in json.dumps(result)
+
+
 def judged(valid: Any) -> Any:
     """A simulator that says two things, and a judge that finds messages valid as told."""
     spoken = iter(["It is order A100.", "</finished>"])

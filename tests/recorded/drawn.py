@@ -35,7 +35,7 @@ from gate.model import (
 )
 from gate.model.calibration import JudgeCalibration
 from gate.model.scale import Direction
-from gate.pipeline.terms import RunDesign, Terms
+from gate.pipeline.terms import Terms
 from gate.records import Footer, Header, PlannedCase, Record, count, record_lines, strip
 
 CALLS = Criterion(
@@ -183,8 +183,7 @@ def run(
     made = trials(values, criteria, started=2.0)
     made += trials(base_now or {}, criteria, side=Side.BASELINE, started=3.0)
     made += more
-    design = {name: terms.pop(name) for name in RunDesign.__struct_fields__ if name in terms}
-    told = Terms(tuple(criteria), settings or Settings(), design=RunDesign(**{"scheduled": True, **design}), **terms)
+    told = Terms(tuple(criteria), settings or Settings(), **{"scheduled": True, **terms})
     footer = replace(count(tuple(made)), duration=12.0, terms=told.plain(), stopped=stopped)
     own = {"commit": HEAD, "base_commit": BASE, "run_id": "run-now", "agent": "agent now", **(header or {})}
     kept = Header("support", cases or plan(values), tuple(criteria), created=2_000.0, definition="one", **own)

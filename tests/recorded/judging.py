@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gate.baselines.reference import Reference
 from gate.model import BaselineInfo, Result
@@ -28,7 +29,7 @@ def judged(situation: Situation) -> Result:
     suites, settings = [], None
     for suite in situation.suites:
         record = load_to_judge(parse_record(situation.read(suite.record)))
-        terms = own_terms(record).with_design(command=COMMAND)
+        terms = replace(own_terms(record), command=COMMAND)
         found = References(
             tuple(
                 Reference(

@@ -30,6 +30,7 @@ from gate.system.signals import run
 CASES = "evals/first.yaml"
 FIRST_SECONDS = 45
 """Maximum number of seconds for each turn of the first case."""
+SAMPLE_FILE = "my_agent.py"
 SAMPLE_AGENT = '''\
 def answer(message: str) -> dict:
     """Replace this with a call to your agent; return its answer and its tool calls, [] if none."""
@@ -59,7 +60,7 @@ STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
 """The last line of a file that `gate init` wrote: a digest of the lines above."""
 LEAST_ALIKE = 60
 """Characters of a reason that identify it in the headline, which may cut it off."""
-MOST_SHORT = 160
+MOST_SHORT = 300
 """Maximum number of characters in an error that is followed by a remedy."""
 MOST_KEYS = 10
 """Maximum number of providers whose variables the agent may see."""
@@ -91,6 +92,8 @@ class FirstFiles(Struct, frozen=True):
 def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: bool) -> FirstFiles:
     """Return the files for the chosen agent, or for a sample to replace if there is none."""
     suites = [suite for suite in found.suites if not suite.problem]
+    if len(suites) > 1 and is_untouched(folder / CASES):
+        suites = [suite for suite in suites if suite.source != CASES]  # no sample beside the project's own cases
     sources = [suite.source for suite in suites] or [CASES]
     if sources == [CASES] and not _has_other_cases(folder):
         sources = [f"{Path(CASES).parent}/"]  # the suite keeps this name when files are added
@@ -100,7 +103,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
     if not suites:
         proposed[CASES] = own_cases({}) if agent is not None else SAMPLE_CASES
     if agent is None:
-        proposed["my_agent.py"] = SAMPLE_AGENT
+        proposed[SAMPLE_FILE] = SAMPLE_AGENT
     elif agent.adapter:
         proposed[f"{adapters.MODULE}.py"] = agent.adapter
     made = ci.workflow_of(folder, keys, start) if workflow else ci.Workflow()
@@ -111,14 +114,17 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
     text = "# `gate run` runs each case, compares the results with the baseline, and sets an exit code.\n"
     text += _yaml({"suite": sources[0] if len(sources) == 1 else sources})
     text += _agent_section(found, agent, folder, keys)
-    text += criteria_for([one for suite in suites for one in suite.suites], sample=agent is None)
+    text += _criteria_file(folder, sources) or criteria_for(
+        [one for suite in suites for one in suite.suites], sample=agent is None
+    )
     if ci.remote_of(folder):
         text += _yaml({"baseline": {"store": "git"}})
     proposed[FILE_NAME] = text
     unknown_host = workflow and not made.path
     if agent is None:
         return FirstFiles(proposed, first_push=made.first_push, unknown_host=unknown_host)
-    own = CASES in proposed or (sources == [f"{Path(CASES).parent}/"] and is_untouched(folder / CASES))
+    is_sample = [case.id for suite in suites for one in suite.suites for case in one.cases] == list(FIRST_INPUTS)
+    own = CASES in proposed or (is_sample and is_untouched(folder / CASES))
     return FirstFiles(
         proposed,
         tuple(f"to fill in: {note}" for note in agent.fill),
@@ -180,6 +186,14 @@ def _flow(items: Sequence[Any]) -> str:
     ).strip()
 
 
+def _criteria_file(folder: Path, sources: Sequence[str]) -> str:
+    """Return the line for the criteria that `gate import` wrote beside the suite; empty if there are none."""
+    path = Path(sources[0]).with_suffix(".criteria.json")
+    if len(sources) > 1 or not (folder / path).is_file():
+        return ""
+    return _yaml({"criteria": path.as_posix()})
+
+
 def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools: bool = False) -> str:
     """Return the criteria that fit the cases; none if the files bring their own."""
     if any(suite.criteria is not None for suite in suites):
@@ -195,7 +209,7 @@ def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools:
                 states_response = states_response or bool(turn.response)
     lines = []
     if states_tools:
-        lines.append("  tool_trajectory_avg_score: 0.8   # the expected calls, in order; the mean must reach this\n")
+        lines.append("  tool_trajectory_avg_score: 0.6   # the expected calls, in order; the mean must reach this\n")
     if states_response:
         lines.append("  response_match_score: 0.5        # the words of the expected answer\n")
     if not lines:
@@ -244,6 +258,11 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
 def stamped(text: str) -> str:
     """Return the text of a file with a last line by which a later `gate init` detects edits."""
     return f"{text}# written by gate init, {_digest(text)}\n"
+
+
+def is_from_init(path: Path) -> bool:
+    """True if `gate init` wrote this file, whatever has changed since."""
+    return STAMP.search(start_of(path)) is not None
 
 
 def is_untouched(path: Path) -> bool:

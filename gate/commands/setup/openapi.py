@@ -27,6 +27,7 @@ SESSION = (
     "conversationId",
     "chat_id",
     "session",
+    "thread",
 )
 CALLS = ("tool_calls", "toolCalls", "tools", "steps", "calls", "tools_called", "actions", "intermediate_steps")
 PARTS: Mapping[str, tuple[str, ...]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,9 @@ class FoundSuite(Struct, frozen=True):
     kind: str
     suites: tuple[Suite, ...] = ()
     problem: str = ""
-    """The reason why they cannot be read."""
+    """The reason why they cannot be used in place."""
+    conversion: str = ""
+    """The command that converts the cases and leaves out the checks that the gate lacks."""
 
 
 class Survey(Struct):
@@ -436,10 +439,29 @@ def _kind(path: Path, tree: _Tree) -> str:
 
 
 def _read(root: Path, source: str, kind: str) -> FoundSuite:
+    losses = list[Loss]()
     try:
         return FoundSuite(source, kind, tuple(load([Path(source)], root=root)))
     except GateError as error:
-        return FoundSuite(source, kind, problem=str(error))
+        problem = f"cannot be read: {error}"
+    try:
+        suites = load([Path(source)], root=root, losses=losses)
+    except GateError:
+        return FoundSuite(source, kind, problem=problem)
+    if not any(loss.check for loss in losses):
+        return FoundSuite(source, kind, problem=problem)
+    cases, conversion = sum(len(suite.cases) for suite in suites), _conversion_of(Path(source))
+    problem = f"{count(cases, 'case')} can be read; `{conversion}` writes them and lists {_lost(losses)}"
+    return FoundSuite(source, kind, problem=problem, conversion=conversion)
+
+
+def _conversion_of(source: Path) -> str:
+    return shlex.join(["gate", "import", source.as_posix(), "--to", f"evals/{source.stem}.json", "--allow-loss"])
+
+
+def _lost(losses: Sequence[Loss]) -> str:
+    lost = sum(loss.check for loss in losses)
+    return f"{count(lost, 'check')} that {'is' if lost == 1 else 'are'} lost"
 
 
 def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
@@ -478,7 +500,5 @@ def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
         found.suites.append(FoundSuite(path.as_posix(), "cases in a test", suites))
         return
     cases = sum(len(suite.cases) for suite in suites)
-    lost = sum(loss.check for loss in losses)
-    command = f"`gate import {path.as_posix()} --to evals/{path.stem}.json --allow-loss`"
-    told = f"{command} writes them and lists {count(lost, 'check')} that {'is' if lost == 1 else 'are'} lost"
+    told = f"`{_conversion_of(path)}` writes them and lists {_lost(losses)}"
     found.notes.append(f"{path.as_posix()}: {count(cases, 'case')} can be read; {told}")

@@ -26,7 +26,7 @@ CRITERIA = """
 Criteria: what a trial must satisfy (`criteria:` in gate.yaml)
 
 criteria:
-  tool_trajectory_avg_score: 0.8         # the calls of each case; needs `tools`
+  tool_trajectory_avg_score: 0.6         # the calls of each case; needs `tools`
   response_match_score: 0.5              # the words of the answer; needs `response`
   contains: {values: ["A7"]}             # text that every answer must contain
   forbidden_tools: {tools: [delete_account]}

@@ -110,6 +110,10 @@ def test_tool_calls_are_answered_from_the_case_or_the_configuration() -> None:
     trial, _ = served({"/chat/completions": calling("1", "look")}, agent, asked_case)
     assert trial.error is not None
     assert "still calls tools after 20 rounds" in trial.error.message
+    busy = ("503 Service Unavailable", {"error": "busy"})
+    trial, _ = served({"/chat/completions": [calling("1", "pay"), busy]}, agent, asked_case)
+    assert trial.error is not None
+    assert [(turn.user, [c.name for c in turn.tool_calls]) for turn in trial.invocations] == [("go", ["pay"])]
 
 
 def test_tool_calls_of_responses_are_answered() -> None:
@@ -156,11 +160,9 @@ def test_agui() -> None:
             return await drive(agent, [case("a", "one", "two", "fail", state={"s": 1})], Path(), environment={})
 
     (trial,) = asyncio.run(main())
-    assert [(i.text, i.tool_calls[0].args, i.tool_calls[0].result) for i in trial.invocations] == [
-        ("Here.", {"q": 1}, "found"),
-        ("Here.", {"q": 1}, "found"),
-    ]
-    assert trial.error is not None
+    found = ("Here.", {"q": 1}, "found")
+    assert [(i.text, i.tool_calls[0].args, i.tool_calls[0].result) for i in trial.invocations] == [found] * 3
+    assert trial.error is not None, "what the last run did before its error is kept, too"
     assert "reports an error: no model" in trial.error.message
     assert (asked[0]["accept"], asked[0]["state"]) == ("text/event-stream", {"s": 1})
     assert asked[0]["forwardedProps"] == {}
@@ -269,6 +271,14 @@ def test_adk_failures(routes: dict[str, Any], kind: ErrorKind) -> None:
     assert trial.error.kind is kind
 
 
+def test_calls_that_adk_made_before_it_failed_are_kept() -> None:
+    call = {"author": "a", "content": {"parts": [{"functionCall": {"id": "1", "name": "drop", "args": {}}}]}}
+    events = [call, {"author": "a", "errorCode": "429", "errorMessage": "rate limit"}]
+    trial, _ = served({SESSIONS: {"id": "s"}, "/run": [events]}, {"adk": {"app": "shop"}}, case("a"))
+    assert trial.error is not None
+    assert [call.name for turn in trial.invocations for call in turn.tool_calls] == ["drop"]
+
+
 def test_adk_whose_sessions_are_in_a_file_says_what_helps() -> None:
     routes = {SESSIONS: ("500 Internal Server Error", {"detail": "database is locked"})}
     trial, _ = served(routes, {"adk": {"app": "shop"}}, case("a"))
@@ -348,6 +358,7 @@ def test_langgraph_interrupts_at_once_are_answered_by_their_ids() -> None:
 def test_langgraph_interrupts_of_a_turn_that_nobody_answers() -> None:
     trial, _ = graph([waiting({"why": "ö"})], case("a", "go"))
     assert trial.error is not None
+    assert [call.name for turn in trial.invocations for call in turn.tool_calls] == ["f"]
     assert trial.error.message.startswith(
         'nobody answers the graph\'s interrupt: {"why": "ö"}; metadata: {resume: […]}'
     )

@@ -128,6 +128,7 @@ def test_the_body_of_an_error_is_kept_beyond_what_the_message_quotes() -> None:
         (response(b"no", "401 Unauthorized"), ErrorKind.PROTOCOL, 1, "HTTP 401: no"),
         (response(b"", "302 Found", extra="Location: /login\r\n"), ErrorKind.PROTOCOL, 1, "not followed (to /login)"),
         (response(b"<html>", kind="text/html"), ErrorKind.PROTOCOL, 1, "a web page"),
+        (response(b"\n<!DOCTYPE html><p>Sign in", kind="text/plain"), ErrorKind.PROTOCOL, 1, "a web page"),
         (response(b'{"output": "tor'), ErrorKind.PROTOCOL, 1, "not JSON"),
         (response(b"plainly"), ErrorKind.PROTOCOL, 1, "not JSON"),
         (response(b""), ErrorKind.PROTOCOL, 1, "the answer is empty"),

@@ -534,9 +534,9 @@ def test_runs_of_other_forks_hide_none_of_a_pull_requests_own_in_silence(
     github = connect(fake, time)
     pull = github.pull_request(1)
     with pytest.raises(PublishError, match="none of those listed counts"):
-        github.runs_on(pull, "pull_request", WORKFLOW)
+        github.runs_on(pull, WORKFLOW)
     del fake.runs[0]
-    assert [run.id for run in github.runs_on(pull, "pull_request", WORKFLOW)] == [1]
+    assert [run.id for run in github.runs_on(pull, WORKFLOW)] == [1]
 
 
 def test_a_run_in_another_fork_says_nothing_of_this_head(fake: FakeGitHub, time: Time) -> None:

@@ -16,9 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from gate.hosts.base import PostComment, Publication, WriteSummary, publish
-from gate.hosts.gitlab import MergeRequestHost, merge_request_of
-from gate.hosts.rest import Rest
+from gate.hosts.base import HostOptions, PostComment, Publication, WriteSummary, publish
+from gate.hosts.gitlab import MergeRequestHost
 from gate.security.escape import markdown_fence
 from tests import warm
 
@@ -113,10 +112,12 @@ def environment(fake: FakeGitLab, **changes: str) -> dict[str, str]:
 
 
 def post(fake: FakeGitLab, body: str, suite: str = "evals", **changes: str) -> Publication:
-    request = merge_request_of(environment(fake, **changes))
-    assert request is not None
-    with Rest(request.api, request.headers, sleep=lambda _: None) as rest:
-        return publish([WriteSummary("x"), PostComment(suite, body)], MergeRequestHost(request, rest))
+    host = MergeRequestHost.open(HostOptions(), environment(fake, **changes))
+    assert host is not None
+    try:
+        return publish([WriteSummary("x"), PostComment(suite, body)], host)
+    finally:
+        host.close()
 
 
 def test_a_note_is_made_and_then_updated_in_place(gitlab: FakeGitLab) -> None:
@@ -158,7 +159,7 @@ def test_a_path_within_a_line_and_a_comment_stay_as_they_are(gitlab: FakeGitLab)
 @pytest.mark.parametrize("odd", ["", "x", "²", "9" * 400, "-1"])
 def test_odd_numbers_of_pipelines_are_no_traceback(gitlab: FakeGitLab, odd: str) -> None:
     assert post(gitlab, "a", CI_PIPELINE_ID=odd, CI_JOB_ID=odd).problems == ()
-    assert merge_request_of(environment(gitlab, CI_MERGE_REQUEST_IID=odd)) is None
+    assert MergeRequestHost.open(HostOptions(), environment(gitlab, CI_MERGE_REQUEST_IID=odd)) is None
 
 
 def test_our_note_is_found_on_the_third_page_and_no_one_elses(gitlab: FakeGitLab) -> None:
@@ -208,7 +209,7 @@ def test_a_token_that_may_not_write_is_told_the_line_to_add(gitlab: FakeGitLab) 
 
 @pytest.mark.parametrize("missing", ["CI_API_V4_URL", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID"])
 def test_outside_a_merge_request_there_is_none(gitlab: FakeGitLab, missing: str) -> None:
-    assert merge_request_of({**environment(gitlab), missing: ""}) is None
+    assert MergeRequestHost.open(HostOptions(), {**environment(gitlab), missing: ""}) is None
 
 
 CONFIG = """\

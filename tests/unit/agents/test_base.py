@@ -292,3 +292,20 @@ def test_a_command_may_call_a_shell_by_itself(command: Any, words: tuple[str, ..
 def test_a_command_without_a_shell_is_no_shell_line(command: str) -> None:
     with pytest.raises(ConfigError, match="no shell reads"):
         parse_options({"command": command})
+
+
+@pytest.mark.parametrize(
+    ("answer", "fails"),
+    [
+        ({"output": "Done.", "error": "no database"}, True),
+        ({"output": "Done.", "errors": ["no database"]}, True),
+        ({"output": "Done.", "error": "", "errors": []}, False),
+        ({"output": "Done.", "error": None, "errors": None}, False),
+    ],
+)
+def test_an_answer_that_states_an_error_is_a_failure(answer: dict[str, Any], fails: bool) -> None:
+    if fails:
+        with pytest.raises(AgentFailure, match=r"the agent reports an error: .*no database"):
+            read_answer(answer, user="hi")
+    else:
+        assert read_answer(answer, user="hi").text == "Done."

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import aclosing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from gate.agents.traced import DIFFERENT_CALLS, DIFFERENT_USAGE, FAILED_TRACE, FURTHER_CALLS, complete, joined
-from gate.model import Invocation, Part, ToolCall, Usage
+from gate.agents.base import Agent, AgentFailure, AgentOptions, Request, TraceOptions
+from gate.agents.traced import (
+    DIFFERENT_CALLS,
+    DIFFERENT_USAGE,
+    FAILED_TRACE,
+    FURTHER_CALLS,
+    TracedAgent,
+    complete,
+    joined,
+)
+from gate.model import Case, ErrorKind, Invocation, Part, ToolCall, Trial, Turn, Usage
+from gate.pipeline.execute import Job, execute
 from gate.traces import TracedTurn
+from gate.traces.receiver import AwaitedTurn, Receiver
 
 SEEN = Invocation(
     response=(Part("from the trace"),),
@@ -93,3 +107,57 @@ def test_what_one_of_several_turns_would_not_show_is_unseen() -> None:
     hidden = traced(replace(SEEN, tool_calls=(), reports_calls=False, unseen=("calls",)))
     assert joined([hidden, traced()]).invocation.unseen == ("calls",)
     assert "calls" in complete(Invocation(), joined([hidden, traced()]))[0].unseen
+
+
+class Failing(Agent):
+    """Fails after it was asked, or never answers."""
+
+    Options = AgentOptions
+
+    def __init__(self, failure: AgentFailure | None) -> None:
+        self.failure = failure
+
+    @classmethod
+    def make(cls, options: Any, **_: Any) -> Agent:
+        raise NotImplementedError
+
+    async def answer(self, request: Request) -> Invocation:
+        if self.failure is None:
+            await asyncio.Event().wait()
+        assert self.failure is not None
+        raise self.failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "names"),
+    [
+        (AgentFailure(ErrorKind.UNREACHABLE, "busy", transient=True), ["drop"]),
+        (AgentFailure(ErrorKind.CRASH, "boom", turn=Invocation(tool_calls=(ToolCall("look"),))), ["drop", "look"]),
+        (None, ["drop"]),
+    ],
+)
+def test_calls_that_the_trace_of_a_failed_turn_shows_were_made(
+    monkeypatch: pytest.MonkeyPatch, failure: AgentFailure | None, names: list[str]
+) -> None:
+    """Also in a turn that took too long."""
+    spans = [object()]
+
+    class Arrived(Receiver):
+        async def collect(self, turn: AwaitedTurn, wait: float) -> list[Any]:
+            self.forget(turn)
+            return spans
+
+    dropped = Invocation(tool_calls=(ToolCall("drop"),), reports_calls=True)
+    monkeypatch.setattr("gate.traces.conversation_of", lambda pieces: SimpleNamespace(turns=[traced(dropped)]))
+
+    async def main() -> list[Trial]:
+        async with Arrived() as receiver:
+            agent = TracedAgent(Failing(failure), receiver, TraceOptions())
+            jobs = [Job(Case("c", (Turn("go"),)), 1)]
+            async with aclosing(execute(agent, jobs, concurrency=1, timeout=0.2, retries=0)) as trials:
+                return [trial async for trial in trials]
+
+    (trial,) = asyncio.run(main())
+    assert trial.error is not None
+    assert trial.error.kind is (ErrorKind.TIMEOUT if failure is None else failure.kind)
+    assert [call.name for turn in trial.invocations for call in turn.tool_calls] == names

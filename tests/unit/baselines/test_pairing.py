@@ -18,6 +18,7 @@ from gate.config.load import load_config
 from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.decision.comparison import Incomparable
+from gate.decision.own_models import own_models_of
 from gate.errors import ConfigError
 from gate.model import BaselineInfo, Criterion, Scale, Score, Side, Trial
 from gate.records import Header, PlannedCase, Record
@@ -54,6 +55,22 @@ def test_a_changed_option_makes_the_criterion_incomparable_for_every_case() -> N
     found = pair(PLAN, [CRITERION], against(record(fingerprint="other")))
     assert len(found.not_comparable) == 20
     assert set(found.not_comparable.values()) == {Incomparable.CHANGED}
+
+
+def played_by(name: str) -> Record:
+    made = record()
+    return replace(made, trials=tuple(replace(trial, users=(("player", name),)) for trial in made.trials))
+
+
+@pytest.mark.parametrize("name", ["player-1", "player-2"])
+def test_a_simulated_user_under_the_same_name_is_another_model_like_a_judge(name: str) -> None:
+    models = own_models_of(played_by(name).trials)
+    found = pair(PLAN, [CRITERION], against(played_by("player-1"), played_by("player-2")), models=models)
+    other = {(case.id, "ok"): Incomparable.OTHER_MODEL for case in PLAN}
+    assert found.not_comparable == ({} if name == "player-1" else other)
+    assert {asked for trial in found.stored for asked in trial.users} == {("player", "player-1")} | (
+        {("player", "player-2")} if name == "player-2" else set()
+    )
 
 
 def test_of_a_pooled_record_only_what_fits_is_taken() -> None:

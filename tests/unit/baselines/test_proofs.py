@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from gate.baselines.ledger import Acceptance, Ledger, Mark, Signed
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
-from gate.baselines.proofs import MAX_BYTES, Proofs, check, joined, parcels, proofs_of, read, write
+from gate.baselines.proofs import MAX_BYTES, Proofs, joined, parcels, proofs_of, proven_part, read, write
 from gate.baselines.union import run_ids, unite
 from gate.errors import BaselineWriteError, UntrustedError
 from gate.model import Criterion, Scale, Score
@@ -37,25 +37,25 @@ TWO = make_record(1, run="two", created=2.0, value=0.0)
 
 def test_a_record_is_proven_run_by_run_whatever_it_is_united_with() -> None:
     both = stored(ONE, TWO)
-    assert check(both, digests(ONE, TWO)).record is not None
-    assert check(both, digests(ONE, TWO)).left_out == ()
-    found = check(both, digests(ONE))
-    assert found.left_out == ("two",)
-    assert found.record is not None
-    assert run_ids(found.record) == ("one",)
-    assert [t.scores["ok"].value for t in found.record.trials] == [1.0] * 4
-    assert check(both, frozenset()).record is None
+    whole = proven_part(both, digests(ONE, TWO))
+    assert whole is not None
+    assert run_ids(whole) == ("one", "two")
+    found = proven_part(both, digests(ONE))
+    assert found is not None
+    assert run_ids(found) == ("one",)
+    assert [t.scores["ok"].value for t in found.trials] == [1.0] * 4
+    assert proven_part(both, frozenset()) is None
 
 
 def test_what_was_continued_since_is_proven_by_the_job_that_continued_it() -> None:
     more = make_record(1, run="one", created=1.0, trials=3)
-    assert check(stored(ONE, more), digests(more)).left_out == ()
-    assert check(stored(ONE, more), digests(ONE)).record is None
+    assert proven_part(stored(ONE, more), digests(more)) is not None
+    assert proven_part(stored(ONE, more), digests(ONE)) is None
 
 
 def test_nothing_is_taken_from_a_header_that_no_run_vouches_for() -> None:
     header = replace(stored(ONE).header, base_commit=commit(9), seed=3, gate_version="9")
-    found = check(replace(stored(ONE), header=header), digests(ONE)).record
+    found = proven_part(replace(stored(ONE), header=header), digests(ONE))
     assert found is not None
     assert (found.header.base_commit, found.header.seed, found.header.gate_version) == (None, 0, "")
 
@@ -75,7 +75,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_proof_is_of_this_commit_suite_agent_and_plan_alone(change: dict[str, object]) -> None:
     forged = replace(stored(ONE), header=replace(stored(ONE).header, **change))
-    assert check(forged, digests(ONE)).record is None
+    assert proven_part(forged, digests(ONE)) is None
 
 
 @given(which=st.integers(0, 3), value=st.floats(0, 0.99))
@@ -83,7 +83,7 @@ def test_any_changed_score_is_found(which: int, value: float) -> None:
     record = stored(ONE)
     trials = list(record.trials)
     trials[which] = replace(trials[which], scores={"ok": Score(value)})
-    assert check(replace(record, trials=tuple(trials)), digests(ONE)).record is None
+    assert proven_part(replace(record, trials=tuple(trials)), digests(ONE)) is None
 
 
 @given(which=st.integers(0, 3), twice=st.booleans())
@@ -91,7 +91,7 @@ def test_trials_can_neither_be_left_out_nor_doubled(which: int, twice: bool) -> 
     record = stored(ONE)
     trials = list(record.trials)
     trials[which : which + 1] = [trials[which]] * (2 if twice else 0)
-    assert check(replace(record, trials=tuple(trials)), digests(ONE)).record is None
+    assert proven_part(replace(record, trials=tuple(trials)), digests(ONE)) is None
 
 
 def test_what_cannot_become_a_baseline_proves_nothing() -> None:

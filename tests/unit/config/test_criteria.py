@@ -58,6 +58,40 @@ def test_a_number_is_a_maximum_where_lower_is_better() -> None:
 
 def test_quantile_limits_are_ordered_and_only_for_lower_is_better() -> None:
     assert one("latency", {"p95": 3, "p50": 1}).quantiles == ((0.5, 1.0), (0.95, 3.0))
+    for none in ("p0", "p00", "p0.0", "p100"):
+        with pytest.raises(ConfigError, match=f"unknown option '{none}'"):
+            one("latency", {none: 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "margin", "hint"),
+    [
+        ("response_match_score", 1.5, "regression: warn"),
+        ("overall_score", 200, "regression: warn"),
+        ("response_match_score", 5, "did you mean 0.05"),
+        ("response_match_score", 80, "did you mean 0.8"),
+        ("cost", 20, "did you mean 0.2"),
+        ("latency", 30, "did you mean 0.3"),
+    ],
+)
+def test_a_margin_that_lets_any_loss_pass_is_refused(name: str, margin: float, hint: str) -> None:
+    with pytest.raises(ConfigError, match=f"margin {margin} would let any loss pass.*{hint}"):
+        one(name, {"margin": margin})
+
+
+def test_a_margin_may_be_as_wide_as_a_loss_can_be_seen() -> None:
+    assert one("response_match_score", {"threshold": 0.5, "margin": 1}).margin == 1
+    assert one("cost", {"margin": 2}).margin == 2
+
+
+@pytest.mark.parametrize("value", [{}, {"threshold": None}, {"flavor": "adk"}])
+def test_a_criterion_of_an_adk_file_needs_a_threshold_as_in_google_adk(value: Any) -> None:
+    """Or nothing decides, and the run ends with exit code 0."""
+    for raw in ({"response_match_score": value}, {"mine": {"metric": "checks:mine", **value}}):
+        with pytest.raises(ConfigError, match="threshold is missing"):
+            read_specs(raw, lambda *_: "f", adk=True)
+        assert read_specs(raw, lambda *_: "f")
+    assert read_specs({"forbidden_tools": {"tools": ["x"]}}, lambda *_: "f", adk=True)  # it has one by default
     with pytest.raises(ConfigError, match="lower is better"):
         one("response_match_score", {"p95": 0.5})
 
@@ -130,6 +164,8 @@ REFUSED = {
     "unknown metric": ({"tool_trajectory_score": 1}, "tool_trajectory_avg_score"),
     "out of range": ({"response_match_score": 1.5}, "out of range"),
     "a percentage": ({"response_match_score": 80}, "did you mean 0.8"),
+    "just beyond": ({"response_match_score": 1.1}, "scores are 0 to 1"),
+    "a pattern of tools": ({"forbidden_tools": {"tools": ["delete_*"]}}, "delete_. is a pattern, which no tool"),
     "not a number": ({"response_match_score": [1]}, "expected a number"),
     "not finite": ({"response_match_score": float("nan")}, "finite"),
     "negative limit": ({"latency": -1}, "out of range"),
@@ -204,18 +240,31 @@ def test_what_a_case_sets_must_be_a_criterion() -> None:
 
 
 def test_a_cases_own_options_lie_over_the_criterions_and_are_checked() -> None:
-    own = (Case("a", (Turn("x"),), options={"contains": {"values": ["yes"]}}),)
-    scorer = parse({"contains": {"values": ["no"]}}, own)[0]
-    assert scorer.for_case(own[0]).options.values == ("yes",)
+    own = (Case("a", (Turn("x"),), options={"contains": {"ignore_case": False}}),)
+    scorer = parse({"contains": {"values": ["no"], "ignore_case": True}}, own)[0]
+    assert scorer.for_case(own[0]).options.ignore_case is False
     wrong = (Case("a", (Turn("x"),), options={"contains": {"valeus": ["yes"]}}),)
     with pytest.raises(ConfigError, match="did you mean 'values'"):
         parse({"contains": {}}, wrong)
 
 
-def test_a_case_may_forbid_more_tools_but_never_fewer() -> None:
-    own = (Case("a", (Turn("x"),), options={"forbidden_tools": {"tools": ["drop_table"]}}),)
-    scorer = parse({"forbidden_tools": {"tools": ["delete_account"]}}, own)[0]
-    assert set(scorer.for_case(own[0]).options.tools) == {"delete_account", "drop_table"}
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("forbidden_tools", "tools"), ("contains", "values"), ("not_contains", "values"), ("regex", "patterns")],
+)
+def test_a_case_may_check_more_but_never_less(name: str, option: str) -> None:
+    own = (Case("a", (Turn("x"),), options={name: {option: ["drop_table"]}}),)
+    scorer = parse({name: {option: ["delete_account"]}}, own)[0]
+    assert getattr(scorer.for_case(own[0]).options, option) == ("delete_account", "drop_table")
+    mapping = (Case("a", (Turn("x"),), options={name: {option: {"drop_table": 1}}}),)
+    with pytest.raises(ConfigError, match=option):
+        parse({name: {option: ["delete_account"]}}, mapping)
+
+
+def test_a_single_text_is_added_as_one() -> None:
+    own = (Case("a", (Turn("x"),), options={"not_contains": {"values": "no"}}),)
+    scorer = parse({"not_contains": {"values": "never"}}, own)[0]
+    assert scorer.for_case(own[0]).options.values == ("never", "no")
 
 
 def test_custom_metrics_of_adk_lead_to_their_function() -> None:

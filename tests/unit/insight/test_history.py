@@ -19,9 +19,9 @@ from gate.insight.history import history_of
 from gate.insight.site import commit_link
 from gate.model import Criterion
 from gate.records import Record, record_lines, strip, write_record
-from gate.records.keys import suite_key
-from gate.records.misplaced import MISPLACED, misplaced_in
+from gate.records.keys import MISPLACED, suite_key
 from gate.reports.history import label_of
+from gate.stored.upkeep import misplaced_in
 from tests.unit.baselines.samples import CRITERIA, commit, make_record
 from tests.unit.baselines.test_blobs import Kept
 from tests.unit.histories.drawn import drawn_runs
@@ -174,13 +174,13 @@ def test_a_stored_record_under_the_name_of_another_is_named(tmp_path: Path) -> N
         for number in (1, 2):
             store.save(at(number))
         own = Path(next(stored.where for stored in store.contents()))
-        assert misplaced_in(store.contents()) == []
+        assert misplaced_in(store) == []
         copy = own.with_name(f"{commit(9)}.jsonl")
         copy.write_bytes(own.read_bytes())
         other = own.parent.with_name(suite_key("other")) / own.name
         other.parent.mkdir()
         other.write_bytes(own.read_bytes())
-        assert sorted(misplaced_in(store.contents())) == sorted([str(copy), str(other)])
+        assert sorted(misplaced_in(store)) == sorted([str(copy), str(other)])
     found = history_of((), config, {})
     assert [(one.where, one.why) for one in sorted(found.unread, key=lambda one: one.where)] == [
         (where, MISPLACED) for where in sorted([str(copy), str(other)])

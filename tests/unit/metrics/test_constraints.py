@@ -33,8 +33,8 @@ def test_a_category_forbids_all_of_its_tools() -> None:
 
 
 def test_names_of_signs_alone_do_not_forbid_everything() -> None:
-    assert tool_score("forbidden_tools", [None], [["!!!"]], tools=["???"]).value == 1.0
-    assert tool_score("forbidden_tools", [None], [["???"]], tools=["???"]).value == 0.0
+    assert tool_score("forbidden_tools", [None], [["!!!"]], tools=["%%%"]).value == 1.0
+    assert tool_score("forbidden_tools", [None], [["%%%"]], tools=["%%%"]).value == 0.0
 
 
 def test_an_extra_turn_does_not_hide_a_call() -> None:

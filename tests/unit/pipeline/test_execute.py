@@ -13,7 +13,7 @@ import pytest
 
 from gate.agents.base import Agent, AgentFailure, AgentOptions, Request
 from gate.errors import MeasureError
-from gate.model import Case, ErrorKind, Invocation, Part, Side, Trial, Turn
+from gate.model import Case, ErrorKind, Invocation, Part, Side, ToolCall, Trial, Turn
 from gate.pipeline.execute import LONGEST_PAUSE, MOST_PATIENCE, Job, execute
 from tests.patience import idling, until
 
@@ -168,6 +168,27 @@ def test_transient_failures_are_tried_again_in_a_new_session_from_the_first_turn
     assert [r.turn for r in agent.requests] == [0, 1, 0, 1, 0, 1]
     assert len(set(agent.opened)) == 3
     assert sorted(agent.opened) == sorted(agent.closed)
+
+
+def test_what_earlier_attempts_did_is_kept() -> None:
+    """Also what a turn did before it failed, and in an attempt that another trial ended."""
+
+    def script(request: Request) -> str:
+        match len(agent.opened), request.turn:
+            case 1, 1:
+                raise AgentFailure(ErrorKind.UNREACHABLE, "busy", transient=True)
+            case 2, 1:
+                called = Invocation(tool_calls=(ToolCall("drop"),))
+                raise AgentFailure(ErrorKind.CRASH, "taken along", collateral=True, turn=called)
+            case 3, 0:
+                raise AgentFailure(ErrorKind.UNREACHABLE, "busy", transient=True)
+        return f"answer {len(agent.opened)}"
+
+    agent = Scripted(script)
+    (trial,) = run(agent, [Job(case("a", "one", "two"), 1)])
+    assert (trial.error, trial.attempts) == (None, 3)
+    said = [[(turn.user, turn.text, len(turn.tool_calls)) for turn in attempt] for attempt in trial.earlier]
+    assert said == [[("one", "answer 1", 0)], [("one", "answer 2", 0), ("two", "", 1)]]
 
 
 @pytest.mark.parametrize(("transient", "attempts"), [(True, 3), (False, 1)])

@@ -1,4 +1,4 @@
-"""The notes of the ledger on the record that a change is compared with (`gate.pipeline.standing`)."""
+"""The notes of the ledger on the record that a change is compared with (`gate.pipeline.past`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from gate.baselines.ledger import LAPSED, Ledger, Mark
 from gate.baselines.reference import Reference
 from gate.model import BaselineInfo
-from gate.pipeline.standing import note_of_shortfall
+from gate.pipeline.past import note_of_shortfall
 from gate.records.keys import key_of
 from tests.unit.baselines.samples import make_record
 

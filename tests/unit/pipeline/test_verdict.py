@@ -24,7 +24,7 @@ from gate.model import (
     accepted_by,
 )
 from gate.model.finding import Finding
-from gate.pipeline.terms import Demands, RunDesign, Terms, own_terms, with_run_of
+from gate.pipeline.terms import Demands, Terms, own_terms, with_run_of
 from gate.pipeline.verdict import judge_record, left_out_by, result_of
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
@@ -166,7 +166,8 @@ TERMS = Terms(
     notes=("a note", Finding.of("measured_before", verdicts=(Verdict.PASS,), total=1, fingerprinted=True)),
     changes=("a change",),
     doubts=("a gap",),
-    design=RunDesign(scheduled=True, command="gate run"),
+    scheduled=True,
+    command="gate run",
 )
 
 
@@ -216,7 +217,7 @@ def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
     kept = replace(record(), footer=Footer(60, 0, 3, terms=TERMS.plain()))
     told = with_run_of(kept, Terms((CRITERION,), Settings(alpha=0.01), notes=("another", "a note")))
     assert (told.settings.alpha, told.settings.exact_epochs, told.settings.quarantine) == (0.01, 3, {})
-    assert (told.notes, told.design.scheduled, told.design.command) == ((*TERMS.notes, "another"), True, "gate run")
+    assert (told.notes, told.scheduled, told.command) == ((*TERMS.notes, "another"), True, "gate run")
     assert (told.changes, told.doubts) == ((), ())
 
 

@@ -149,12 +149,14 @@ headers = st.builds(
 )
 
 
+models = some(st.tuples(texts, texts))
+
+
 def scores_of(scale: model.Scale | None) -> st.SearchStrategy[model.Score]:
     low, high = scale.range if scale else (-1e300, 1e300)
     values = st.none() | st.floats(low, high, allow_infinity=False)
     details = st.dictionaries(texts, json_values, max_size=2)
-    judges = some(st.tuples(texts, texts))
-    return st.builds(model.Score, values, texts, st.none() | texts, some(st.none() | finite), details, judges)
+    return st.builds(model.Score, values, texts, st.none() | texts, some(st.none() | finite), details, models)
 
 
 @st.composite
@@ -182,6 +184,8 @@ def records(draw: st.DrawFn) -> Record:
             process=draw(digests),
             log=draw(texts),
             replay=draw(st.none() | replays),
+            users=draw(models),
+            earlier=draw(some(some(turns))),
         )
         for case_id, number, side in draw(keys)
     )

@@ -241,6 +241,8 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "foreign",
         "system",
         "replay",
+        "users",
+        "earlier",
     }  # newer than the golden records
     for field in fields(value):  # type: ignore[arg-type]
         if field.name not in unusual:
@@ -256,6 +258,14 @@ def test_which_process_answered_is_kept_in_a_baseline_too() -> None:
     record = replace(RECORD, trials=(replace(trial(), process="4f1c09aa"), FAILED_TRIAL))
     assert parse_record(text_of(record)).trials == record.trials
     assert [one.process for one in strip(record).trials] == ["4f1c09aa", ""]
+
+
+def test_earlier_attempts_and_who_played_the_user_are_kept() -> None:
+    earlier = ((Invocation("hi", tool_calls=(ToolCall("drop"),)),),)
+    record = replace(RECORD, trials=(replace(trial(), users=(("player", "player-1"),), earlier=earlier), FAILED_TRIAL))
+    assert parse_record(text_of(record)).trials == record.trials
+    kept = strip(record).trials[0]
+    assert (kept.users, kept.earlier) == ((("player", "player-1"),), ()), "a baseline keeps no conversation"
 
 
 def test_a_line_is_json_for_any_reader() -> None:
@@ -520,17 +530,17 @@ def test_a_line_beyond_the_limit_is_refused_without_reading_it_whole(tmp_path: P
         file.write(b"".join(LINES[:2]))
         file.write(b'{"case":"' + b"x" * (MAX_LINE_BYTES + 10) + b'"}\n')
         file.write(LINES[2])
-    with pytest.raises(BaselineError, match="too long"):
+    with pytest.raises(MeasureError, match="too long"):
         read_record(tmp_path / "r.jsonl", complete=False)
 
 
 def test_the_caller_names_the_error(tmp_path: Path) -> None:
     with pytest.raises(UntrustedError):
         parse_record(b"hello", error=UntrustedError)
-    with pytest.raises(MeasureError, match="No such file"):
-        read_record(tmp_path / "none", error=MeasureError)
-    with pytest.raises(BaselineError, match="directory"):
-        read_record(tmp_path)
+    with pytest.raises(MeasureError, match="no such record"):
+        read_record(tmp_path / "none")
+    with pytest.raises(BaselineError, match="this is a folder"):
+        read_record(tmp_path, error=BaselineError)
 
 
 def test_escaped_surrogates_of_a_stranger_are_refused() -> None:
@@ -619,7 +629,7 @@ def test_a_rerun_appends_after_the_closing_line(tmp_path: Path) -> None:
         writer.finish(duration=2.0, judge_cost_usd=0.5, stopped="cancelled")
     with RecordWriter(path, HEADER, resume=True) as writer:
         writer.append(replace(trial(2), round=2))
-        with pytest.raises(BaselineError, match="not closed"):
+        with pytest.raises(MeasureError, match="not closed"):
             read_record(path)
         writer.finish(duration=1.0, judge_cost_usd=0.25)
     assert read_record(path).footer == Footer(2, 0, 2, 3.0, 0.75, "")

@@ -117,7 +117,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "Usage": wire.UsageObject,
     "Closing line": wire.ClosingObject,
 }
-ELSEWHERE = {"PlanLine", "ClosingLine", "ThoughtObject", "RunArray", "VersionLine"}
+ELSEWHERE = {"PlanLine", "ClosingLine", "ThoughtObject", "VersionLine"}
 """Structs of one key or of none, which the page describes in its text."""
 
 

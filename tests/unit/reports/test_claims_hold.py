@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gate.baselines.reference import Reference
 from gate.decision import Settings
 from gate.model import BaselineInfo, Case, Criterion, Result, Scale, Score, Side, SuiteResult, Trial, Verdict
-from gate.pipeline.terms import RunDesign, Terms
+from gate.pipeline.terms import Terms
 from gate.pipeline.verdict import judge_record, result_of
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
@@ -94,7 +94,7 @@ def simulate(seed: int) -> World:
     plan = tuple(PlannedCase(c, f"content {c}") for c in ids)
     header = Header("suite", plan, (HELD,))
     reference = Reference(BaselineInfo("abc", trials_per_case=kb), (Record(header, tuple(stored), None),))
-    terms = Terms((HELD,), Settings(), design=RunDesign(scheduled=True))
+    terms = Terms((HELD,), Settings(), scheduled=True)
     record = Record(replace(header, run_id="now"), tuple(trials), Footer(len(trials), 0, max(t.round for t in trials)))
     suite = judge_record(record, [reference], terms)
     shown = result_of([suite], Settings(), command="gate run")

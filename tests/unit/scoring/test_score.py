@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.metrics.base import Metric, NoOptions, TrialOutput
 from gate.metrics.weighted import WeightedOptions, WeightedScore
-from gate.model import Case, Criterion, ErrorKind, Invocation, Part, Scale, Score, Trial, TrialError, Turn
+from gate.model import Case, Criterion, ErrorKind, Invocation, Part, Scale, Score, ToolCall, Trial, TrialError, Turn
 from gate.scoring.score import Scorer, score_recorded
 
 CASE = Case("c", (Turn("go"),))
@@ -99,3 +99,48 @@ def test_what_is_forbidden_and_was_done_decides_a_trial_that_something_else_ende
 def test_nothing_else_decides_a_trial_that_did_not_come_to_its_end(criterion: dict[str, bool]) -> None:
     trial = after_a_turn(ErrorKind.SIMULATOR, **criterion)
     assert (trial.answered, trial.scores) == (False, {})
+
+
+class Forbidding(Metric[Any]):
+    """Passes a trial that calls nothing."""
+
+    def score(self, case: Case, performance: TrialOutput) -> Score:
+        return Score(float(not performance.tool_calls), "calls" if performance.tool_calls else "")
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"), [(None, None), (ErrorKind.UNREACHABLE, None), (ErrorKind.CRASH, ErrorKind.CRASH)]
+)
+def test_what_is_forbidden_and_was_done_in_an_earlier_attempt_decides_the_trial(
+    last: ErrorKind | None, kind: ErrorKind | None
+) -> None:
+    """However the last attempt ended; what is demanded counts in the last attempt alone."""
+    hard = Scorer(Criterion("forbidden", "m:f", Scale.BINARY, hard=True, absence=True), Forbidding(NoOptions()), {})
+    demanded = Scorer(Criterion("demanded", "m:d", Scale.BINARY, hard=True), Fixed(1.0), {})
+    fine, called = Invocation("go", response=(Part("gone"),)), Invocation("go", tool_calls=(ToolCall("drop"),))
+    error = None if last is None else TrialError(last, "as told")
+    trial = Trial("c", 1, invocations=(fine,), error=error, earlier=((fine,), (fine, called)))
+    found = score_recorded((hard, demanded), CASE, trial)
+    assert (found.error and found.error.kind) == kind
+    assert found.scores == {"forbidden": Score(0.0, "calls (in attempt 2, which infrastructure ended)")}
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    ["", " \n\t", "\u200b\u200b", "\ufeff", "\u00ad\u2060", "\u3164", "\u2800", "\ufe0f", "\x00", "\u202e"],
+)
+def test_an_answer_in_which_nothing_can_be_seen_is_no_answer(unseen: str) -> None:
+    found = score_recorded((), CASE, Trial("c", 1, invocations=(Invocation("go", response=(Part(unseen),)),)))
+    assert found.error is not None
+    assert "neither text nor tool calls" in found.error.message
+
+
+@pytest.mark.parametrize("seen", [".", "\U0001f600", "\u200b.", "0", "\u0645", "\u0e33"])
+def test_one_visible_character_is_an_answer(seen: str) -> None:
+    found = score_recorded((), CASE, Trial("c", 1, invocations=(Invocation("go", response=(Part(seen),)),)))
+    assert found.error is None
+
+
+def test_a_thought_alone_is_no_answer() -> None:
+    turn = Invocation("go", response=(Part("The user wants to go.", thought=True),))
+    assert score_recorded((), CASE, Trial("c", 1, invocations=(turn,))).error is not None

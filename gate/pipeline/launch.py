@@ -1,10 +1,14 @@
-"""The base commit's agent: started from its work tree when the schedule first needs it, or served at an address."""
+"""The agents of both sides as they are started: the user they run as, and the base commit's agent.
+
+The base commit's agent is started from its work tree when the schedule first needs it, or served at an address.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -14,6 +18,8 @@ from msgspec import Struct
 
 from gate.agents.base import AgentOptions, expand
 from gate.agents.http import server_of
+from gate.agents.python import WORKER, PythonOptions, interpreter_of
+from gate.agents.sources import INSTALLED, named_by
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.reference import Reference
@@ -21,12 +27,99 @@ from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document
+from gate.pipeline.git_context import REPORTS
 from gate.pipeline.session import Session, fingerprint_of_version
+from gate.security.environment import in_ci
 from gate.security.escape import one_line
 from gate.security.limits import shorten
 from gate.security.tree import KnownTree
+from gate.suites import case_files
 from gate.system.git import Git
-from gate.system.own_user import open_to_others
+from gate.system.own_files import own_files_in
+from gate.system.own_user import OwnUser, can_switch, open_to_others
+
+# --- the user that an agent runs as ---------------------------------------------------------------
+
+WHERE = "agent.user"
+
+
+def own_user(config: Config, root: Path, options: AgentOptions, environment: Mapping[str, str]) -> OwnUser | None:
+    """Return a user to start the agent in ``root`` as, and give it that folder; None if it runs as the gate's.
+
+    Raises ConfigError if the configuration requires such a user and there can be none.
+    """
+    why = no_own_user(config, root, environment)
+    if why and options.user == "own":
+        raise ConfigError(why, where=WHERE, hint="leave it out, or write `user: same`")
+    if why:
+        return None
+    user = OwnUser.make(environment.get("HOME"))
+    secret = [*_of_the_gate(config, root, environment)]
+    suite = case_files([Path(name) for name in config.file.suite], root)
+    try:
+        if options.reads_suite:
+            user.give(root, top=_top(root), hidden=secret, kept=suite)
+        else:
+            user.give(root, top=_top(root), hidden=[*secret, *suite])
+    except BaseException:
+        user.end()
+        raise
+    return user
+
+
+def no_own_user(config: Config, root: Path, environment: Mapping[str, str]) -> str:
+    """Return the reason why the agent runs as the same user as the gate; empty if it has a separate user."""
+    options = config.agent
+    if not options.is_local:
+        return "the gate does not start the agent"
+    if options.user == "same":
+        return "`user: same` asks for it"
+    if options.user is None and not in_ci(environment):
+        return "this is not a CI job"
+    if not can_switch():
+        return "only root can start it as another user"
+    closed = OwnUser.unreachable([root / "x", *_programs(config, root, environment)])
+    return f"nobody but its owner may enter {closed}" if closed else ""
+
+
+def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the programs that another user must be able to start."""
+    options = config.agent
+    if isinstance(options, PythonOptions):
+        yield WORKER
+        yield Path(interpreter_of(options.executable, root))
+        return
+    server = getattr(options, "mcp", None)
+    for word in [*options.entry[:1], *(server.command[:1] if server is not None else ())]:
+        found = shutil.which(word, path=environment.get("PATH"))
+        if found is not None:
+            yield Path(found)
+
+
+def _top(root: Path) -> Path:
+    """Return the repository's folder, or the configuration's folder outside a repository."""
+    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+
+
+def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the files that hold the suite's texts, expected answers or results: records, reports, baselines and git's
+    files."""
+    for folder in (root, *root.parents):
+        yield folder / ".git"
+        yield folder / REPORTS
+    yield from own_files_in(root)
+    yield root / config.file.baseline.folder
+    output = root / config.file.output
+    used = Path(environment.get("VIRTUAL_ENV", "/nowhere")).resolve()
+    if not used.is_relative_to(output.resolve()):
+        yield output
+        return
+    for path in output.iterdir():  # the agent's environment is inside it
+        if not used.is_relative_to(path.resolve()):
+            yield path
+
+
+# --- the base commit's agent ----------------------------------------------------------------------
 
 
 def _nothing_to_check() -> None:
@@ -191,13 +284,6 @@ async def _other_version(session: Session, reference: Reference, url: str) -> st
 
 MOST_NAMED = 80
 """The longest name shown, in characters."""
-_INSTALLED = re.compile(
-    r"(?:requirements|constraints)[\w.-]*|(?:pyproject|pylock|mise)[\w.-]*\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
-    r"|package\.json|package-lock\.json|npm-shrinkwrap\.json|pnpm-(?:lock|workspace)\.yaml|go\.(?:mod|sum)|Cargo\.toml"
-    r"|Gemfile|composer\.json|pom\.xml|[\w.-]*\.gradle(?:\.kts)?|[\w.-]+\.(?:lock|lockb|csproj)"
-    r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
-)
-"""Names of files that define what is installed or set for an agent, in its folder or in those above and below."""
 _JOBS = re.compile(
     r"\.gitlab-ci\.ya?ml|\.github/workflows/.+|\.circleci/.+|Jenkinsfile|(?:azure|bitbucket)-pipelines\.ya?ml"
 )
@@ -238,14 +324,14 @@ def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None
     """
     own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
     measured = [own / config.path.name, *(own / name for name in config.file.suite)]
-    installed = _named_by(config.file.setup or "" if setup is None else setup, own)
+    installed = named_by(config.file.setup or "" if setup is None else setup, own)
     had_job = has_configuration(config, git, commit)  # else no job of the base measured its agent differently
     for name in git.differing(commit):
         path = PurePosixPath(name)
         if any(map(path.is_relative_to, measured)):
             continue
         near = path.parent.is_relative_to(own) or own.is_relative_to(path.parent)
-        is_installed = (near and _INSTALLED.fullmatch(path.name)) or any(map(path.is_relative_to, installed))
+        is_installed = (near and INSTALLED.fullmatch(path.name)) or any(map(path.is_relative_to, installed))
         if is_installed or (had_job and _JOBS.fullmatch(name)):
             return f"{one_line(name, MOST_NAMED)} differs"
     return definition_differs(config, git, commit)
@@ -306,9 +392,3 @@ def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
         elif but and isinstance(value, Mapping):
             found[key] = {name: held for name, held in value.items() if name not in but} or ""
     return found
-
-
-def _named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:
-    """Return the paths that the commands may install: each word of them, and the folder itself for ``.``."""
-    words = re.split(r"[\s'\"=;&|()\[\]]+", setup)
-    return [PurePosixPath(os.path.normpath(own / word)) for word in words if word and not word.startswith(("-", "/"))]
