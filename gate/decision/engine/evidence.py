@@ -12,7 +12,7 @@ from itertools import zip_longest
 from msgspec import Struct, field
 
 from gate.decision.engine.bounds import bound_of, collapsed_metrics
-from gate.decision.engine.case import CaseEvidence, is_measured, measured_rows
+from gate.decision.engine.case import CaseEvidence, is_measured
 from gate.decision.engine.clusters import grouped, log_es_of
 from gate.decision.engine.coupled import apart_from, compared, linked, uncoupled
 from gate.decision.engine.looks import LookPart, NewTrials, comparable_metrics, look_of, test_rows, weight_of
@@ -205,8 +205,10 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
                 _look(evidence, share)
                 _look_beside(evidence)
             _pick(evidence)
-        if round_.tag == CONFIRM:
-            _confirm(evidence, round_, trials)
+        if round_.tag == CONFIRM and round_.side is Side.CANDIDATE:
+            _repeat(evidence, round_, trials)
+        elif round_.tag == CONFIRM and evidence.repeats_now is None:
+            evidence.repeats_now = _repeated_now(evidence)
         if round_.tag == CONCURRENT and not _awaits_candidate(round_, following):
             _check(evidence, paired=round_.side is Side.CANDIDATE)
         _weigh(evidence)
@@ -214,14 +216,6 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
         _look(evidence, ONE_LOOK_SHARE)
         _look_beside(evidence)
     return evidence
-
-
-def _confirm(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]]) -> None:
-    """Add the reruns of failing cases, of either side."""
-    if round_.side is Side.CANDIDATE:
-        _repeat(evidence, round_, trials)
-    elif evidence.repeats_now is None and evidence.proof and evidence.proof.kind is StageKind.REPEATS:
-        evidence.repeats_now = _repeated_now(evidence)
 
 
 def _awaits_candidate(round_: Round, following: Round | None) -> bool:
@@ -300,37 +294,17 @@ def _add(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]])
     """Add the oriented trials of a round."""
     tag, side = round_.tag, round_.side
     evidence.runs[side] += sum(map(len, trials.values()))
-    if tag == CONCURRENT:
-        _add_to_check(evidence, side, trials)
-        return
     if side is Side.CANDIDATE and tag == FULL:
         evidence.epochs += max(map(len, trials.values()), default=0)
         evidence.waves = 0
-    elif side is Side.CANDIDATE:
+    elif side is Side.CANDIDATE and tag != CONCURRENT:
         evidence.waves += 1
         evidence.naming_waves += tag == CONFIRM and evidence.proof is not None
     for case_id, rows in trials.items():
-        if case_id not in evidence.cases:
-            continue
-        measured = []
-        links = []
-        for row, link in zip(rows, round_.links_of(case_id), strict=True):
-            if is_measured(row):
-                measured.append(row)
-                links.append(link)
-        evidence.cases[case_id].add(tag, side, measured, links)
-
-
-def _add_to_check(evidence: Evidence, side: Side, trials: Mapping[str, Sequence[Row]]) -> None:
-    """Add the trials of a check for drift."""
-    for case_id, rows in trials.items():
-        if side is Side.BASELINE:
+        if side is Side.BASELINE and tag == CONCURRENT:
             evidence.asked_now[case_id] += len(rows)
-        case = evidence.cases.get(case_id)
-        if case is not None and side is Side.BASELINE:
-            case.now += measured_rows(rows)
-        elif case is not None:
-            case.again += measured_rows(rows)
+        if case_id in evidence.cases:
+            evidence.cases[case_id].add(tag, side, rows, round_.links_of(case_id))
 
 
 # --- looks ----------------------------------------------------------------------------------------
@@ -411,6 +385,8 @@ def _repeated_now(evidence: Evidence) -> float | None:
     trials decided which cases were picked. None if the cases were not all run equally often: outcomes may be the
     reason.
     """
+    if evidence.proof is None or evidence.proof.kind is not StageKind.REPEATS:
+        return None
     cases = []
     for case_id, asked in evidence.repeats.cases.items():
         case = evidence.cases[case_id]
