@@ -16,7 +16,7 @@ from gate.decision.outcomes import lacks_trials
 from gate.decision.prepare import prepared
 from gate.decision.rules import Table, judge
 from gate.decision.sequential import answer_of, outcome_without_runs, with_all_cases
-from gate.decision.thresholds import may_turn, own_is_open
+from gate.decision.thresholds import may_turn
 from gate.decision.verdict import result_of_table, table_of
 from gate.model import REPEAT, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
@@ -217,12 +217,11 @@ def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequ
 
 def _is_open(comparison: Comparison, found: Sequence[Finding], last: int) -> bool:
     """True if further epochs may change the result of a threshold or a limit."""
-    if any(one.verdict is Verdict.INCONCLUSIVE for one in found):
-        return True
-    for criterion in comparison.blocking:
-        if may_turn(comparison, criterion, last) or own_is_open(comparison, criterion):
+    for finding in found:
+        is_short = finding.kind == "own_thresholds" and finding.verdict is Verdict.PASS and finding["short"]
+        if finding.verdict is Verdict.INCONCLUSIVE or is_short:
             return True
-    return False
+    return any(may_turn(comparison, criterion, last) for criterion in comparison.blocking)
 
 
 def _whether_repeats_count(comparison: Comparison) -> More | None:

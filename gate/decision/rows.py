@@ -132,9 +132,12 @@ def _with_change(comparison: Comparison, row: CriterionResult, evidence: Evidenc
 
 def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return the findings on the pass rate: from the criterion that limits it, if any, and from the sequential test."""
-    findings = change_against_base(comparison, rate, outcome)
+    findings = []
     if comparison.rate is not None:
-        findings = findings_of(comparison, comparison.rate, None) + findings
+        findings = findings_of(comparison, comparison.rate, None)
+    change = change_against_base(comparison, rate, outcome)
+    if change is not None:
+        findings.append(change)
     return [*(findings or [NOTHING_DECIDES]), *_unchecked_cases(comparison)]
 
 

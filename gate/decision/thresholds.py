@@ -148,23 +148,23 @@ def _stand_ins(trials: Iterable[Trial], criterion: Criterion) -> list[float]:
     return found
 
 
-def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return the finding on the mean over epochs against the suite's threshold; none without a threshold or values."""
+def suite_threshold(comparison: Comparison, criterion: Criterion) -> Finding | None:
+    """Return the finding on the mean over epochs against the suite's threshold; None without a threshold or values."""
     if criterion.threshold is None or criterion.hard:
-        return []
+        return None
     sample = _judged_sample(comparison, criterion)
     if not sample.all.values:
-        return []
+        return None
     held = _held(comparison, sample, criterion)
     if not criterion.direction.is_worse(held.value, held.threshold):
         without = _without_new_cases(sample, held, criterion)
-        return [without or Finding.of("mean", mean=held, chance=_chance_if_close(sample, criterion))]
+        return without or Finding.of("mean", mean=held, chance=_chance_if_close(sample, criterion))
     if _is_excused(comparison, sample, held, criterion):
-        return [Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))]
+        return Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))
     lost = _lost(comparison, criterion)
     if lost and not _misses_with_hits(sample, held, criterion, lost):
-        return [Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)]
-    return [_misses(held, sample.all)]
+        return Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)
+    return _misses(held, sample.all)
 
 
 def _misses(held: HeldMean, group: Group, *, base_cases: bool = False) -> Finding:
@@ -346,8 +346,9 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
     return min(high, max(low, value))
 
 
-def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return the findings on cases with their own threshold, each based on its own trials."""
+def own_thresholds(comparison: Comparison, criterion: Criterion) -> Finding | None:
+    """Return the finding on the cases with their own threshold, each judged by its own trials; None if there are
+    none."""
     error = error_of_tests(comparison)
     held = excused = short = 0
     missed: list[tuple[HeldMean, int]] = []
@@ -365,34 +366,19 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding
         else:
             missed.append((HeldMean(value, least, len(groups), case.id), len(sample.all.trials)))
     if not held:
-        return []
+        return None
+    found = Finding.of("own_thresholds", cases=held, excused=excused, short=short)
     if not missed:
-        return [Finding.of("own_thresholds", cases=held, excused=excused, short=short)]
+        return found
     first, trials = missed[0]
-    return [
-        Finding.of(
-            "own_thresholds",
-            Verdict.BELOW_THRESHOLD,
-            cases=held,
-            excused=excused,
-            short=short,
-            missed=first,
-            trials=trials,
-            more=len(missed) - 1,
-        )
-    ]
+    found = found.but(missed=first, trials=trials, more=len(missed) - 1)
+    return replace(found, verdict=Verdict.BELOW_THRESHOLD)
 
 
 def _was_below(sample: Sample, least: float, criterion: Criterion) -> bool:
     """True if the case was below its own threshold at the baseline."""
     before = sample.before.values
     return bool(before) and criterion.direction.is_worse(mean_of_means(before), least)
-
-
-def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
-    """True if a case is below its own threshold and further epochs may show that it misses it."""
-    found = own_thresholds(comparison, criterion)
-    return any(finding.verdict is Verdict.PASS and finding["short"] for finding in found)
 
 
 def _misses_own(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:
@@ -420,27 +406,19 @@ def _upper_bound(values: Sequence[float], criterion: Criterion, error: float) ->
     return mean_interval(values, 1 - 2 * error)[1]
 
 
-def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+def trial_limit(comparison: Comparison, criterion: Criterion) -> Finding | None:
     """Return a finding if a trial is above the maximum for single trials, unless its case was as far above before."""
     if criterion.direction is Direction.HIGHER:
-        return []
+        return None
     if criterion.limit is None and not any(criterion.name in case.thresholds for case in comparison.judged):
-        return []
+        return None
     over = _trials_over(comparison, criterion)
     if not over:
-        return [Finding.of("limit")]
+        return Finding.of("limit")
     beyond = [(value, case) for value, case in over if not _was_above(comparison, criterion, value, case)]
     value, case = max(beyond or over, key=lambda one: one[0])
-    return [
-        Finding.of(
-            "limit",
-            Verdict.BELOW_THRESHOLD if beyond else Verdict.PASS,
-            case_id=case.id,
-            value=value,
-            limit=mark(criterion, case),
-            over=len(beyond),
-        )
-    ]
+    found = Finding.of("limit", case_id=case.id, value=value, limit=mark(criterion, case), over=len(beyond))
+    return replace(found, verdict=Verdict.BELOW_THRESHOLD) if beyond else found
 
 
 def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[float, Case]]:
