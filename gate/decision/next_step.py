@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
-from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, unexplained
+from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, spread, unexplained
 from gate.decision.engine.state import FULL, More, Request
 from gate.decision.findings import findings_of
 from gate.decision.outages import excused
@@ -237,7 +237,7 @@ def _whether_repeats_count(comparison: Comparison) -> More | None:
     if known.ask:
         cases, n = known.ask[:VARYING], 2
     else:
-        cases, n = _spread(_steady(comparison), REPEATED), 1
+        cases, n = tuple(spread(_steady(comparison), REPEATED)), 1
     if not cases:
         return None
     sides = [Side.CANDIDATE]
@@ -255,12 +255,6 @@ def _steady(comparison: Comparison) -> list[str]:
         if trials and all(map(comparison.passes, trials)):
             found.append(case_id)
     return found
-
-
-def _spread(ids: Sequence[str], n: int) -> tuple[str, ...]:
-    """Return ``n`` of the cases, spread over the suite."""
-    step = max(1, len(ids) // n)
-    return tuple(ids[::step][:n])
 
 
 # --- trials that settle failures of the agent -----------------------------------------------------
