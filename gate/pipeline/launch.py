@@ -202,7 +202,10 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
     if not (config.agent.is_local and (is_stored or beside) and commit and git.is_repository() and git.resolve(commit)):
         return BaseAgent(False, config.agent, root)
     why = differs = ""
-    if git.has_only_pointers():
+    folder = place_of(config.path)[1].parent.as_posix()
+    if folder != "." and git.ask("rev-parse", "--verify", "--quiet", f"{commit}:{folder}") is None:
+        why = f"it has no folder {one_line(folder, MOST_NAMED)}"
+    elif git.has_only_pointers():
         # With pointers in place of its files the base would do worse than it did, and hide a regression.
         why = "it has files in LFS, and git-lfs is not installed"
     else:

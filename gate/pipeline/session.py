@@ -116,14 +116,14 @@ class Session(Struct, frozen=True):
             asked = in_ci(self.environment) and where.anchored and where.head is not None
         return asked and not where.dirty and self.store is not None and wanted_trials(self.config) > 0
 
+    @property
+    def kept_epochs(self) -> int:
+        """Return how many epochs the run will have made when it ends; 0: as many as its verdict needs."""
+        return wanted_trials(self.config) if self.fills_baseline else 0
+
     def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
         """Return the references of a suite, leaving out records of the runs ``but``, which may already be stored."""
         return find_references(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
-
-
-def kept_epochs(session: Session) -> int:
-    """Return how many epochs the run will have made when it ends; 0: as many as its verdict needs."""
-    return wanted_trials(session.config) if session.fills_baseline else 0
 
 
 def open_session(

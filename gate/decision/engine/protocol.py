@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from gate.decision.engine.evidence_json import report, stage_name
 from gate.decision.engine.rule import Step, decide
-from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, More, Row, State
+from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, NARROW, More, Row, State
 from gate.errors import ConfigError
 from gate.model import Side
 from gate.model.defaults import MOST_EPOCHS
 
 VERSION = 1
-TAGS = (FULL, CONFIRM, CONCURRENT)
+TAGS = (FULL, NARROW, CONFIRM, CONCURRENT)
 CONFIG_KEYS = frozenset({"alpha", "trials", "rerun", "can_run", "runs_left", "kept_epochs"})
 
 

@@ -19,7 +19,14 @@ from gate.decision.engine.drift import (
     went_live,
 )
 from gate.decision.engine.evidence import Evidence, KnownTests, answers_now, gather
-from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
+from gate.decision.engine.schedule import (
+    NAMING_CASES,
+    next_kept_pass,
+    next_naming,
+    next_narrowing,
+    next_pass,
+    next_wave,
+)
 from gate.decision.engine.state import More, Round, Row, State, runs_of
 from gate.decision.engine.summary import summary
 from gate.model import Outcome, Side, Stage, StageKind
@@ -68,7 +75,7 @@ def decide(state: State, known: KnownTests | None = None) -> Step:
         return _passed(evidence)
     if _doubtful(evidence):
         more = next_check(evidence)
-    more = more or next_pass(evidence)
+    more = more or next_narrowing(evidence) or next_pass(evidence)
     if more is not None:
         return more
     evidence.end()

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from gate.model import CONFIRM, FULL, Direction, MetricKind, Scale, Side
+from gate.model import CONFIRM, FULL, NARROW, Direction, MetricKind, Scale, Side
 from gate.model.defaults import ALPHA, MOST_EPOCHS
 from gate.statistics.permutation import FINE
 
@@ -29,6 +29,7 @@ __all__ = [
     "CONCURRENT",
     "CONFIRM",
     "FULL",
+    "NARROW",
     "Config",
     "Metric",
     "More",
