@@ -38,19 +38,18 @@ FEW_CRASHING = 3
 # --- the public questions -------------------------------------------------------------------------
 
 
-def next_step(comparison: Comparison, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
+def next_step(comparison: Comparison, *, verdict_only: bool = False) -> More | SuiteResult:
     """Return the next trials to run, or the verdict.
 
-    ``can_run=False`` judges the trials so far: those of one round in one look, those of several as their schedule
-    looked. ``verdict_only`` computes only the verdict and the criteria, which saves a second per 10,000 cases. The
-    pipeline completes baseline, cost, duration and commit of the result.
+    ``verdict_only`` computes only the verdict and the criteria, which saves a second per 10,000 cases. The pipeline
+    completes baseline, cost, duration and commit of the result.
     """
     known = prepared(comparison)
-    step = _before_the_verdict(known, can_run=can_run)
+    step = _before_the_verdict(known)
     if isinstance(step, More):
         return step
-    table = table_of(known, step, can_run=can_run, with_cases=not verdict_only)
-    if can_run and not known.stopped:
+    table = table_of(known, step, can_run=True, with_cases=not verdict_only)
+    if not known.stopped:
         further = _to_settle_failures(known, table, step)
         if further is not None:
             return further
@@ -63,7 +62,7 @@ def wanted(comparison: Comparison) -> More | None:
     If no agent failed, that verdict affects only the number of rounds, so it is not computed here.
     """
     known = prepared(comparison)
-    step = _before_the_verdict(known, can_run=True)
+    step = _before_the_verdict(known)
     if isinstance(step, More):
         return step
     if known.stopped or crash_facts(known) is None:
@@ -120,16 +119,16 @@ def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
 # --- trials before there is a verdict -------------------------------------------------------------
 
 
-def _before_the_verdict(comparison: Comparison, *, can_run: bool) -> More | Outcome | None:
+def _before_the_verdict(comparison: Comparison) -> More | Outcome | None:
     """Return the trials to run before any verdict; else the result of the sequential test, None if nothing is
     paired."""
-    may_run = can_run and not comparison.stopped
+    may_run = not comparison.stopped
     if may_run:
         again = _lost_ones_again(comparison)
         if again is not None:
             return again
     more: More | None = None
-    outcome = answer_of(comparison, can_run=can_run, stopped=bool(comparison.stopped))
+    outcome = answer_of(comparison, can_run=True, stopped=not may_run)
     if isinstance(outcome, More):
         more, outcome = outcome, None
     found = _findings_without_baseline(comparison)
@@ -143,7 +142,7 @@ def _before_the_verdict(comparison: Comparison, *, can_run: bool) -> More | Outc
             if more.runs:  # a round without trials would be requested forever
                 return more
     if more is not None:
-        return outcome_without_runs(comparison, can_run=can_run)
+        return outcome_without_runs(comparison, can_run=True)
     return outcome
 
 
