@@ -18,7 +18,7 @@ from gate.decision.outcomes import RATE_METRIC, all_unchecked, holds, measured_v
 from gate.decision.own_models import moved, own_models_of
 from gate.decision.repeats import Repeats, repeats
 from gate.decision.settings import Settings
-from gate.model import FULL, Case, Criterion, Side, Trial, Verdict
+from gate.model import FULL, NARROW, Case, Criterion, Side, Trial, Verdict
 from gate.model.finding import Finding
 
 
@@ -234,8 +234,8 @@ class Comparison(Struct, frozen=True, dict=True):
         return any(trial.failed for trial in self.errors)
 
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
-        """Return the candidate's trials of a case that count: answered, or failed by the agent. ``full``: only those of
-        epochs."""
+        """Return the candidate's trials of a case that count: answered, or failed by the agent. ``full``: only those
+        that ran whatever the results: of epochs, or in place of the last one."""
         by_case = self._full if full else self._measured
         return by_case.get(case_id, ())
 
@@ -247,7 +247,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def _full(self) -> ByCase:
-        return _by_case([trial for trial in self.own if trial.measured and trial.tag == FULL])
+        return _by_case([trial for trial in self.own if trial.measured and trial.tag in (FULL, NARROW)])
 
     @cached_property
     def judged_trials(self) -> tuple[Trial, ...]:
