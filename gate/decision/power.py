@@ -454,10 +454,13 @@ def missed_thresholds(
 def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None) -> Rates:
     """Return the pass rates of the candidate's trials in a record; ``cases`` provide the thresholds of single cases."""
     groups = _by_outcome(trials, criteria, cases)
-    counts, clusters = [], []
+    known, counts, clusters = cases or {}, [], []
     for case_id, group in groups.items():
         counts.append((sum([outcome for _, outcome in group]), len(group)))
-        clusters.append(cluster_of(cases[case_id]) if cases and case_id in cases else "")
+        cluster = ""
+        if case_id in known:
+            cluster = cluster_of(known[case_id])
+        clusters.append(cluster)
     return Rates(tuple(counts), _scores([*groups.values()], criteria), tuple(clusters))
 
 
@@ -505,8 +508,9 @@ def _by_outcome(
     groups: dict[str, list[tuple[Trial, bool]]] = {}
     known = cases or {}
     for trial in trials:
-        case = known.get(trial.case_id) or Case(trial.case_id, ())
-        outcome = passed(trial, case, criteria) if trial.side is Side.CANDIDATE else None
+        if trial.side is not Side.CANDIDATE:
+            continue
+        outcome = passed(trial, known.get(trial.case_id) or Case(trial.case_id, ()), criteria)
         if outcome is not None:
             groups.setdefault(trial.case_id, []).append((trial, outcome))
     return groups
