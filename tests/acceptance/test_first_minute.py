@@ -308,6 +308,8 @@ def test_a_suite_with_checks_that_the_gate_lacks_is_converted(project: Project) 
     assert (ran.code, ran.out.count("lost check: ")) == (0, 2), ran.out + ran.err
     ran = project.gate("init")
     assert ran.code == 0, ran.out + ran.err
+    assert "found promptfoo's configuration in promptfooconfig.yaml: converted to evals/promptfooconfig.json" in ran.out
+    assert "convert your cases" not in ran.out
     config = config_of(project)
     assert config["suite"] == "evals/promptfooconfig.json", "not the sample beside it"
     assert config["criteria"] == "evals/promptfooconfig.criteria.json"
