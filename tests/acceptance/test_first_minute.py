@@ -476,6 +476,13 @@ def test_the_workflow_is_that_of_the_host(project: Project, mark: str, file: str
     assert "give CI the key        OPENAI_API_KEY, as a repository secret" in ran.out
 
 
+def test_a_key_is_a_variable_on_gitlab(project: Project) -> None:
+    sample(project, "agents_sdk")
+    project.git("remote", "add", "origin", "https://gitlab.example/some/repository")
+    ran = project.gate("init", "--no-run")
+    assert "give CI the key        OPENAI_API_KEY, as a CI/CD variable" in ran.out, ran.out + ran.err
+
+
 def test_a_repository_on_gitlab_gets_both_jobs_and_keeps_its_baselines_in_git(project: Project) -> None:
     sample(project, "function")
     project.git("init", "-q")
