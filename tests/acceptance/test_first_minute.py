@@ -478,6 +478,7 @@ def test_the_workflow_is_that_of_the_host(project: Project, mark: str, file: str
 
 def test_a_key_is_a_variable_on_gitlab(project: Project) -> None:
     sample(project, "agents_sdk")
+    project.git("init", "-q")
     project.git("remote", "add", "origin", "https://gitlab.example/some/repository")
     ran = project.gate("init", "--no-run")
     assert "give CI the key        OPENAI_API_KEY, as a CI/CD variable" in ran.out, ran.out + ran.err
