@@ -126,6 +126,7 @@ def earlier_draws(
     if terms.anchored or (header.dirty and not in_ci) or header.shard != (1, 1):
         return EarlierDraws()
     alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
+    is_stored = any(reference.records for reference in references)  # else each has the trials of its own base's agent
     verdicts: list[Verdict] = []
     unread: list[str] = []
     seen = {header.run_id}  # a continued record carries the run id of the one it continues
@@ -137,7 +138,9 @@ def earlier_draws(
         seen.add(other.run_id)
         if len(verdicts) < MOST_TOLD or DECISIVE.isdisjoint(verdicts):
             try:
-                record = against_base(load_to_judge(found), header.base_commit)
+                record = load_to_judge(found)
+                if is_stored:
+                    record = against_base(record, header.base_commit)
                 verdicts.append(judge_record(record, references, alone).verdict)
             except GateError:
                 if _is_damaged(found):

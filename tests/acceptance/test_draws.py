@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -101,6 +102,20 @@ def test_a_rebase_is_no_further_chance(change: Project) -> None:
     rebase(change)
     again, suite = run_id(change)
     assert (again, suite["verdict"]) == (first, "regressed")
+    change.write("agent.py", AGENT + "# fixed\n")
+    change.commit("fixed")
+    rebase(change)
+    _, suite = run_id(change)
+    assert any("measurement 2 of this change; before: regressed" in line for line in suite["warnings"])
+
+
+def test_after_a_rebase_a_change_regressed_against_its_former_base(project: Project, made: Project) -> None:
+    """Nothing is stored: the base's agent ran beside each measurement."""
+    change = made.copied(project)
+    shutil.rmtree(change.root / ".gate")
+    change.write("agent.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
+    change.commit("worse")
+    assert run_id(change)[1]["verdict"] == "regressed"
     change.write("agent.py", AGENT + "# fixed\n")
     change.commit("fixed")
     rebase(change)
