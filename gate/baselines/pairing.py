@@ -73,9 +73,16 @@ def pair(
         removed=_removed(criteria, before),
         renamed=renamed,
         stored_runs=_by_age(reference.records) if reference.of_change else (),
-        excuses=not reference.beside and reference.info.provenance != "unproven",
+        excuses=_excuses(reference),
         base_ran_now=reference.beside,
     )
+
+
+def _excuses(reference: Reference) -> bool:
+    """True if a threshold that the reference misses need not be met: the base's own record misses it, not that of an
+    earlier commit, and its origin is not in doubt."""
+    is_older = bool(reference.info.distance)
+    return not (reference.beside or is_older or reference.info.provenance == "unproven")
 
 
 def _measured_alike(record: Record, criteria: Sequence[Criterion], models: OwnModels) -> bool:

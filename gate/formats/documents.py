@@ -6,6 +6,7 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from gate.errors import ConfigError
@@ -95,7 +96,7 @@ def read_json_lines(path: Path, *, where: str | None = None, marked: bool = Fals
 
 def _open(path: Path, where: str) -> Any:
     try:
-        if path.exists() and not path.is_file():
+        if not S_ISREG(path.stat().st_mode):
             raise ConfigError("not a regular file", where=where)
         return path.open("rb")
     except (OSError, ValueError) as error:

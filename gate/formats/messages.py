@@ -475,6 +475,8 @@ _RESULTS = frozenset({"tool_result", "tool-result"})
 
 def _typed(content: Any, kinds: frozenset[str]) -> list[Mapping[str, Any]]:
     """Return the parts of a content that have one of these types."""
+    if isinstance(content, str):
+        return []
     return [part for part in mappings_in(content) if str(part.get("type")) in kinds]
 
 

@@ -35,12 +35,12 @@ class Fields(dict[Any, Any]):
         return dict.get(self, key, default)
 
     def items(self) -> ItemsView[Any, Any]:  # type: ignore[override]
-        self.read.update(self)
-        return super().items()
+        self.read.update(dict.keys(self))
+        return dict.items(self)
 
     def values(self) -> ValuesView[Any]:  # type: ignore[override]
-        self.read.update(self)
-        return super().values()
+        self.read.update(dict.keys(self))
+        return dict.values(self)
 
 
 def changed(body: Mapping[str, Any], **values: Any) -> Mapping[str, Any]:
@@ -96,7 +96,7 @@ def carried(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if kind is Fields:
-        return {key: carried(held) for key, held in value.items()}
+        return {key: held if type(held) in _PLAIN else carried(held) for key, held in value.items()}
     if kind is dict:
         kept = _carried_of(value.items())
         if kept:

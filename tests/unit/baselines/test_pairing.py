@@ -45,6 +45,20 @@ def test_everything_is_comparable_with_an_equal_record() -> None:
     assert len(found.stored) == 60
 
 
+@pytest.mark.parametrize(
+    ("info", "excuses"),
+    [
+        (BaselineInfo("b" * 40), True),
+        (BaselineInfo("b" * 40, distance=0), True),
+        (BaselineInfo("b" * 40, distance=1), False),
+        (BaselineInfo("b" * 40, distance=0, provenance="unproven"), False),
+    ],
+)
+def test_the_bases_own_record_alone_excuses_a_missed_threshold(info: BaselineInfo, excuses: bool) -> None:
+    found = pair(PLAN, [CRITERION], replace(against(record()), info=info))
+    assert found.excuses == excuses
+
+
 def test_an_edited_case_is_not_compared() -> None:
     edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
     found = pair(edited, [CRITERION], against(record()))
