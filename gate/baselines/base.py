@@ -6,7 +6,7 @@ Each store decides where its bytes are kept, in a separate file.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
 from time import time
@@ -158,8 +158,11 @@ class Store(ABC):
         return None
 
     @abstractmethod
-    def entries(self, suite_id: str | None = None) -> list[Entry]:
-        """Return the stored baselines of one suite or of all, newest first."""
+    def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
+        """Return the stored baselines of one suite or of all, newest first, without those whose place is in ``but``.
+
+        Raises `BaselineError` if one of them is misplaced.
+        """
 
     def suites_at(self, commits: Sequence[str]) -> frozenset[str]:
         """Return the folder names of the suites that have records at the nearest of these commits."""

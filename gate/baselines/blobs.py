@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import BinaryIO, TypeVar
@@ -197,9 +197,11 @@ class BlobStore(Store):
                 records.append(earlier)
         return reference_to(records, distance=hits[0], source=self.shown(key))
 
-    def entries(self, suite_id: str | None = None) -> list[Entry]:
+    def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
         found = []
         for key in self._records("" if suite_id is None else suite_key(suite_id)):
+            if self.shown(key) in but:
+                continue
             header = self._asked(partial(self._header, key), BaselineError)
             if header.dirty or key != self.key_of_record(header):
                 raise misplaced(self.shown(key))

@@ -7,7 +7,7 @@ and `Store.trust` says so; from the first proof on, unproven ones are skipped (a
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from itertools import islice
 from time import time
@@ -234,9 +234,9 @@ class ProvenStore(Store):
             self._passed_over(suite_id, record)
         return None
 
-    def entries(self, suite_id: str | None = None) -> list[Entry]:
+    def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
         """Return the entries of one suite that have any proof; for all suites, every stored entry."""
-        found = self._inner.entries(suite_id)
+        found = self._inner.entries(suite_id, but=but)
         if suite_id is None or not self._excludes(suite_id):
             return found
         rewritten = self._troubles.get(suite_key(suite_id), {})
