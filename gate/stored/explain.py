@@ -269,8 +269,8 @@ def _trial_lines(name: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
     replay = replayed.of_trial(trial)
     if replay:
         lines.append(f"  {console(replay, 600)}")
-    for number, turns in enumerate(trial.earlier, 1):
-        lines.append(f"  attempt {number}, which infrastructure ended:")
+    for turns in trial.earlier:
+        lines.append("  an earlier attempt, which infrastructure ended:")
         lines += [f"  {line}" for line in _turn_lines(turns, no_call)]
     if trial.earlier:
         lines.append("  the last attempt:")
