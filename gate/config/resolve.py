@@ -20,6 +20,7 @@ from gate.config.criteria import (
     Setting,
     build_scorers,
     check_something_blocks,
+    idle_thresholds,
     is_idle,
     unread_expectations,
     unread_rubrics,
@@ -386,7 +387,7 @@ def _plan(
     deselected = frozenset(case.id for case in whole) - {case.id for case in suite.cases}
     notes = _notes(suite, stated, scorers)
     if stated.is_configured:
-        notes = (*notes, *unread_expectations(suite.cases, scorers))
+        notes = (*notes, *unread_expectations(suite.cases, scorers), *idle_thresholds(scorers))
     plan = Plan(suite, tuple(scorers), notes, deselected, selection=config.file.select)
     if rules is None:
         return plan

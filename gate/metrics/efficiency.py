@@ -155,6 +155,10 @@ class ToolCalls(_LowerIsBetter):
     reads_tools = True
     scale = Scale.COUNT
 
+    @property
+    def refuses_other_calls(self) -> bool:
+        return True  # with a limit
+
     def score(self, case: Case, performance: TrialOutput) -> Score:
         score = _with_reason(
             _sum_or_error(_measured(performance, _tool_calls), "tool calls"), "{:.0f} tool calls".format
