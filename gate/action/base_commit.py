@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gate.baselines.tags import is_candidate, series_of
+from gate.baselines.ledger import is_candidate, series_of
 from gate.errors import ConfigError
 from gate.hosts.events import Activity, BaseKind
 from gate.model.defaults import REMOTE

@@ -60,11 +60,9 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
         environment, found = _set_up_agent(step, overrides)
         rules = _rules(step, {**overrides, **found}, base)
         origin, note = take_up_earlier(step, rules.config, overrides.get("baseline.against"))
-        command = repeat_command(step, overrides)
-        shard = step.inputs["shard"]
         options = RunOptions(
-            shard=shard,
-            command=command,
+            shard=step.inputs["shard"],
+            command=repeat_command(step, overrides),
             rules=rules,
             changed=changed,
             origin=origin,
@@ -94,13 +92,12 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
 
 def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result:
     note = count_earlier(step, rules.config, overrides.get("baseline.against"))
-    command = repeat_command(step, overrides)
     return decide_merged(
         _join_shards(step),
         rules.config,
         step.environment,
         Outputs(),
-        command,
+        repeat_command(step, overrides),
         rules,
         anchored=step.is_anchored,
         release=step.release,
@@ -238,9 +235,11 @@ def _save_as_baseline(
             for line in said.splitlines():
                 step.say(console(line, 2_000))
     except GateError as error:
-        names = f"; changed: {', '.join(changed[:3])}{', …' if len(changed) > 3 else ''}" if changed else ""
         code = worse_code(outcome.exit_code, error.exit_code)
-        said = "; ".join(filter(None, (outcome.error, f"{error}{names}")))
+        said = "; ".join(filter(None, (outcome.error, str(error))))
+        if changed:
+            more = ", …" if len(changed) > 3 else ""
+            said += f"; changed: {', '.join(changed[:3])}{more}"
         return replace(outcome, exit_code=code, error=said, proofs=_carried_on(step, config, environment, proofs))
     return replace(outcome, proofs=_carried_on(step, config, environment, proofs))
 

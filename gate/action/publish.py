@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from gate.action.base_commit import base_of
 from gate.action.check_runs import post_check_runs, suites_of
 from gate.action.reuse import record_name
@@ -200,14 +202,12 @@ def _outputs(outcome: StepOutcome) -> dict[str, str]:
 def _place(step: Step, *, url: str = "") -> Place:
     """Return the links of a report. ``url``: the run's page, which has the whole report among its artifacts."""
     activity = step.activity
-    on_change = activity.pull_request is not None or activity.mode is Mode.REPORT
-    return Place(
-        head=activity.head or "",
-        url=url,
-        report=f"{url}#artifacts" if url else "",
-        accept_label=step.inputs["accept_label"] if on_change else "",
-        base=(activity.onto or "") if on_change else "",
-    )
+    place = Place(head=activity.head or "")
+    if url:
+        place = replace(place, url=url, report=f"{url}#artifacts")
+    if activity.pull_request is not None or activity.mode is Mode.REPORT:
+        place = replace(place, accept_label=step.inputs["accept_label"], base=activity.onto or "")
+    return place
 
 
 def _pull_request_left_unmeasured(step: Step) -> int | None:

@@ -28,7 +28,7 @@ from gate.pipeline.journal import path_of, records_folder
 from gate.pipeline.terms import own_terms
 from gate.records import Record, parse_record, write_record
 from gate.records.keys import suite_key
-from gate.records.model import INTERRUPTED, count
+from gate.records.model import INTERRUPTED, footer_of
 from gate.security.escape import console
 from gate.stored.judging import suite_ids
 
@@ -343,6 +343,6 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         self.placed.add(header.suite_id)
         if path.exists():
             return False
-        unfinished = replace(count(record.trials), stopped=INTERRUPTED)
+        unfinished = replace(footer_of(record.trials), stopped=INTERRUPTED)
         write_record(path, replace(record, footer=record.footer or unfinished))
         return True

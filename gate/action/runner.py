@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.errors import PublishError
 from gate.hosts.base import Annotation, CopyFile, Done, Effect, Level, WriteFile, WriteSummary, write
@@ -25,6 +26,8 @@ SUMMARY_BYTES = 1_048_576
 OUTPUTS_BYTES = 1_000_000
 """Maximum number of bytes in all outputs of a job."""
 MESSAGE_CHARS = 2_000
+LEVELS: tuple[Level, ...] = ("error", "warning", "notice")
+"""The levels of annotations, most important first."""
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -101,7 +104,9 @@ def command(annotation: Annotation) -> str:
     """Return the annotation as a workflow command on one line."""
     properties = {"title": console(annotation.title, 200)}
     if annotation.path:
-        properties |= {"file": annotation.path} | ({"line": str(annotation.line)} if annotation.line else {})
+        properties["file"] = annotation.path
+        if annotation.line:
+            properties["line"] = str(annotation.line)
     listed = ",".join(f"{name}={workflow_property(value)}" for name, value in properties.items())
     return f"::{annotation.level} {listed}::{workflow_data(console(annotation.message, MESSAGE_CHARS))}"
 
@@ -114,11 +119,11 @@ def mask(value: str) -> str:
 def most_important(annotations: Sequence[Annotation]) -> list[Annotation]:
     """Return as many annotations per level as the runner shows; the last one states how many are left out."""
     kept: list[Annotation] = []
-    for level in ("error", "warning", "notice"):
+    for level in LEVELS:
         of_level = [annotation for annotation in annotations if annotation.level == level]
         if len(of_level) > ANNOTATIONS_PER_LEVEL:
             more = len(of_level) - ANNOTATIONS_PER_LEVEL + 1
-            rest = Annotation(of_level[0].level, "and more", f"{more} more are in the summary of this run")
+            rest = Annotation(level, "and more", f"{more} more are in the summary of this run")
             of_level = [*of_level[: ANNOTATIONS_PER_LEVEL - 1], rest]
         kept += of_level
     return kept
@@ -173,20 +178,14 @@ def annotations_of(result: Result) -> tuple[Annotation, ...]:
             if case.status in _CASES:
                 made.append(_of_case(suite, case))
     if not result.exit_code:
-        made = [_softer(annotation) for annotation in made]
-    return tuple(sorted(made, key=lambda annotation: list(_LEVELS).index(annotation.level)))
-
-
-_LEVELS: tuple[Level, ...] = ("error", "warning", "notice")
-
-
-def _softer(annotation: Annotation) -> Annotation:
-    level: Level = "warning" if annotation.level == "error" else annotation.level
-    return Annotation(level, annotation.title, annotation.message, annotation.path, annotation.line)
+        made = [replace(one, level="warning") if one.level == "error" else one for one in made]
+    return tuple(sorted(made, key=lambda annotation: LEVELS.index(annotation.level)))
 
 
 def _of_criterion(suite: SuiteResult, found: CriterionResult) -> Annotation:
-    level = _VERDICTS[found.verdict] if found.criterion.blocking or found.criterion.blocks_regression else "warning"
+    level: Level = "warning"
+    if found.criterion.blocking or found.criterion.blocks_regression:
+        level = _VERDICTS[found.verdict]
     name = VERDICTS[found.verdict]
     return Annotation(level, f"{suite.suite_id}: {found.criterion.name} {name}", reason(found))
 
@@ -194,14 +193,12 @@ def _of_criterion(suite: SuiteResult, found: CriterionResult) -> Annotation:
 def _of_case(suite: SuiteResult, case: CaseResult) -> Annotation:
     level, said = _CASES[case.status]
     passed = f"{case.passed}/{case.trials} {'trial' if case.trials == 1 else 'trials'} passed"
-    before = f", {case.baseline_passed}/{case.baseline_trials} in the baseline" if case.baseline_trials else ""
+    if case.baseline_trials:
+        passed += f", {case.baseline_passed}/{case.baseline_trials} in the baseline"
     reason = case.reasons[0] if case.reasons else ""
     if case.status is CaseStatus.QUARANTINED:
         reason = case.quarantine
-    return Annotation(
-        level,
-        f"{suite.suite_id}: {case.id} {said}",
-        f"{passed}{before}. {reason}".strip(),
-        case.location.path if case.location else "",
-        case.location.line if case.location else None,
-    )
+    made = Annotation(level, f"{suite.suite_id}: {case.id} {said}", f"{passed}. {reason}".strip())
+    if case.location is None:
+        return made
+    return replace(made, path=case.location.path, line=case.location.line)

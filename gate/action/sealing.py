@@ -35,9 +35,8 @@ def seal(git: Git, folder: Path) -> Sealed:
         GitError: git refuses access, or the repository cannot be read.
     """
     path = absolute(git.environment.get("PATH"))
-    bare = Sealed(program=program(path), path=path)
     if not git.is_repository() or git.text("rev-parse", "--is-inside-work-tree") != "true":
-        return bare
+        return Sealed(program=program(path), path=path)
     settings = _settings(git)
     remotes = {}
     for name in git.text("remote").splitlines():
@@ -45,7 +44,7 @@ def seal(git: Git, folder: Path) -> Sealed:
     _copy(git, folder)
     _write_config(folder, settings, remotes)
     return Sealed(
-        program=bare.program,
+        program=program(path),
         path=path,
         folder=str(folder),
         top=str(git.top()),

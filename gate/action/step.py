@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from gate.action.inputs import INPUTS, is_input, overrides_of, read_inputs
 from gate.action.sealing import seal
+from gate.baselines.ledger import is_candidate
 from gate.baselines.proofs import Proofs
-from gate.baselines.tags import is_candidate
 from gate.config.load import Config, ConfigFile, read_config
 from gate.config.settings import settings_of
 from gate.decision import exit_code

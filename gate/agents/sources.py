@@ -1,24 +1,22 @@
-"""Finds the files that make up an agent: its modules, what they import and name, prompts and dependencies."""
+"""Finds the files that make up an agent: its modules, what they import and name, prompts, and what installs it."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from gate.formats.python_text import parsed
 
-DEPENDENCIES = (
-    "requirements.txt",
-    "pyproject.toml",
-    "uv.lock",
-    "poetry.lock",
-    "Pipfile.lock",
-    "environment.yml",
-    "setup.py",
-    "setup.cfg",
+INSTALLED = re.compile(
+    r"(?:requirements|constraints)[\w.-]*|(?:pyproject|pylock|mise)[\w.-]*\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
+    r"|package\.json|package-lock\.json|npm-shrinkwrap\.json|pnpm-(?:lock|workspace)\.yaml|go\.(?:mod|sum)|Cargo\.toml"
+    r"|Gemfile|composer\.json|pom\.xml|[\w.-]*\.gradle(?:\.kts)?|[\w.-]+\.(?:lock|lockb|csproj)"
+    r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
 )
+"""Names of files that define what is installed or set for an agent."""
 MATERIAL = frozenset({"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools"})
 """Names of folders that hold an agent's prompts and tools."""
 MOST_MODULES, MOST_BYTES = 300, 300_000
@@ -41,7 +39,6 @@ def sources_of(modules: Iterable[Path], files: Iterable[Path], text: Callable[[P
     for path, (_, program) in needed.items():
         found += _named_in(path, program, known, folders)
     found += [f"{folder}/" for folder in sorted(folders) if PurePosixPath(folder).name in MATERIAL]
-    found += [name for name in DEPENDENCIES if Path(name) in known]
     return _without_covered(dict.fromkeys(found))
 
 
@@ -143,3 +140,25 @@ def _without_covered(names: Iterable[str]) -> list[str]:
     listed = list(names)
     folders = [name for name in listed if name.endswith("/")]
     return [name for name in listed if not any(name != one and name.startswith(one) for one in folders)]
+
+
+def named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:
+    """Return the paths that the commands may install: each word of them, and the folder itself for ``.``."""
+    words = re.split(r"[\s'\"=;&|()\[\]]+", setup)
+    return [PurePosixPath(os.path.normpath(own / word)) for word in words if word and not word.startswith(("-", "/"))]
+
+
+def what_installs(root: Path, top: Path, setup: str) -> list[str]:
+    """Return what installs an agent, relative to its folder ``root``: the files that commonly do, in this folder and
+    those above it up to ``top``, and what the commands name, except for a folder that the agent is in."""
+    found = []
+    above = [folder for folder in (root, *root.parents) if folder.is_relative_to(top)]
+    for folder in above:
+        for path in sorted(folder.iterdir()):
+            if INSTALLED.fullmatch(path.name) and path.is_file():
+                found.append(os.path.relpath(path, root))
+    for named in named_by(setup, PurePosixPath()):
+        path = Path(os.path.normpath(root / named))
+        if path.exists() and path.is_relative_to(top) and path not in above:
+            found.append(named.as_posix())
+    return list(dict.fromkeys(found))

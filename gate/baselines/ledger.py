@@ -6,6 +6,7 @@ record, follows from them. Verdicts can be derived again from the records; accep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Set
 from datetime import UTC, date, datetime, timedelta
 
@@ -13,7 +14,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.baselines.tags import series_of
 from gate.errors import BaselineError
 from gate.model import Verdict
 from gate.security.limits import shorten
@@ -360,3 +360,24 @@ def _bounded(line: Line) -> Line:
 
 def _ordered(lines: Iterable[Line]) -> tuple[Line, ...]:
     return tuple(sorted(lines, key=lambda line: line.at))
+
+
+# --- release tags ---------------------------------------------------------------------------------
+
+
+_VERSION = re.compile(r"(?P<series>.*?)(?<!\d)(?P<version>\d++(\.\d++)++|(?<=v)\d++)(?P<rest>.*)$")
+"""A tag with a version; the text after the numbers makes it a candidate, a build or a post-release."""
+
+
+def series_of(tag: str) -> str | None:
+    """Return the part of a tag before its version, such as ``agent-v`` in ``agent-v1.2.0``; None for a tag without
+    one."""
+    found = _VERSION.match(tag)
+    return found["series"] if found else None
+
+
+def is_candidate(tag: str) -> bool:
+    """True if the tag marks a release candidate, such as ``v2.0.0-rc.1``: it may have failed, and is not in
+    production."""
+    found = _VERSION.match(tag)
+    return found is not None and bool(found["rest"]) and not found["rest"].startswith(("+", ".post", "-post"))

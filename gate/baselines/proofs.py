@@ -21,7 +21,7 @@ from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.baselines.union import RunPart, parts_of, trial_lines, without
 from gate.errors import BaselineError, UntrustedError
-from gate.records import Header, Record, count, parse_record, record_lines
+from gate.records import Header, Record, footer_of, parse_record, record_lines
 from gate.records.keys import commit_key, suite_key
 
 VERSION = 1
@@ -110,7 +110,7 @@ def _common(header: Header) -> Header:
 
 def header_digest(header: Header) -> str:
     """Return the digest of the part of a header that all united runs share."""
-    return _digest(["header"], record_lines(Record(_common(header), (), count(()))))
+    return _digest(["header"], record_lines(Record(_common(header), (), footer_of(()))))
 
 
 def part_digest(header: Header, part: RunPart) -> str:
@@ -144,7 +144,7 @@ def proven_part(record: Record, digests: frozenset[str]) -> Record | None:
     if runs:
         run_id = runs[-1].id  # the header's own is not proven
     header = replace(_common(kept.header), runs=runs, run_id=run_id, created=kept.header.created)
-    return Record(header, kept.trials, count(kept.trials))
+    return Record(header, kept.trials, footer_of(kept.trials))
 
 
 # --- as bytes ---------------------------------------------------------------------------------------

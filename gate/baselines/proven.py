@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from itertools import islice
 from time import time
-from typing import BinaryIO, Protocol, Self
+from typing import BinaryIO, Self
 
 from msgspec.structs import replace
 
@@ -39,22 +39,22 @@ class RewrittenError(BaselineError):
     """A record that differs from the one that was proven for its commit."""
 
 
-class Prover(Protocol):
-    """Finds proofs. Answers are kept, so that asking again costs nothing."""
+class Prover:
+    """Finds proofs; by itself none. Answers are kept, so that asking again costs nothing."""
 
-    @property
-    def problems(self) -> Sequence[str]:
-        """Return the reasons why something could not be looked up."""
+    def __init__(self) -> None:
+        self.problems: dict[str, None] = {}
+        """Reasons why something could not be looked up, each once."""
+        self.reasons: dict[str, None] = {}
+        """Reasons why the evidence that was found proves nothing, each once."""
 
-    @property
-    def reasons(self) -> Sequence[str]:
-        """Return the reasons why the evidence that was found proves nothing."""
-
-    def known(self, store: Store, suite_id: str) -> Proofs:
+    def known(self, store: Store, suite_id: str) -> Proofs:  # noqa: ARG002
         """Return the proofs of a suite that need no look-up by commit."""
+        return Proofs()
 
-    def of_commit(self, commit: str) -> Proofs:
+    def of_commit(self, commit: str) -> Proofs:  # noqa: ARG002
         """Return the proofs by the jobs on a commit."""
+        return Proofs()
 
     def close(self) -> None:
         """Close any resources that it holds open."""
@@ -66,15 +66,15 @@ def _named(key: str) -> str:
 
 def _is_whole(proven: Record | None, record: Record) -> bool:
     """True if every run of a record is proven."""
-    return proven is not None and run_ids(proven) == run_ids(record)
+    return proven is not None and run_ids(proven.header) == run_ids(record.header)
 
 
 class ProvenStore(Store):
     """Another store without its unproven parts. Writing goes to that store unchanged."""
 
-    def __init__(self, inner: Store, prover: Prover, *, required: bool = False) -> None:
+    def __init__(self, inner: Store, provers: Sequence[Prover], *, required: bool = False) -> None:
         self._inner = inner
-        self._prover = prover
+        self._provers = provers
         self._required = required
         self._asked: dict[str, Proofs] = {}
         self._joined: dict[str, tuple[int, Proofs]] = {}
@@ -91,22 +91,28 @@ class ProvenStore(Store):
     # --- what is proven ---------------------------------------------------------------------------
 
     @property
-    def problems(self) -> Sequence[str]:
+    def problems(self) -> list[str]:
         """Return the reasons why something could not be looked up."""
-        return self._prover.problems
+        return [problem for prover in self._provers for problem in prover.problems]
 
     @property
-    def reasons(self) -> Sequence[str]:
+    def reasons(self) -> list[str]:
         """Return the reasons why the evidence that was found proves nothing."""
-        return self._prover.reasons
+        return [reason for prover in self._provers for reason in prover.reasons]
 
     def proofs(self, suite_id: str) -> Proofs:
         """Return the proofs of a suite known so far."""
         held = self._joined.get(suite_id)
         if held is None or held[0] != len(self._asked):
-            found = joined([self._prover.known(self._inner, suite_id), *self._asked.values()])
+            known = [prover.known(self._inner, suite_id) for prover in self._provers]
+            found = joined([*known, *self._asked.values()])
             held = self._joined[suite_id] = (len(self._asked), found)
         return held[1]
+
+    def _ask(self, commit: str) -> None:
+        """Look up the proofs by the jobs on a commit, once."""
+        if commit not in self._asked:
+            self._asked[commit] = joined(prover.of_commit(commit) for prover in self._provers)
 
     def _excludes(self, suite_id: str) -> bool:
         """True if unproven records are skipped."""
@@ -115,7 +121,7 @@ class ProvenStore(Store):
     def _proven(self, record: Record) -> Record | None:
         """Return the proven part of a stored record; None if it has none."""
         suite, key = suite_key(record.header.suite_id), commit_key(record.header)
-        runs = run_ids(record)
+        runs = run_ids(record.header)
         held = self._checked.get((suite, key))
         if held is not None and held[0] == runs:
             return held[1]
@@ -123,7 +129,7 @@ class ProvenStore(Store):
         found = proven_part(record, digests)
         commit = record.header.commit
         if not _is_whole(found, record) and commit is not None and commit not in self._asked:
-            self._asked[commit] = self._prover.of_commit(commit)
+            self._ask(commit)
             digests = self.proofs(record.header.suite_id).digests.get((suite, key), frozenset())
             found = proven_part(record, digests)
         self._checked[suite, key] = (runs, found)
@@ -138,15 +144,14 @@ class ProvenStore(Store):
         newest."""
         keys = self.proofs(entry.suite_id).digests
         if nth < SEARCHED and entry.commit is not None and (suite_key(entry.suite_id), entry.key) not in keys:
-            if entry.commit not in self._asked:
-                self._asked[entry.commit] = self._prover.of_commit(entry.commit)
+            self._ask(entry.commit)
             keys = self._asked[entry.commit].digests
         return (suite_key(entry.suite_id), entry.key) in keys
 
     def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:
         suite = suite_key(suite_id)
         unproven = dict.fromkeys(commit_key(record.header) for record in records if self._proven(record) is None)
-        reason = next(iter((*self._prover.problems, *self._prover.reasons)), "")
+        reason = next(iter([*self.problems, *self.reasons]), "")
         passed_over = []
         for key, (what, why) in self._told.get(suite, {}).items():
             if key in unproven:
@@ -160,7 +165,7 @@ class ProvenStore(Store):
         if not self._required:  # else an error says it
             way_out = "; the default branch's next job stores another"
         troubles = [f"{_named(key)}: {why}{way_out}" for key, why in self._troubles.get(suite, {}).items()]
-        troubles += [f"baselines could not be proven: {problem}" for problem in self._prover.problems]
+        troubles += [f"baselines could not be proven: {problem}" for problem in self.problems]
         return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required)
 
     def standing(self, entry: Entry) -> str:
@@ -339,8 +344,8 @@ class ProvenStore(Store):
         known = self.proofs(suite_id).ledgers.get(suite, ())
         released = {mark.key: None for mark in reversed(stored.marks) if mark.release and mark not in known}
         for commit in islice(released, SEARCHED):
-            if COMMIT_ID.fullmatch(commit) and commit not in self._asked:
-                self._asked[commit] = self._prover.of_commit(commit)
+            if COMMIT_ID.fullmatch(commit):
+                self._ask(commit)
         return self.proofs(suite_id).ledgers.get(suite, ())
 
     def place(self, entry: Entry) -> str:
@@ -362,5 +367,6 @@ class ProvenStore(Store):
         self._inner.note(suite_id, lines)
 
     def close(self) -> None:
-        self._prover.close()
+        for prover in self._provers:
+            prover.close()
         self._inner.close()

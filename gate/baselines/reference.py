@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines.union import run_ids, without
-from gate.model import BaselineInfo
-from gate.records import Record
+from gate.model import BASE, FULL, BaselineInfo, Side, Trial
+from gate.records import Header, Record
 
 
 class Reference(Struct, frozen=True):
@@ -32,11 +32,6 @@ class Reference(Struct, frozen=True):
         """Return the commit of the nearest record."""
         return self.info.commit
 
-    @property
-    def distance(self) -> int | None:
-        """Return its distance in first-parent commits; None if it was not found by history."""
-        return self.info.distance
-
     def with_records(self, records: Sequence[Record]) -> Reference:
         """Return the same reference with only these of its records, or parts of them; at least one."""
         nearest = records[0].header
@@ -51,7 +46,7 @@ class Reference(Struct, frozen=True):
 
     def without_runs(self, runs: Set[str]) -> Reference:
         """Return the reference without the trials of these runs: a record compared with itself always passes."""
-        if runs.isdisjoint(one for record in self.records for one in run_ids(record)):
+        if runs.isdisjoint(one for record in self.records for one in run_ids(record.header)):
             return self
         kept = []
         for record in self.records:
@@ -82,8 +77,48 @@ def _trials_per_case(records: Sequence[Record]) -> float:
 
 def identity(reference: Reference) -> str:
     """Return the commit of a reference and a digest of its runs: equal for two only if their trials are the same."""
-    runs = sorted({run_id for record in reference.records for run_id in run_ids(record)})
+    runs = sorted({run_id for record in reference.records for run_id in run_ids(record.header)})
     if not runs:
         return "no baseline"
     digest = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
     return f"{(reference.commit or 'no commit')[:12]} (runs {digest})"
+
+
+# --- the base commit's agent in place of a stored baseline -------------------------------------------
+# Its trials are in the very record that is compared with them.
+
+BASE_EPOCHS = 3
+"""Trials per case run with the base commit's agent: enough to prove the regression of a single case."""
+BESIDE = "its agent, run beside this change"
+
+
+def with_base(header: Header, trials: Iterable[Trial], references: Sequence[Reference]) -> tuple[Reference, ...]:
+    """Return the references; the first gets the trials of the base's agent in the record, if they can replace a
+    baseline."""
+    if not references or not references[0].beside:
+        return tuple(references)
+    own = tuple([replace(trial, tag=FULL, side=Side.CANDIDATE) for trial in trials if trial.tag == BASE])
+    if not own or useless(header, own):
+        return tuple(references)
+    of_base = replace(header, commit=header.base_commit, dirty=False, run_id=f"{header.run_id} base")
+    found = reference_to([Record(of_base, own, None)], distance=0, source=BESIDE)
+    return (replace(found, beside=True), *references[1:])
+
+
+def useless(header: Header, trials: Sequence[Trial]) -> str:
+    """Return the reason why these trials of the base's agent could not become a baseline; empty if they can."""
+    answered = [trial for trial in trials if trial.answered]
+    if not answered:
+        failed = f"it answered in none of {len(trials)} trials"
+        for trial in trials:
+            if trial.error is not None:
+                return f"{failed}: {trial.error.message}"
+        return failed
+    for criterion in header.criteria:
+        scores = [trial.scores[criterion.name] for trial in answered if criterion.name in trial.scores]
+        if not criterion.blocking or any(score.value is not None for score in scores):
+            continue
+        for score in scores:
+            if score.error is not None:
+                return f"{criterion.name} could not be measured there: {score.error}"
+    return ""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.model import Trial
-from gate.records import Footer, Header, Record, Run, count, difference
+from gate.records import Footer, Header, Record, Run, difference, footer_of
 from gate.records.lines import trial_line
 
 MOST_PER_CASE = 1_000
@@ -30,26 +30,22 @@ class RunPart(Struct, frozen=True):
     trials: tuple[Trial, ...]
 
 
-def run_ids(record: Record) -> tuple[str, ...]:
-    """Return the runs whose trials a record holds, oldest first."""
-    return tuple(part.run.id for part in parts_of(record))
+def run_ids(header: Header) -> tuple[str, ...]:
+    """Return the runs whose trials a record holds, oldest first.
 
-
-def runs_in(header: Header) -> frozenset[str]:
-    """Return the runs named in the header; empty if a run has no id."""
+    A run without an id is identified by the time it began.
+    """
     if header.runs:
-        return frozenset(run.id for run in header.runs)
-    return frozenset({header.run_id} - {""})
+        return tuple(run.id for run in header.runs)
+    return (header.run_id or f"unnamed {header.created}",)
 
 
 def parts_of(record: Record) -> tuple[RunPart, ...]:
-    """Return the record's trials, run by run. A run without an id is identified by the time it began."""
+    """Return the record's trials, run by run."""
     header = record.header
-    if not header.runs:
-        name = header.run_id or f"unnamed {header.created}"
-        return (RunPart(Run(name, header.created, len(record.trials)), record.trials),)
+    runs = header.runs or (Run(run_ids(header)[0], header.created, len(record.trials)),)
     parts, start = [], 0
-    for run in header.runs:
+    for run in runs:
         parts.append(RunPart(run, record.trials[start : start + run.trials]))
         start += run.trials
     return tuple(parts)
@@ -175,7 +171,7 @@ def _joined(header: Header, parts: Sequence[RunPart], footer: Footer | None) -> 
             trials.append(replace(trial, number=numbers[trial.case_id]))
     newest = max(run.created for run in runs)
     head = replace(header, runs=tuple(runs), run_id=runs[-1].id, created=newest)
-    closing = count(tuple(trials))
+    closing = footer_of(tuple(trials))
     if footer is not None:
         counts = {"trials": closing.trials, "errors": closing.errors, "rounds": closing.rounds}
         closing = replace(footer, stopped="", **counts)

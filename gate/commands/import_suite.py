@@ -52,9 +52,7 @@ def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_
             _write(target, text)
     click.echo(f"{path}: {made.cases} case{'s' if made.cases != 1 else ''}")
     if made.criteria:
-        click.echo(
-            f"{criteria}: name it in gate.yaml, `criteria: {criteria}`; it is no suite, so name the suite's file, too"
-        )
+        click.echo(f"{criteria}: its criteria\n\nname both in gate.yaml:\n  suite: {path}\n  criteria: {criteria}")
 
 
 def _tell(losses: Sequence[Loss], notes: Sequence[str]) -> None:

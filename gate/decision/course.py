@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.outcomes import as_values, outcomes_of
-from gate.model import FULL, PROBE, REPEAT, Scale, Side, ToolTime, Trial, tool_times
+from gate.model import FULL, NARROW, PROBE, REPEAT, Scale, Side, ToolTime, Trial, tool_times
 from gate.model.course import Course, LiveCase, ReplayedShare
 from gate.statistics.intervals import mean, mean_of_means
 
@@ -58,6 +58,7 @@ def course(comparison: Comparison) -> Course:
         quarantined=runs[FULL, Side.CANDIDATE] - whole,
         repeating=both[REPEAT],
         baseline_repeating=runs[REPEAT, Side.BASELINE],
+        narrowing=both[NARROW],
         drifting=both[CONCURRENT],
         baseline_drifting=runs[CONCURRENT, Side.BASELINE],
         again=again.total(),

@@ -27,8 +27,12 @@ few."""
 def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
     """Return the findings that weaken the verdict without changing it."""
     found: list[Finding] = []
-    found += _few_cases(comparison, result.outcome)
-    found += _thin_baseline(comparison, result.outcome)
+    if comparison.same_as:  # no loss to miss
+        if result.cause.kind != "same_agent":
+            found.append(Finding.of("same_agent", commit=comparison.same_as))
+    else:
+        found += _few_cases(comparison, result.outcome)
+        found += _thin_baseline(comparison, result.outcome)
     found += _errors(comparison)
     found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)

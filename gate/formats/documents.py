@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from gate.errors import ConfigError
@@ -79,8 +81,8 @@ def parse_csv(text: str, where: str) -> tuple[list[dict[str, str]], list[int]]:
     return rows, lines
 
 
-def read_json_lines(path: Path, *, where: str | None = None) -> Iterator[tuple[int, Any]]:
-    """Yield the values of a JSON Lines file with their line numbers, from 1.
+def read_json_lines(path: Path, *, where: str | None = None, marked: bool = False) -> Iterator[tuple[int, Any]]:
+    """Yield the values of a JSON Lines file with their line numbers, from 1; ``marked`` as in `parse_json`.
 
     Raises `ConfigError` if a line is truncated or blank.
     """
@@ -89,12 +91,12 @@ def read_json_lines(path: Path, *, where: str | None = None) -> Iterator[tuple[i
         number = 0
         while raw := file.readline(MAX_LINE_BYTES + 1):
             number += 1
-            yield number, _parse_line(raw, where, number)
+            yield number, _parse_line(raw, where, number, marked=marked)
 
 
 def _open(path: Path, where: str) -> Any:
     try:
-        if path.exists() and not path.is_file():
+        if not S_ISREG(path.stat().st_mode):
             raise ConfigError("not a regular file", where=where)
         return path.open("rb")
     except (OSError, ValueError) as error:
@@ -121,21 +123,21 @@ def _decode(raw: bytes, where: str, first_line: int = 1) -> str:
         hint = "run `git lfs pull`; with actions/checkout, `lfs: true`"
         raise ConfigError("its content is in Git LFS, and only the pointer is here", where=where, hint=hint)
     try:
-        return raw.decode("utf-8-sig")
+        return raw.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         line = first_line + raw.count(b"\n", 0, error.start)
         raise ConfigError("not UTF-8", where=at_line(where, line), hint="save the file as UTF-8") from error
 
 
-def _parse_line(raw: bytes, where: str, number: int) -> Any:
+def _parse_line(raw: bytes, where: str, number: int, *, marked: bool) -> Any:
     place = at_line(where, number)
     if len(raw) > MAX_LINE_BYTES:
         raise ConfigError(f"line longer than {MAX_LINE_BYTES:,} bytes", where=place)
     text = _decode(raw, where, number)
-    if not text.strip():
+    if not text or text.isspace():
         raise ConfigError("blank line", where=place, hint="a JSON Lines file has one JSON value on each line")
     try:
-        return parse_json(text, where, first_line=number)
+        return parse_json(text, where, first_line=number, marked=marked)
     except json.JSONDecodeError as error:
         what = f"not JSON: {error.msg.removesuffix(' starting at')}"
         hint = ""

@@ -15,13 +15,15 @@ from msgspec.json import Encoder
 
 from gate.errors import ConfigError
 from gate.formats.positions import Key, RefusedTextError, TextMark, at_line
+from gate.formats.reading import Fields
 from gate.security.limits import MAX_NESTING, shorten
 
 
-def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = False) -> Any:
+def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = False, marked: bool = False) -> Any:
     """Return the value of a JSON text, within the bounds of this module.
 
     ``first_line`` is the text's first line in its source. With ``allow_nan``, a NaN written by Python becomes null.
+    With ``marked``, every object is a `Fields`.
 
     Raises `json.JSONDecodeError` if the text is not JSON, so that the caller can explain it, and `ConfigError` if it is
     JSON that is refused.
@@ -29,6 +31,8 @@ def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = 
     decoder = _STRICT
     if allow_nan:
         decoder = _WITH_NAN
+    if marked:
+        decoder = _MARKED
     try:
         value = decoder.decode(text)
         if text.count("[") + text.count("{") > MAX_NESTING:
@@ -70,6 +74,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+def _unique_marked(pairs: list[tuple[str, Any]]) -> Fields:
+    value = Fields(pairs)
+    if len(value) != len(pairs):
+        raise RefusedTextError("duplicate key")
+    return value
+
+
 def _refuse(word: str) -> NoReturn:
     raise RefusedTextError(f"{word} is not a JSON number")
 
@@ -91,6 +102,7 @@ def finite(digits: str) -> float:
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=finite)
+_MARKED = json.JSONDecoder(object_pairs_hook=_unique_marked, parse_constant=_refuse, parse_float=finite)
 _WITH_NAN = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_but_nan, parse_float=finite)
 
 
@@ -100,7 +112,7 @@ def is_too_deep(value: Any) -> bool:
     for _ in range(MAX_NESTING + 1):
         inner: list[Any] = []
         for item in level:
-            held = item.values() if isinstance(item, dict) else item
+            held = dict.values(item) if isinstance(item, dict) else item
             inner += [child for child in held if isinstance(child, (dict, list))]
         level = inner
         if not level:
@@ -269,5 +281,6 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+        pairs = [(_without_surrogates(key), _without_surrogates(item)) for key, item in dict.items(value)]
+        return type(value)(pairs)
     return value

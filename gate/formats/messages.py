@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError
 from gate.formats.json_text import parse_json
-from gate.formats.reading import changed, known_value, leave_unread
+from gate.formats.reading import carried, changed, known_value, leave_unread
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
 from gate.model import Invocation, Part, ToolCall, Usage, parts_of, text_of, total_usage
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -138,9 +138,9 @@ def to_call(raw: Any) -> ToolCall:
         error = text_or_json(error)
     return ToolCall(
         name=tool_name(body.get("name") or body.get("toolName")),
-        args=to_arguments(_first(body, "arguments", "args", "input")),
+        args=carried(to_arguments(_first(body, "arguments", "args", "input"))),
         id=_optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId"),
-        result=raw.get("result", raw.get("output")),
+        result=carried(raw.get("result", raw.get("output"))),
         error=error,
         duration=number(raw.get("duration"), "duration"),
     )
@@ -440,6 +440,8 @@ def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed:
         return
     if isinstance(content, list):
         content = text_of(_parts(content))
+    else:
+        content = carried(content)
     call = replace(reading.calls[index], result=content)
     if failed:
         call = replace(call, error=text_or_json(content))
@@ -473,6 +475,8 @@ _RESULTS = frozenset({"tool_result", "tool-result"})
 
 def _typed(content: Any, kinds: frozenset[str]) -> list[Mapping[str, Any]]:
     """Return the parts of a content that have one of these types."""
+    if isinstance(content, str):
+        return []
     return [part for part in mappings_in(content) if str(part.get("type")) in kinds]
 
 

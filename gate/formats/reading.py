@@ -19,7 +19,7 @@ class Fields(dict[Any, Any]):
 
     __slots__ = ("read",)
 
-    def __init__(self, held: Mapping[Any, Any]) -> None:
+    def __init__(self, held: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         dict.__init__(self, held)
         self.read: set[Any] = set()
 
@@ -35,12 +35,12 @@ class Fields(dict[Any, Any]):
         return dict.get(self, key, default)
 
     def items(self) -> ItemsView[Any, Any]:  # type: ignore[override]
-        self.read.update(self)
-        return super().items()
+        self.read.update(dict.keys(self))
+        return dict.items(self)
 
     def values(self) -> ValuesView[Any]:  # type: ignore[override]
-        self.read.update(self)
-        return super().values()
+        self.read.update(dict.keys(self))
+        return dict.values(self)
 
 
 def changed(body: Mapping[str, Any], **values: Any) -> Mapping[str, Any]:
@@ -96,7 +96,7 @@ def carried(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if kind is Fields:
-        return {key: carried(held) for key, held in value.items()}
+        return {key: held if type(held) in _PLAIN else carried(held) for key, held in value.items()}
     if kind is dict:
         kept = _carried_of(value.items())
         if kept:
@@ -165,7 +165,10 @@ def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 
 def with_read_marks(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) -> Any:
-    """Return a copy of a file's value with every mapping as `Fields`, except ignored ones."""
+    """Return a copy of a file's value with every mapping as `Fields`, except ignored ones.
+
+    `parse_json` with ``marked`` makes them while it parses, the ignored ones included.
+    """
     if isinstance(value, list):
         return [with_read_marks(item, ignored, path) if isinstance(item, _CONTAINERS) else item for item in value]
     if not isinstance(value, dict):
@@ -196,10 +199,7 @@ class UnreadKey(Struct, frozen=True):
 def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
     """Return the keys that nobody read and that are not empty, once per kind, in the order of the file."""
     found: dict[str, tuple[tuple[Key, ...], int]] = {}
-    for keys in _unread(value, ignored, (), ()):
-        path = kind_of(".".join(str(key) for key in keys if not isinstance(key, int)), found)
-        first, count = found.get(path, (keys, 0))
-        found[path] = (first, count + 1)
+    _add_unread(value, ignored, (), (), found)
     return [UnreadKey(path, first, count) for path, (first, count) in found.items()]
 
 
@@ -215,20 +215,38 @@ MAX_KINDS = 1_000
 MORE_KINDS = "keys of further kinds"
 
 
-def _unread(value: Any, ignored: Ignored, keys: tuple[Key, ...], path: tuple[str, ...]) -> Iterator[tuple[Key, ...]]:
-    if isinstance(value, Fields):
-        read = value.read
-        for key, held in dict.items(value):
-            if key in read:
-                if isinstance(held, _MARKED):
-                    name = str(key)
-                    yield from _unread(held, ignored, (*keys, name), (*path, name))
-            elif says_something(held) and (*path, str(key)) not in ignored:
-                yield (*keys, str(key))
-    elif isinstance(value, list):
+def _add_unread(
+    value: Any,
+    ignored: Ignored,
+    keys: tuple[Key, ...],
+    path: tuple[str, ...],
+    found: dict[str, tuple[tuple[Key, ...], int]],
+) -> None:
+    """Add the unread keys in a value to ``found``: path → first position and count.
+
+    ``keys`` is the value's position; ``path`` the same without indexes.
+    """
+    if isinstance(value, list):
         for index, item in enumerate(value):
             if isinstance(item, _MARKED):
-                yield from _unread(item, ignored, (*keys, index), path)
+                _add_unread(item, ignored, (*keys, index), path, found)
+        return
+    if not isinstance(value, Fields):
+        return
+    read = value.read
+    for key, held in dict.items(value):
+        if key in read and not isinstance(held, _MARKED):
+            continue
+        name = str(key)
+        below = (*path, name)
+        if below in ignored:
+            continue
+        if key in read:
+            _add_unread(held, ignored, (*keys, name), below, found)
+        elif says_something(held):
+            kind = kind_of(".".join(below), found)
+            first, count = found.get(kind, ((*keys, name), 0))
+            found[kind] = (first, count + 1)
 
 
 def says_something(value: Any) -> bool:

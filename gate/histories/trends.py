@@ -497,6 +497,7 @@ def _cases(runs: Sequence[PastRun]) -> tuple[CaseHistory, ...]:
     for run in runs:
         content.update(run.cases)
     found = []
+    versions = [run.agent or ("" if run.dirty else run.version) for run in runs]
     for case_id in sorted(content):
         counts = []
         for run in runs:
@@ -504,7 +505,7 @@ def _cases(runs: Sequence[PastRun]) -> tuple[CaseHistory, ...]:
             if run.cases.get(case_id) == content[case_id]:
                 passed_and_trials = run.values.outcomes.get(case_id, (0, 0))
             counts.append(passed_and_trials)
-        history = CaseHistory.of(case_id, counts)
+        history = CaseHistory.of(case_id, counts, versions)
         if history is not None:
             found.append(history)
     return tuple(found)

@@ -8,7 +8,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
 from gate.histories.trends import Histories, Series, SuiteHistory, VersionValue
 from gate.model import Estimate, Scale
-from gate.reports.formatting import count, figure, interval
+from gate.reports.formatting import agree, count, figure, interval
 from gate.reports.history import (
     case_trend,
     commit_of,
@@ -154,7 +154,7 @@ def _cases(cases: Sequence[CaseHistory], *, everyone: bool, width: int | None) -
     if everyone:
         return _case_table(shown, width)
     text = _case_table(sorted(shown, key=lambda case: case.rate)[:MOST_FLAKY], width)
-    text += f"\n{len(shown):,} of {count(len(cases), 'case')} are flaky"
+    text += f"\n{len(shown):,} of {count(len(cases), 'case')} {agree(len(shown), 'is', 'are')} flaky"
     if len(shown) > MOST_FLAKY:
         text += f"; the lowest {MOST_FLAKY} are shown, --cases shows all"
     return text

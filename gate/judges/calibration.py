@@ -21,7 +21,7 @@ from gate.errors import ConfigError, MeasureError, first_problem
 from gate.formats.answers import to_invocation
 from gate.formats.documents import read_document, read_json_lines
 from gate.formats.messages import FormatError
-from gate.model import Case, Invocation, Part, Score, Turn
+from gate.model import Case, Estimate, Invocation, Part, Score, Turn
 from gate.model.calibration import GradedLabels, JudgeCalibration, LabelCount
 from gate.security import files
 from gate.statistics.agreement import (
@@ -51,21 +51,14 @@ class Label(Struct, frozen=True):
     """True if the label is pass or fail rather than a score."""
 
 
-class Interval(Struct, frozen=True):
-    """A share or κ with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
 class Calibration(Struct, frozen=True):
     """The agreement of judge and people on answers that both decided, and the number of unmeasured answers."""
 
     known: JudgeCalibration
     """The numbers that a correction needs."""
-    accuracy: Interval
-    kappa: Interval | None
+    accuracy: Estimate
+    """With its 95 % interval; ``n`` counts labels."""
+    kappa: Estimate | None
     """Cohen's κ; None if judge and people each gave the same verdict throughout, so that there is nothing to agree
     on."""
     not_measured: int = 0
@@ -93,16 +86,18 @@ def calibration_of(known: JudgeCalibration, *, not_measured: int = 0, threshold:
     if not known.labels:
         raise MeasureError("no answer has both a label and a judgement: nothing to compare")
     table = (known.both_pass, known.both_fail, known.only_judge, known.only_people)
-    draws = table_draws(table, seed=0)
-    value, accuracy = kappa(table), known.agreed / known.labels
-    kappas = [one for draw in draws if (one := kappa(draw)) is not None]
-    return Calibration(
-        known,
-        accuracy=Interval(accuracy, *middle(accuracy, [draw[0] + draw[1] for draw in draws])),
-        kappa=None if value is None else Interval(value, *middle(value, kappas)),
-        not_measured=not_measured,
-        threshold=threshold,
-    )
+    accuracies, kappas = [], []
+    for draw in table_draws(table, seed=0):
+        accuracies.append(draw[0] + draw[1])
+        drawn = kappa(draw)
+        if drawn is not None:
+            kappas.append(drawn)
+    share, agreement = known.agreed / known.labels, kappa(table)
+    accuracy = Estimate(share, *middle(share, accuracies), known.labels)
+    if agreement is None:
+        return Calibration(known, accuracy, None, not_measured, threshold)
+    beyond_chance = Estimate(agreement, *middle(agreement, kappas), known.labels)
+    return Calibration(known, accuracy, beyond_chance, not_measured, threshold)
 
 
 class _Line(BaseModel):
@@ -169,17 +164,21 @@ async def calibrate(
         MeasureError: the judge measured none of the answers.
     """
     scores = await asyncio.gather(*(score(one.case, one.invocation) for one in labels))
-    both = [(one, given.value) for one, given in zip(labels, scores, strict=True) if given.value is not None]
-    if not both:
+    pairs, people, judged = [], [], []
+    is_graded = True
+    judges: set[tuple[str, str]] = set()
+    for one, given in zip(labels, scores, strict=True):
+        judges.update(given.judges)
+        if given.value is None:
+            continue
+        is_graded = is_graded and not one.binary
+        people.append(one.label)
+        judged.append(given.value)
+        pairs.append((one.label == 1.0 if one.binary else passes(one.label), passes(given.value)))
+    if not pairs:
         why = next((given.error for given in scores if given.error), "the metric applies to none of the labels")
         raise MeasureError(f"none of {len(labels)} labelled answers could be judged: {why}")
-    pairs = [(one.label == 1.0 if one.binary else passes(one.label), passes(value)) for one, value in both]
-    graded = None
-    if len(both) > 1 and not any(one.binary for one, _ in both):
-        graded = _graded([one.label for one, _ in both], [value for _, value in both])
-    judges: set[tuple[str, str]] = set()
-    for given in scores:
-        judges.update(given.judges)
+    graded = _graded(people, judged) if is_graded and len(pairs) > 1 else None
     found = compared(pairs, graded, not_measured=len(labels) - len(pairs))
     return replace(found, known=replace(found.known, judges=tuple(sorted(judges))))
 
@@ -243,11 +242,14 @@ def load(path: Path, fingerprint: str) -> Calibration | None:
 
 
 def _stored(calibration: Calibration, criterion: str) -> dict[str, Any]:
-    figures: dict[str, Any] = msgspec.to_builtins(calibration)
-    counts = figures["known"]
+    counts: dict[str, Any] = msgspec.to_builtins(calibration.known)
     graded = counts.pop("graded")
+    for name, figure in (("accuracy", calibration.accuracy), ("kappa", calibration.kappa)):
+        counts[name] = None
+        if figure is not None:
+            counts[name] = {"value": figure.value, "low": figure.low, "high": figure.high}
     return {
-        "agreement": {**counts, "accuracy": figures["accuracy"], "kappa": figures["kappa"]},
+        "agreement": counts,
         "not_measured": calibration.not_measured,
         "graded": graded,
         "threshold": calibration.threshold,
@@ -309,7 +311,8 @@ def may_block(
 def _reason_to_report_only(calibration: Calibration | None, min_kappa: float, marks: Collection[float | None]) -> str:
     if calibration is None:
         return "this judge was never calibrated; run `gate calibrate`"
-    if why := not_applied(calibration, marks):
+    why = not_applied(calibration, marks)
+    if why:
         return why
     if marks and calibration.threshold is None:
         return "its calibration does not say of which threshold it is: run `gate calibrate` again"
@@ -325,9 +328,10 @@ def _reason_to_report_only(calibration: Calibration | None, min_kappa: float, ma
 def describe(calibration: Calibration) -> str:
     """Return the agreement as a few lines of text."""
     known, kappa = calibration.known, calibration.kappa
+    beyond_chance = _shown(kappa) if kappa else "undefined: all labels or all judgements are alike"
     lines = [
         f"accuracy     {_shown(calibration.accuracy)}",
-        f"kappa        {_shown(kappa)}" if kappa else "kappa        undefined: all labels or all judgements are alike",
+        f"kappa        {beyond_chance}",
         f"sensitivity  {_rate(known.both_pass, known.passed)} that people pass",
         f"specificity  {_rate(known.both_fail, known.failed)} that people fail",
         "",
@@ -335,10 +339,12 @@ def describe(calibration: Calibration) -> str:
         f"people: pass   {known.both_pass:>11,}  {known.only_people:>11,}",
         f"people: fail   {known.only_judge:>11,}  {known.both_fail:>11,}",
         "",
-        f"{known.labels:,} labels"
-        + (f", {calibration.not_measured:,} not measured" if calibration.not_measured else ""),
+        f"{known.labels:,} labels",
     ]
-    if (graded := known.graded) is not None:
+    if calibration.not_measured:
+        lines[-1] += f", {calibration.not_measured:,} not measured"
+    graded = known.graded
+    if graded is not None:
         lines.append(
             f"people score {graded.bias:+.3f} on average against the judge (standard deviation {graded.sd:.3f})"
         )
@@ -389,8 +395,8 @@ def not_corrected(known: JudgeCalibration) -> str:
 def _rate(successes: int, n: int) -> str:
     if not n:
         return "unknown: no answer"
-    return f"{_shown(Interval(successes / n, *clopper_pearson(successes, n)))}  of {n:,}"
+    return f"{_shown(Estimate(successes / n, *clopper_pearson(successes, n), n))}  of {n:,}"
 
 
-def _shown(interval: Interval) -> str:
-    return f"{interval.value:.3f}  95 %: {interval.low:.3f} to {interval.high:.3f}"
+def _shown(share: Estimate) -> str:
+    return f"{share.value:.3f}  95 %: {share.low:.3f} to {share.high:.3f}"

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 from gate.judges.asking import note_model
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
-from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, cost_of, fingerprint, members
+from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, ModelConfig, cost_of, fingerprint, members
 from gate.judges.prompt import A, Answers, Question, read_answer, render, schema_of
 from gate.security.escape import one_line
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
@@ -144,7 +144,7 @@ class Judge:
         """Return the votes on a question, as many as settle it. Never raises for a failure of a judge or its server:
         see `Answers.failure`."""
         messages = render(question)
-        size = sum(len(message["content"]) for message in messages)
+        size = _size(messages)
         if size > MAX_PROMPT_CHARS:
             return Answers(error=f"too long for the judge: {size:,} of {MAX_PROMPT_CHARS:,} characters")
         votes = question.overrides.num_samples or self.options.num_samples or question.samples
@@ -203,9 +203,9 @@ class Judge:
         Raises:
             CallError: the call failed, or the message is empty.
         """
-        member, sampling = self._jury[0], self._run_sampling()
+        member, sampling = self._jury[0], self._sampling(None)
         spoken = [{**one, "content": one["content"].encode("utf-8", "replace").decode()} for one in messages]
-        size = sum(len(one["content"]) for one in spoken)
+        size = _size(spoken)
         if size > MAX_PROMPT_CHARS:
             raise CallError(f"too long for the model: {size:,} of {MAX_PROMPT_CHARS:,} characters")
 
@@ -225,11 +225,6 @@ class Judge:
             raise CallError("the model returned nothing")
         return text
 
-    def _run_sampling(self) -> dict[str, Any]:
-        names = {"temperature": "temperature", "top_p": "top_p", "seed": "seed"}
-        names["max_output_tokens"] = "max_completion_tokens"
-        return {sent: value for name, sent in names.items() if (value := getattr(self.options, name)) is not None}
-
     def _jury_for(self, question: Question[Any]) -> tuple[Member, ...]:
         model = question.overrides.judge_model
         if model is None:
@@ -241,7 +236,7 @@ class Judge:
         self, question: Question[A], member: Member, number: int, messages: list[dict[str, str]]
     ) -> A | str:
         """Return one vote, or the reason why it could not be read. Raises `CallError`."""
-        sampling = self._sampling(question, number)
+        sampling = self._sampling(question.overrides.judge_model_config, number)
         schema = {"name": question.name, "schema": schema_of(question.answer), "strict": True}
         key = key_of(["chat", member.base_url, member.model, messages, schema, sampling, number])
         async with self._lock(key):
@@ -260,14 +255,15 @@ class Judge:
                 self._cache.put(key, found.model_dump())
         return vote
 
-    def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
-        """Return the parameters to send: the criterion's, else the run's; unset ones are left to the server."""
-        own = question.overrides.judge_model_config
-        chosen = {
-            name: value
-            for name in ("temperature", "top_p", "seed", "max_output_tokens")
-            if (value := getattr(own, name, None)) is not None or (value := getattr(self.options, name)) is not None
-        }
+    def _sampling(self, own: ModelConfig | None, number: int = 0) -> dict[str, Any]:
+        """Return the parameters to send: the criterion's ``own``, else the run's; unset ones are left to the server."""
+        chosen: dict[str, Any] = {}
+        for name in ModelConfig.model_fields:
+            value = getattr(own, name, None)
+            if value is None:
+                value = getattr(self.options, name)
+            if value is not None:
+                chosen[name] = value
         if "seed" in chosen:
             chosen["seed"] += number
         if "max_output_tokens" in chosen:
@@ -380,8 +376,7 @@ class Judge:
         """Return the estimated cost of a call; computed only for a budget in dollars."""
         if self._budget.usd is None:
             return None
-        characters = sum(len(message["content"]) for message in messages)
-        return cost_of(member, characters // 3, sampling.get("max_completion_tokens", EXPECTED_OUTPUT_TOKENS))
+        return cost_of(member, _size(messages) // 3, sampling.get("max_completion_tokens", EXPECTED_OUTPUT_TOKENS))
 
     def _client(self, member: Member) -> AsyncOpenAI:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # weight: 400 ms
@@ -427,6 +422,11 @@ def _note_answer(asked: str, found: _Completion | _Moderations) -> None:
     """Note the name by which a model answered, if the server states one."""
     if found.model:
         note_model(asked, one_line(redact(found.model), MOST_OF_NAME))
+
+
+def _size(messages: list[dict[str, str]]) -> int:
+    """Return the number of characters in messages."""
+    return sum(len(message["content"]) for message in messages)
 
 
 def _next_wave(left: int, *, of: int, may_stop: bool) -> int:

@@ -128,7 +128,10 @@ def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same
     others between."""
     rest = iter(actual)
     for wanted in expected:
-        if not any(same(wanted, call) for call in rest):
+        for call in rest:
+            if same(wanted, call):
+                break
+        else:
             return wanted
     return None
 

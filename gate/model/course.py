@@ -48,6 +48,8 @@ class Course(Struct, frozen=True):
     repeating: int = 0
     """Runs of both sides to find out if repeated trials are independent."""
     baseline_repeating: int = 0
+    narrowing: int = 0
+    """Runs in place of the last epoch that narrow the interval of the change."""
     drifting: int = 0
     """Runs of both sides that distinguish a regression from provider drift."""
     baseline_drifting: int = 0

@@ -59,8 +59,7 @@ from gate.records import (
     strip,
     write_record,
 )
-from gate.records.model import INTERRUPTED, difference
-from gate.records.model import count as counted
+from gate.records.model import INTERRUPTED, difference, footer_of
 from gate.reports.formatting import count, listing
 from gate.security import files
 from gate.security.environment import is_on_demand
@@ -167,9 +166,9 @@ def against_base(record: Record, base: str | None) -> Record:
         trials = tuple(trial for trial in trials if trial.side is Side.CANDIDATE)
     footer = record.footer
     if footer is None:
-        footer = replace(counted(trials), stopped=INTERRUPTED)
+        footer = replace(footer_of(trials), stopped=INTERRUPTED)
     elif len(trials) != len(record.trials):
-        footer = replace(counted(trials), stopped=footer.stopped)
+        footer = replace(footer_of(trials), stopped=footer.stopped)
     return replace(record, header=replace(record.header, base_commit=base), trials=trials, footer=footer)
 
 
@@ -212,8 +211,8 @@ class StoredTrials(Struct, frozen=True):
     path: Path
     """The file of the record."""
     found: References
-    note: str
-    """A description of where the trials are from, for the reader."""
+    note: str = ""
+    """A description of where the trials are from, for the reader; empty if `same_as` tells it."""
     doubt: str = ""
     """The reason why a case has fewer trials than it should have."""
     same_as: str = ""
@@ -244,7 +243,7 @@ async def _of_release(session: Session, plan: Plan, header: Header, doubts: tupl
     path = session.options.record_path or records_folder(session.config, header.suite_id) / f"{header.commit}-tag.jsonl"
     with suppress(GateError):  # an earlier attempt added trials here that were never stored
         record = _joined(record, read_record(path))
-    runs = count(len(run_ids(record)), "run")
+    runs = count(len(run_ids(record.header)), "run")
     note = f"decided on what was measured of this commit before, {count(len(record.trials), 'trial')} of {runs}"
     have = Counter(trial.case_id for trial in record.trials if trial.is_of_epoch and trial.measured)
     wanted = session.settings.exact_epochs or wanted_trials(session.config) or session.settings.max_epochs
@@ -266,7 +265,7 @@ async def _of_release(session: Session, plan: Plan, header: Header, doubts: tupl
 
 def _compared_with(session: Session, plan: Plan, record: Record, doubts: Sequence[str]) -> References:
     """Return the references of the record, with the ``doubts`` about what this run leaves out."""
-    found = session.baselines(plan, frozenset(run_ids(record)))
+    found = session.baselines(plan, frozenset(run_ids(record.header)))
     return replace(found, doubts=tuple(dict.fromkeys((*found.doubts, *doubts))))
 
 
@@ -390,12 +389,11 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
     stored = record.header
     runs = stored.runs or (Run(stored.run_id, stored.created, len(record.trials)),)
     own = replace(header, agent=stored.agent, run_id=stored.run_id, runs=runs, stripped=True)
-    here = Record(own, record.trials, counted(record.trials))
+    here = Record(own, record.trials, footer_of(record.trials))
     path = session.options.record_path or records_folder(session.config, own.suite_id) / f"{own.commit}-same.jsonl"
     write_record(path, here)
     nearest = found.first.with_records([record])
-    note = f"nothing was run: the agent is the same as at {commit[:7]}, and its stored trials count"
-    return StoredTrials(here, path, replace(found, all=(nearest,)), note, same_as=commit)
+    return StoredTrials(here, path, replace(found, all=(nearest,)), same_as=commit)
 
 
 def nearest_record(found: References) -> Record | None:

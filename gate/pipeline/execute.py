@@ -97,8 +97,8 @@ async def execute(
     them forever. Close the iterator (``contextlib.aclosing``) to cancel what is in flight; nothing keeps running after
     that.
     """
-    limits = _Limits(concurrency, timeout, retries, deadline, transient)
-    run = _Run(agent, iter(jobs), limits, Random(seed), world, users)  # noqa: S311 - jitter
+    users = users or (lambda job: written_user(job.case))
+    run = _Run(agent, iter(jobs), concurrency, timeout, retries, deadline, seed, transient, world, users)
     tasks = [asyncio.create_task(run.work(after=index * RAMP_SECONDS)) for index in range(concurrency)]
     try:
         ended = 0
@@ -116,18 +116,6 @@ async def execute(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class _Limits(Struct, frozen=True):
-    concurrency: int
-    timeout: float
-    retries: int
-    deadline: float | None
-    transient: Sequence[str]
-
-    @property
-    def over(self) -> bool:
-        return self.deadline is not None and monotonic() >= self.deadline
 
 
 class _Attempt(Struct, frozen=True):
@@ -149,22 +137,28 @@ class _Run:
         self,
         agent: Agent,
         jobs: Iterator[Job],
-        limits: _Limits,
-        random: Random,
+        concurrency: int,
+        timeout: float,
+        retries: int,
+        deadline: float | None,
+        seed: int,
+        transient: Sequence[str],
         world: World | None,
-        users: Callable[[Job], User] | None,
+        users: Callable[[Job], User],
     ) -> None:
-        self._agent = agent
-        self._users = users or (lambda job: written_user(job.case))
-        self._world = world
-        self._jobs = jobs
-        self._limits = limits
-        self._random = random
-        self._wave = _Wave(max(limits.concurrency, LEAST_WAVE))
+        self._agent, self._jobs, self._world, self._users = agent, jobs, world, users
+        self._timeout, self._retries, self._deadline, self._transient = timeout, retries, deadline, transient
+        self._random = Random(seed)  # noqa: S311 - jitter
+        self._wave = _Wave(max(concurrency, LEAST_WAVE))
         self._patience = _Patience()
-        self.room = asyncio.Semaphore(2 * limits.concurrency)
+        self.room = asyncio.Semaphore(2 * concurrency)
         self.finished: asyncio.Queue[Trial | None] = asyncio.Queue()
         """Finished trials, and a final None from each worker; bounded by ``room``."""
+
+    @property
+    def _is_over(self) -> bool:
+        """True once no further trial may start."""
+        return self._deadline is not None and monotonic() >= self._deadline
 
     async def work(self, *, after: float) -> None:
         """Run jobs until none are left. Raises the error that ends the run, after the trials that led to it."""
@@ -172,7 +166,7 @@ class _Run:
             await asyncio.sleep(after)
             while True:
                 await self.room.acquire()
-                job = None if self._limits.over else next(self._jobs, None)
+                job = None if self._is_over else next(self._jobs, None)
                 if job is None:
                     self.room.release()
                     return
@@ -199,12 +193,12 @@ class _Run:
             failure = attempt.failure
             if failure is None or failure.end is End.FAILED:
                 self._patience.answered()
-            if failure is None or self._limits.over:
+            if failure is None or self._is_over:
                 break
             if failure.collateral and collateral < MAX_COLLATERAL:
                 collateral += 1
             else:
-                if not (failure.transient or failure.collateral) or attempts > self._limits.retries:
+                if not (failure.transient or failure.collateral) or attempts > self._retries:
                     break
                 if not await self._pause(attempts, failure):
                     break
@@ -259,7 +253,7 @@ class _Run:
                     invocations.append(answered if world is None else _as_recorded(answered, world.spared(session_id)))
         except AgentFailure as failure:
             failure.message = naming_hidden(failure.message, self._agent.hidden, self._agent.known, self._agent.named)
-            failed = failure.under(self._limits.transient)
+            failed = failure.under(self._transient)
         finally:
             process = self._agent.process_of(session_id)
             await self._agent.close_session(session_id)
@@ -270,7 +264,7 @@ class _Run:
 
     async def _answer(self, request: Request) -> Invocation:
         clock = request.clock
-        clock.seconds = self._limits.timeout
+        clock.seconds = self._timeout
         try:
             async with asyncio.timeout(None if self._agent.starts_clock else clock.seconds) as clock.limit:
                 if request.turn == 0:

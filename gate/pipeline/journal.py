@@ -26,8 +26,7 @@ from gate.records import (
     write_record,
 )
 from gate.records.keys import suite_key
-from gate.records.model import count as count_trials
-from gate.records.model import difference
+from gate.records.model import difference, footer_of
 from gate.security import files
 from gate.security.escape import one_line
 from gate.security.redact import Redactor
@@ -50,13 +49,13 @@ def open_journal(
     path: Path | None,
     resume: bool,
     by_commit: bool = False,
-    remember: Callable[[Trial], Trial] | None = None,
+    keep: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
     """Return the record to write to, under its lock.
 
     A run of the same agent on the same clean commit continues that commit's record: repeating it until it passes would
     defeat the gate. ``by_commit`` does so for an agent without a fingerprint too. ``resume`` continues the suite's
-    newest record, ``path`` that file if it exists. Earlier trials are kept in the form that ``remember`` returns.
+    newest record, ``path`` that file if it exists. Earlier trials are kept in the form that ``keep`` returns.
 
     Raises:
         MeasureError: there is nothing to resume, the record is of another run, another gate writes it, or the disk is
@@ -64,12 +63,12 @@ def open_journal(
     """
     folder = records_folder(config, header.suite_id)
     if path is not None:
-        return _open_writer(path, header, resume=path.exists(), remember=remember)
+        return _open_writer(path, header, resume=path.exists(), keep=keep)
     if resume:
-        return _open_writer(_newest(folder), header, resume=True, remember=remember)
+        return _open_writer(_newest(folder), header, resume=True, keep=keep)
     path = path_of(config, header, by_commit=by_commit)
     if path is not None and (not path.exists() or _continues(path, header)):
-        return RecordWriter(path, header, resume=path.exists(), remember=remember)
+        return RecordWriter(path, header, resume=path.exists(), keep=keep)
     return RecordWriter(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), header)
 
 
@@ -77,7 +76,7 @@ def without(
     journal: RecordWriter,
     left_out: Collection[Trial],
     why: str,
-    remember: Callable[[Trial], Trial] | None = None,
+    keep: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
     """Return the resumed journal without these trials of an earlier session; ``why``: the reason they are left out.
 
@@ -88,10 +87,10 @@ def without(
         return journal
     record = read_record(journal.path, complete=False)
     kept = tuple(t for t in record.trials if (t.case_id, t.side, t.number) not in gone)
-    footer = replace(record.footer or count_trials(kept), stopped=why, terms={})
+    footer = replace(record.footer or footer_of(kept), stopped=why, terms={})
     write_record(journal.path, replace(record, trials=kept, footer=footer))
     journal.close()
-    return RecordWriter(journal.path, journal.header, resume=True, remember=remember)
+    return RecordWriter(journal.path, journal.header, resume=True, keep=keep)
 
 
 def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> RecordWriter:
@@ -114,7 +113,7 @@ def take_back(path: Path) -> None:
 def close_again(path: Path, record: Record, terms: Mapping[str, object], environment: Mapping[str, str]) -> None:
     """Close the record again with the terms of its verdict, so that a later report reaches the same verdict."""
     stopped = record.footer.stopped if record.footer is not None else ""
-    with RecordWriter(path, record.header, resume=True, remember=only_number) as writer:
+    with RecordWriter(path, record.header, resume=True, keep=only_number) as writer:
         writer.finish(stopped=stopped, terms=redactor_of(environment).redact_json(terms))
 
 
@@ -157,11 +156,9 @@ def _part(header: Header) -> str:
     return "" if header.shard[1] == 1 else f"-{header.shard[0]}of{header.shard[1]}"
 
 
-def _open_writer(
-    path: Path, header: Header, *, resume: bool, remember: Callable[[Trial], Trial] | None
-) -> RecordWriter:
+def _open_writer(path: Path, header: Header, *, resume: bool, keep: Callable[[Trial], Trial] | None) -> RecordWriter:
     """Return the writer. A finished record is not resumed if the agent's source is unknown, as it may have changed."""
-    writer = RecordWriter(path, header, resume=resume, remember=remember)
+    writer = RecordWriter(path, header, resume=resume, keep=keep)
     if resume and not header.agent and writer.finished:
         writer.close()
         what = "the record is finished, and the agent may have changed since"

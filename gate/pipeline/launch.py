@@ -19,6 +19,7 @@ from msgspec import Struct
 from gate.agents.base import AgentOptions, expand
 from gate.agents.http import server_of
 from gate.agents.python import WORKER, PythonOptions, interpreter_of
+from gate.agents.sources import INSTALLED, named_by
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.reference import Reference
@@ -201,7 +202,10 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
     if not (config.agent.is_local and (is_stored or beside) and commit and git.is_repository() and git.resolve(commit)):
         return BaseAgent(False, config.agent, root)
     why = differs = ""
-    if git.has_only_pointers():
+    folder = place_of(config.path)[1].parent.as_posix()
+    if folder != "." and git.ask("rev-parse", "--verify", "--quiet", f"{commit}:{folder}") is None:
+        why = f"it has no folder {one_line(folder, MOST_NAMED)}"
+    elif git.has_only_pointers():
         # With pointers in place of its files the base would do worse than it did, and hide a regression.
         why = "it has files in LFS, and git-lfs is not installed"
     else:
@@ -283,13 +287,6 @@ async def _other_version(session: Session, reference: Reference, url: str) -> st
 
 MOST_NAMED = 80
 """The longest name shown, in characters."""
-_INSTALLED = re.compile(
-    r"(?:requirements|constraints)[\w.-]*|(?:pyproject|pylock|mise)[\w.-]*\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
-    r"|package\.json|package-lock\.json|npm-shrinkwrap\.json|pnpm-(?:lock|workspace)\.yaml|go\.(?:mod|sum)|Cargo\.toml"
-    r"|Gemfile|composer\.json|pom\.xml|[\w.-]*\.gradle(?:\.kts)?|[\w.-]+\.(?:lock|lockb|csproj)"
-    r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
-)
-"""Names of files that define what is installed or set for an agent, in its folder or in those above and below."""
 _JOBS = re.compile(
     r"\.gitlab-ci\.ya?ml|\.github/workflows/.+|\.circleci/.+|Jenkinsfile|(?:azure|bitbucket)-pipelines\.ya?ml"
 )
@@ -330,14 +327,14 @@ def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None
     """
     own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
     measured = [own / config.path.name, *(own / name for name in config.file.suite)]
-    installed = _named_by(config.file.setup or "" if setup is None else setup, own)
+    installed = named_by(config.file.setup or "" if setup is None else setup, own)
     had_job = has_configuration(config, git, commit)  # else no job of the base measured its agent differently
     for name in git.differing(commit):
         path = PurePosixPath(name)
         if any(map(path.is_relative_to, measured)):
             continue
         near = path.parent.is_relative_to(own) or own.is_relative_to(path.parent)
-        is_installed = (near and _INSTALLED.fullmatch(path.name)) or any(map(path.is_relative_to, installed))
+        is_installed = (near and INSTALLED.fullmatch(path.name)) or any(map(path.is_relative_to, installed))
         if is_installed or (had_job and _JOBS.fullmatch(name)):
             return f"{one_line(name, MOST_NAMED)} differs"
     return definition_differs(config, git, commit)
@@ -398,9 +395,3 @@ def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
         elif but and isinstance(value, Mapping):
             found[key] = {name: held for name, held in value.items() if name not in but} or ""
     return found
-
-
-def _named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:
-    """Return the paths that the commands may install: each word of them, and the folder itself for ``.``."""
-    words = re.split(r"[\s'\"=;&|()\[\]]+", setup)
-    return [PurePosixPath(os.path.normpath(own / word)) for word in words if word and not word.startswith(("-", "/"))]

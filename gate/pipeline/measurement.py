@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gate import __version__
 from gate.baselines.fingerprint import of_definition
 from gate.baselines.reference import Reference, identity
-from gate.baselines.union import runs_in
+from gate.baselines.union import run_ids
 from gate.config.resolve import Plan
 from gate.decision import Settings
 from gate.errors import GateError, MeasureError
@@ -83,7 +83,7 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         journal = stack.enter_context(_without_outage(session, journal, header, in_outage, keep))
         if journal.resumed:  # this very run may already be stored
-            found = replace(session.baselines(plan, runs_in(journal.header)), doubts=found.doubts)
+            found = replace(session.baselines(plan, frozenset(run_ids(journal.header))), doubts=found.doubts)
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
         draws = _earlier_draws(session, plan, journal.header, found)
@@ -214,7 +214,7 @@ def _open_journal(session: Session, header: Header, keep: Keep) -> tuple[RecordW
         path=options.record_path,
         resume=options.resume,
         by_commit=options.same_head and not header.agent,
-        remember=keep,
+        keep=keep,
     )
     return journal, origin
 
@@ -230,7 +230,7 @@ def _without_unconfirmed_version(
     if not unsure:
         return journal, ""
     sure = journal.closed_trials
-    kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED, remember=keep))
+    kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED, keep=keep))
     what = f"{count(unsure, 'trial')} of a run that was cut short do not count"
     return kept, f"{what}: nobody knows whether the agent's version stayed the same"
 
@@ -245,7 +245,7 @@ def _without_outage(
     """
     if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
         return anew(journal, header, records_folder(session.config, header.suite_id), now())
-    return without(journal, in_outage, "an outage", remember=keep)
+    return without(journal, in_outage, "an outage", keep=keep)
 
 
 async def _check_end(session: Session, journal: RecordWriter) -> None:

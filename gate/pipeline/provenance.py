@@ -83,74 +83,39 @@ def proven_store(store: Store, config: Config, environment: Mapping[str, str], k
     level = level_of(config, environment, kind)
     if level == "off":
         return store
-    return ProvenStore(store, prover_of(config, environment), required=level == "block")
+    return ProvenStore(store, _provers(config, environment), required=level == "block")
 
 
-def prover_of(config: Config, environment: Mapping[str, str]) -> Prover:
-    """Return the provers that can work here, combined into one."""
-    ways: list[Prover] = []
+def _provers(config: Config, environment: Mapping[str, str]) -> list[Prover]:
+    """Return the provers that can work here; if there are none, one that says so."""
+    found: list[Prover] = []
     if _on_github(environment):
-        ways.append(RunProver(config, environment))
+        found.append(RunProver(config, environment))
     if config.file.baseline.key:
-        ways.append(KeyProver(config.file.baseline.key))
-    return AnyProver(ways)
-
-
-class AnyProver:
-    """Combines several provers into one."""
-
-    def __init__(self, ways: Iterable[Prover]) -> None:
-        self._ways = tuple(ways)
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        return tuple(problem for way in self._ways for problem in way.problems)
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return tuple(reason for way in self._ways for reason in way.reasons) if self._ways else (NOBODY,)
-
-    def close(self) -> None:
-        for way in self._ways:
-            way.close()
-
-    def known(self, store: Store, suite_id: str) -> Proofs:
-        return joined(way.known(store, suite_id) for way in self._ways)
-
-    def of_commit(self, commit: str) -> Proofs:
-        return joined(way.of_commit(commit) for way in self._ways)
+        found.append(KeyProver(config.file.baseline.key))
+    if found:
+        return found
+    nobody = Prover()
+    nobody.reasons[NOBODY] = None
+    return [nobody]
 
 
 # --- signatures -------------------------------------------------------------------------------------
 
 
-class KeyProver:
+class KeyProver(Prover):
     """Reads proofs in the ledger that the holder of the key has signed."""
 
     def __init__(self, public_key: str) -> None:
+        super().__init__()
         self._key = public_key.encode()
         self._found: dict[str, Proofs] = {}
-        self._problems: dict[str, None] = {}
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        return tuple(self._problems)
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return ()
-
-    def close(self) -> None:
-        pass
 
     def known(self, store: Store, suite_id: str) -> Proofs:
         if suite_id not in self._found:
             lines = store.ledger(suite_id).signed
             self._found[suite_id] = joined(self._signed(line, suite_id) for line in lines)
         return self._found[suite_id]
-
-    def of_commit(self, commit: str) -> Proofs:  # noqa: ARG002
-        return Proofs()
 
     def _signed(self, line: Signed, suite_id: str) -> Proofs:
         """Return the proofs in a line; none if it was signed or changed by someone else, as anyone can write to the
@@ -160,7 +125,7 @@ class KeyProver:
         except UntrustedError:
             return Proofs()
         except ConfigError as error:  # the key or the library is missing
-            self._problems[str(error)] = None
+            self.problems[str(error)] = None
             return Proofs()
         suite = suite_key(suite_id)
         return Proofs(
@@ -172,29 +137,20 @@ class KeyProver:
 # --- runs of GitHub ---------------------------------------------------------------------------------
 
 
-class RunProver:
+class RunProver(Prover):
     """Reads proofs in the artifacts of jobs that ran merged code, on a commit of the default branch."""
 
     def __init__(self, config: Config, environment: Mapping[str, str]) -> None:
+        super().__init__()
         self._config = config
         self._environment = environment
         self._git = Git(config.root, environment=environment)
-        self._problems: dict[str, None] = {}
-        self._reasons: dict[str, None] = {}
         self._of_run: dict[int, Proofs] = {}
         self._of_branch: dict[str, Proofs] = {}
         self._of_suite: dict[str, Proofs] = {}
         self._commits = 0
         self._connected: GitHub | None = None
         self._tip = ""
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        return tuple(self._problems)
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return tuple(self._reasons)
 
     def close(self) -> None:
         if self._connected is not None:
@@ -208,7 +164,7 @@ class RunProver:
         if own.digests or not branch:
             return own
         if suite_id not in self._of_suite:
-            self._reasons[NO_JOB.format(branch)] = None
+            self.reasons[NO_JOB.format(branch)] = None
             former = self._former_names(store, suite_id)
             self._of_suite[suite_id] = joined(self._carried(name) for name in former)
         return self._of_suite[suite_id]
@@ -243,27 +199,27 @@ class RunProver:
             return Proofs()
         self._commits += 1
         if self._commits > LOOK_UPS:
-            self._reasons[f"no more than {LOOK_UPS} commits are looked up one by one"] = None
+            self.reasons[f"no more than {LOOK_UPS} commits are looked up one by one"] = None
             return Proofs()
         return joined(self._in_artifact(run) for run in self._runs({commit}, RUNS_OF_COMMIT, head_sha=commit))
 
     @property
     def _asks(self) -> bool:
         """True unless an earlier request failed, as the next would too."""
-        return not self._problems and PERMISSION not in self._reasons
+        return not self.problems and PERMISSION not in self.reasons
 
     def _runs(self, heads: Set[str], most: int, **asked: str) -> list[MeasuringRun]:
         try:
             return self._github.own_runs(self._workflows, heads, most, **asked) if self._asks else []
         except PublishError as error:
             if isinstance(error, RestError) and error.status in MAY_NOT and not error.is_limit:
-                self._reasons[PERMISSION] = None
+                self.reasons[PERMISSION] = None
             else:
                 self._note(error)
             return []
 
     def _note(self, error: PublishError) -> None:
-        self._problems[f"GitHub could not be asked: {shorten(str(error), 200)}"] = None
+        self.problems[f"GitHub could not be asked: {shorten(str(error), 200)}"] = None
 
     def _in_artifact(self, run: MeasuringRun) -> Proofs:
         """Return the proofs in a run's artifact: those it carries over, and those of the records it measured itself.
@@ -276,10 +232,10 @@ class RunProver:
                 archive = self._github.artifact(run, self._environment.get(ARTIFACT) or RESULTS)
                 found = list(_proofs_in(archive, run))
             except UntrustedError as error:
-                self._reasons[shorten(str(error), 200)] = None
+                self.reasons[shorten(str(error), 200)] = None
             except PublishError as error:
                 if isinstance(error, RestError) and error.status in GONE:
-                    self._reasons[f"the artifact of run {run.id} is gone"] = None
+                    self.reasons[f"the artifact of run {run.id} is gone"] = None
                 else:
                     self._note(error)
             self._of_run[run.id] = joined(found)
@@ -304,7 +260,7 @@ class RunProver:
             self._tip = found[2]
             return found[1], self._history(found[2], remote)
         except GitError as error:
-            self._problems[f"the default branch cannot be read: {shorten(error.what, 200)}"] = None
+            self.problems[f"the default branch cannot be read: {shorten(error.what, 200)}"] = None
             return "", frozenset()
 
     def _history(self, tip: str, remote: str) -> frozenset[str]:

@@ -17,17 +17,19 @@ A reference leaves out outages, the very runs that are compared, and runs from b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import Store
 from gate.baselines.base import Trust, outage_in
+from gate.baselines.ledger import series_of
 from gate.baselines.pairing import match_cases
 from gate.baselines.reference import Reference
-from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids
-from gate.config.base_policy import path_at
+from gate.config.base_policy import path_at, place_of
 from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, read_suites
 from gate.decision.gaps import are_few
@@ -52,6 +54,8 @@ from gate.suites import Selection
 from gate.system.clock import now
 from gate.system.git import Git
 
+MOST_MOVED = 100
+"""The most removed files in which to look for the base's configuration."""
 NO_COMMIT = "a baseline is stored, but `on_missing: fail` needs one of an ancestor, and there is no commit here"
 OWN = "the baseline saved last is of this very commit: commit a change, then run again"
 CUT_OFF = (
@@ -279,7 +283,7 @@ def find_anchor(
 
 def _is_same(own: Reference, anchor: Reference) -> bool:
     """True if the anchor is the record of the own base, with all its runs."""
-    return own.commit == anchor.commit and set(run_ids(own.records[0])) == set(run_ids(anchor.records[0]))
+    return own.commit == anchor.commit and set(run_ids(own.records[0].header)) == set(run_ids(anchor.records[0].header))
 
 
 # --- their origin ---------------------------------------------------------------------------------
@@ -355,15 +359,33 @@ def find_all_references(
     gone = store.suites_at(where.ancestors) - {suite_key(plan.suite.id) for plan in plans}
     if not gone and not _has_selection_of_its_own(config):
         return found
+    before: dict[str, list[str]] = {}
     try:
         with path_at(commit, config.path, environment) as path:
-            base = load_config(path, of_base=True)
-            before = _selected_at_base(config, base, read_suites(base))
+            for one in _configurations(path, config, commit, git):
+                with suppress(GateError):
+                    base = load_config(one, of_base=True)
+                    before |= _selected_at_base(config, base, read_suites(base))
     except GateError:
         return found
     doubts = [_cases_left_out(config, plan, before.get(plan.suite.id, ())) for plan in plans]
     doubts[0] = _suites_gone(gone, before) + doubts[0]
     return [replace(one, doubts=one.doubts + more) for one, more in zip(found, doubts, strict=True)]
+
+
+def _configurations(path: Path, config: Config, commit: str, git: Git) -> list[Path]:
+    """Return the base's configuration at ``path``, in its tree; if it has none there, YAML files that no longer exist:
+    the change may have moved its configuration.
+    """
+    if path.exists():
+        return [path]
+    top, inside = place_of(config.path)
+    tree = path.parents[len(inside.parts) - 1]
+    moved = []
+    for name in git.differing(commit):
+        if name.endswith((".yaml", ".yml")) and (tree / name).is_file() and not (top / name).exists():
+            moved.append(tree / name)
+    return moved[:MOST_MOVED]
 
 
 def _has_selection_of_its_own(config: Config) -> bool:
@@ -396,9 +418,13 @@ def _suites_gone(gone: Set[str], before: Mapping[str, Sequence[str]]) -> tuple[s
 
 
 def _cases_left_out(config: Config, plan: Plan, before: Sequence[str]) -> tuple[str, ...]:
-    """Return a note on cases that the base's configuration selects and the change's own does not, if they are many."""
+    """Return a note if the change's configuration no longer selects some cases that the base's does, and those and the
+    removed ones are many."""
     owed = set(before) - {entry.case for entry in config.file.quarantine}
     left_out = owed & plan.deselected
-    if are_few(len(left_out), len(owed)):
+    gone = owed - plan.cases.keys()
+    if not left_out or are_few(len(gone), len(owed)):
         return ()
-    return (f"{len(left_out)} of {count(len(owed), 'case')}, which `select` takes at the base and no longer does here",)
+    also = f", and {len(gone) - len(left_out)} that were removed" if gone > left_out else ""
+    known = count(len(owed), "case")
+    return (f"{len(left_out)} of {known}, which `select` takes at the base and no longer does here{also}",)

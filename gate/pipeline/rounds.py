@@ -12,9 +12,8 @@ from statistics import fmean
 from msgspec import structs
 from msgspec.structs import replace
 
-from gate.baselines.beside import EPOCHS, useless, with_base
 from gate.baselines.pairing import pair, reported_before
-from gate.baselines.reference import Reference
+from gate.baselines.reference import BASE_EPOCHS, Reference, useless, with_base
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection, TrialsSection
@@ -30,7 +29,7 @@ from gate.model.finding import Finding
 from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
 from gate.pipeline.launch import BaseAgent
-from gate.pipeline.session import Session, kept_epochs
+from gate.pipeline.session import Session
 from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
 from gate.pipeline.verdict import left_out_by
 from gate.records import Header, PlannedCase, RecordWriter, assign_shards
@@ -109,7 +108,7 @@ class SuiteRun:
     ) -> None:
         """Set up the rounds; ``keep`` returns the part of a trial on disk that stays in memory."""
         self.session, self.plan, self.journal, self.runner = session, plan, journal, runner
-        self.settings = replace(session.settings, kept_epochs=kept_epochs(session))
+        self.settings = replace(session.settings, kept_epochs=session.kept_epochs)
         if regressed_ago(tuple(earlier)):  # only a pass clears it, so an inconclusive run goes on longer
             self.settings = replace(self.settings, max_epochs=MORE_EPOCHS * self.settings.max_epochs)
         self.base, self._references, self._keep = base, references, keep
@@ -207,7 +206,7 @@ class SuiteRun:
     def _jobs_of_base(self) -> list[Job]:
         """Return the missing jobs of the base commit's agent, epoch by epoch."""
         done, found = Counter(trial.case_id for trial in self._of_base), []
-        for epoch in range(EPOCHS):
+        for epoch in range(BASE_EPOCHS):
             for case_id in self.own_cases:
                 if case_id not in self.settings.quarantine and done[case_id] <= epoch:
                     number = self._numbers.next(case_id, Side.BASELINE)

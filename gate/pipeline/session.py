@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import gate
 from gate.agents.http import server_of, shown_address
-from gate.agents.sources import sources_of_entry
+from gate.agents.sources import sources_of_entry, what_installs
 from gate.agents.version import version_of
 from gate.baselines import Store
 from gate.baselines.fingerprint import files_named, of_agent, of_version
@@ -116,14 +116,14 @@ class Session(Struct, frozen=True):
             asked = in_ci(self.environment) and where.anchored and where.head is not None
         return asked and not where.dirty and self.store is not None and wanted_trials(self.config) > 0
 
+    @property
+    def kept_epochs(self) -> int:
+        """Return how many epochs the run will have made when it ends; 0: as many as its verdict needs."""
+        return wanted_trials(self.config) if self.fills_baseline else 0
+
     def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
         """Return the references of a suite, leaving out records of the runs ``but``, which may already be stored."""
         return find_references(self.config, self.store, plan.suite.id, self.where, self.git, but, plan=plan.planned)
-
-
-def kept_epochs(session: Session) -> int:
-    """Return how many epochs the run will have made when it ends; 0: as many as its verdict needs."""
-    return wanted_trials(session.config) if session.fills_baseline else 0
 
 
 def open_session(
@@ -152,7 +152,7 @@ def open_session(
         progress,
         git,
         where,
-        _agent_fingerprint(config, git, environment, left, version, where),
+        _agent_fingerprint(config, git, environment, left, version, where, options.setup),
         store,
         settings_of(config, now(), release=bool(where.release)),
         RunBudget(budget, judge_budget(budget)),
@@ -167,12 +167,18 @@ def _branch_in_ci(environment: Mapping[str, str]) -> str:
 
 
 def _agent_fingerprint(
-    config: Config, git: Git, environment: Mapping[str, str], left: Sequence[str], version: str, where: GitContext
+    config: Config,
+    git: Git,
+    environment: Mapping[str, str],
+    left: Sequence[str],
+    version: str,
+    where: GitContext,
+    setup: str | None,
 ) -> str:
     """Return a fingerprint of the agent's files, settings, version and environment, without secrets.
 
     If the agent's source is not here, it is the fingerprint of its version; empty if it has none. ``left`` are the
-    files that this run writes; they are not part of the agent.
+    files that this run writes; they are not part of the agent. ``setup``: as in `RunOptions`.
     """
     agent = config.agent
     if not agent.is_local:
@@ -183,7 +189,7 @@ def _agent_fingerprint(
             seen[name] = environment.get(name)
     settings = [
         agent.model_dump(mode="json", exclude={"version", "base", "user", "reads_suite"}),
-        config.file.setup,
+        config.file.setup if setup is None else setup,
         seen,
     ]
     if version:
@@ -195,17 +201,28 @@ def _agent_fingerprint(
     for path in case_files([Path(name) for name in config.file.suite], config.root):
         if path.resolve().is_relative_to(root):
             cases.add(path.resolve().relative_to(root).as_posix())
+    installs = _what_installs(config, git, setup)
     return of_agent(
         git,
         sources=agent.sources,
-        entry=(*agent.entry, *agent.folders),
-        folders=agent.folders,
+        entry=(*agent.entry, *agent.folders, *installs),
+        folders=(*agent.folders, *(name for name in installs if name.startswith(".."))),
         exclude=(config.file.output, REPORTS, *left),
         cases=cases,
         stored=config.file.baseline.folder,
         changed=_changed_baselines(git, where),
         settings=settings,
     )
+
+
+def _what_installs(config: Config, git: Git, setup: str | None) -> list[str]:
+    """Return the tracked files and folders that install the agent, whatever its sources say."""
+    if not git.is_repository():
+        return []
+    if setup is None:
+        setup = config.file.setup or ""
+    root = git.root.resolve()
+    return [name for name in what_installs(root, git.top(), setup) if git.tracked_in(root / name) is not None]
 
 
 def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
@@ -230,7 +247,8 @@ def about_sources(session: Session) -> str:
     tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
     sources = sources_of_entry(agent.entry, config.root, tracked)
     fixed = [config.path.name, *config.file.suite]
-    if not changed or not sources or files_named(changed, [*sources, *fixed], agent.entry):
+    entry = (*agent.entry, *_what_installs(config, git, session.options.setup))
+    if not changed or not sources or files_named(changed, [*sources, *fixed], entry):
         return ""
     stated = ", ".join(sources[:MOST_SOURCES]) + (", …" if len(sources) > MOST_SOURCES else "")
     return f"this change touches none of the agent's files: with `agent.sources: [{stated}]` it would cost no run"
@@ -241,9 +259,8 @@ def about_address(config: Config, agent: str) -> str:
     server = server_of(config.agent, config.agent_kind)
     if agent or server is None:
         return ""
-    return (
-        f"about whatever answers at {shown_address(server.url)}, not about a commit: `agent.version` says which it is"
-    )
+    address = shown_address(server.url)
+    return f"this verdict is about whatever answers at {address}: restart it after each commit, or set `agent.version`"
 
 
 def about_literal_version(config: Config) -> str:

@@ -41,7 +41,6 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
     except BaselineError as error:
         return f"nothing further was run for later changes: {error}"
     budget = run.session.run_budget
-    purpose = f"storing {count(each, 'trial')} per case for later changes"
     made, ended = 0, ""
     cases = _short(run, own)
     while cases:
@@ -49,9 +48,9 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
         if lacking:
             ended = f"{lacking} has no room for another whole epoch"
             break
-        before = len(run.trials)
+        before, nth = len(run.trials), each - max(_missing(run, own).values()) + 1
         try:
-            is_measured = await run.run_stored_epoch(cases, purpose)
+            is_measured = await run.run_stored_epoch(cases, f"storing trial {nth} of {each} per case for later changes")
         except MeasureError as error:
             is_measured, ended = False, str(error)
         made += len(run.trials) - before
@@ -91,7 +90,7 @@ def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[in
     records, _ = since_last_move(records)  # trials from before the provider moved are not pooled
     later = pair(plan.planned, plan.criteria, reference_to(records)).stored  # a change would be compared with these
     later = tuple(trial for trial in later if trial.measured and trial.tag == FULL)
-    own = set(run_ids(record))
+    own = set(run_ids(record.header))
     others = Counter(trial.case_id for trial in later if trial.run not in own)
     each = _wanted_of_each(session, plan, later, min((others[case.id] for case in record.header.plan), default=0))
     return each, {case.id: each - others[case.id] for case in record.header.plan}
@@ -123,7 +122,7 @@ def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
     found = store.find(plan.suite.id, tuple(commits))
     if found is None:
         return ()
-    own = set(run_ids(record))
+    own = set(run_ids(record.header))
     records = []
     for stored in found.records:
         left = without(stored, own)

@@ -223,14 +223,19 @@ def with_run_of(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
 
 def with_settings_of_run(terms: Terms, settings: Settings) -> Terms:
     """Return the terms with these settings' values for how trials were scheduled and in what job."""
-    base = terms.base
-    if base is not None:
-        base = replace(base, settings=_with_settings_of_run(base.settings, settings))
-    return replace(terms, settings=_with_settings_of_run(terms.settings, settings), base=base)
+    return _with_all_settings(terms, lambda own: _with_settings_of_run(own, settings))
 
 
 def _with_settings_of_run(settings: Settings, of: Settings) -> Settings:
     return replace(settings, **{name: getattr(of, name) for name in SETTINGS_OF_RUN})
+
+
+def _with_all_settings(terms: Terms, changed: Callable[[Settings], Settings]) -> Terms:
+    """Return the terms with changed settings, both the own and those of the base."""
+    base = terms.base
+    if base is not None:
+        base = replace(base, settings=changed(base.settings))
+    return replace(terms, settings=changed(terms.settings), base=base)
 
 
 # --- one error budget for a job -------------------------------------------------------------------
@@ -259,10 +264,7 @@ def job_settings(
 def divided_at_least(terms: Terms, references: Sequence[Reference]) -> Terms:
     """Return the terms with an alpha that is divided at least over the comparisons made here."""
     comparisons = comparisons_of(references, rules=_rule_sets(terms))
-    base = terms.base
-    if base is not None:
-        base = replace(base, settings=at_least(base.settings, comparisons))
-    return replace(terms, settings=at_least(terms.settings, comparisons), base=base)
+    return _with_all_settings(terms, lambda own: at_least(own, comparisons))
 
 
 def _rule_sets(terms: Terms) -> int:

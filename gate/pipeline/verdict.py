@@ -16,9 +16,8 @@ from msgspec.structs import replace
 
 from gate import __version__
 from gate.agents import AGENTS
-from gate.baselines.beside import with_base
 from gate.baselines.pairing import pair, reported_before
-from gate.baselines.reference import Reference
+from gate.baselines.reference import Reference, with_base
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
 from gate.decision import Settings, exit_code, verdict_on

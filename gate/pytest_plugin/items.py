@@ -79,8 +79,8 @@ class GateItem(pytest.Item):
             pytest.fail(self._told(), pytrace=False)
 
     def runtest(self) -> None:
-        for line in self.found.output:
-            self.add_report_section("call", "gate", console(line) + "\n")
+        if self.found.output:
+            self.add_report_section("call", "gate", "\n".join(map(console, self.found.output)) + "\n")
         if self.found.outcome is Outcome.FAILED:
             pytest.fail(self._told(), pytrace=False)
 

@@ -1,6 +1,6 @@
 """The record: all measurements of a run, as lines of JSON; journal, shard, baseline and artifact alike."""
 
-from gate.records.model import FORMAT, Footer, Header, PlannedCase, Record, Run, cases_of, count, difference
+from gate.records.model import FORMAT, Footer, Header, PlannedCase, Record, Run, cases_of, difference, footer_of
 from gate.records.reader import (
     RecordReader,
     away,
@@ -39,11 +39,11 @@ __all__ = [
     "assign_shards",
     "away",
     "cases_of",
-    "count",
     "difference",
     "digest_of",
     "digested",
     "fold_record",
+    "footer_of",
     "from_digest",
     "is_closed",
     "iter_trials",

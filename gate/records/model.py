@@ -133,7 +133,7 @@ class Record(Struct, frozen=True):
     """None if the record was not closed: the run crashed or is still going."""
 
 
-def count(trials: tuple[Trial, ...]) -> Footer:
+def footer_of(trials: tuple[Trial, ...]) -> Footer:
     """Return the footer for these trials."""
     errors = sum(trial.error is not None for trial in trials)
     return Footer(len(trials), errors, max((trial.round for trial in trials), default=0))

@@ -30,7 +30,7 @@ from gate.model import (
     text_of,
 )
 from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
-from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
+from gate.records.model import Footer, Header, PlannedCase, Record, difference, footer_of
 from gate.security.limits import MAX_LOG_CHARS, cut, shorten, tail
 from gate.security.redact import Redactor
 
@@ -134,7 +134,10 @@ and the end of `Trial.log`."""
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Digest:
     """Return the digest of texts and scores that `digested` keeps, as plain values."""
-    turns = tuple([_turn_digest(turn, calls=failed or calls, names=names, text=text) for turn in trial.invocations])
+    answer = trial.answer if len(trial.invocations) == 1 else ""  # that of the only turn
+    turns = tuple(
+        [_turn_digest(turn, answer, calls=failed or calls, names=names, text=text) for turn in trial.invocations]
+    )
     scores = tuple(
         [
             (
@@ -187,9 +190,13 @@ def digested(trial: Trial, *, failed: bool, calls: bool = False, names: bool = F
     return from_digest(trial, digest_of(trial, failed=failed, calls=calls, names=names, text=text))
 
 
-def _turn_digest(turn: Invocation, *, calls: bool, names: bool, text: int) -> TurnDigest:
-    digest = SILENT
-    if said := turn.text:
+def _turn_digest(turn: Invocation, answer: str, *, calls: bool, names: bool, text: int) -> TurnDigest:
+    """Return the digest of a turn; ``answer`` is that of its texts and calls, empty if it has yet to be computed."""
+    said = turn.text
+    digest = answer
+    if not said:
+        digest = SILENT
+    elif not answer:
         called = [(call.name, call.args) for call in turn.tool_calls]
         whole = f"{len(said)} {said} {called!r}".encode("utf-8", "surrogatepass")
         digest = blake2b(whole, digest_size=8).hexdigest()
@@ -363,7 +370,7 @@ def _missing(record: Record, own: Iterable[str]) -> int:
 
 def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
     """Return the footer of all shards. They run in parallel, so costs are added and durations are not."""
-    found = count(trials)
+    found = footer_of(trials)
     costs, reasons, terms = [], dict[str, None](), []
     for record in records:
         footer = record.footer

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from gate.errors import ConfigError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
-from gate.records.model import Footer, Header, Record, count, difference
+from gate.records.model import Footer, Header, Record, difference, footer_of
 from gate.records.reader import RecordReader, Tally, closed_trials, lines_of
 from gate.security import files
 
@@ -50,11 +50,11 @@ class RecordWriter:
         header: Header,
         *,
         resume: bool = False,
-        remember: Callable[[Trial], Trial] | None = None,
+        keep: Callable[[Trial], Trial] | None = None,
     ) -> None:
         self.path = path
         self.header = header
-        self._remember = remember
+        self._keep = keep
         self._known = frozenset(case.id for case in header.plan)
         if len(self._known) < len(header.plan):
             raise ValueError("a case is planned twice")
@@ -64,7 +64,7 @@ class RecordWriter:
         self._footer: Footer | None = None
         self._before = Footer(0, 0, 0)
         self.resumed: tuple[Trial, ...] = ()
-        """The trials already in the record, in the form returned by ``remember``."""
+        """The trials already in the record, in the form returned by ``keep``."""
         self._file = _locked(path)
         try:
             self._take_up() if resume else self._start()
@@ -160,7 +160,7 @@ class RecordWriter:
             self._start()
             return
         _check_same(reader.header, self.header, str(self.path))
-        self.resumed = tuple(reader if self._remember is None else map(self._remember, reader))
+        self.resumed = tuple(reader if self._keep is None else map(self._keep, reader))
         self.header = reader.header
         self._tally, self._checksum, self._end = reader.tally, reader.checksum, reader.end
         self._footer = reader.footer
@@ -220,7 +220,7 @@ def record_lines(record: Record) -> Iterator[bytes]:
 
 
 def _closed(record: Record) -> Footer:
-    counts = count(record.trials)
+    counts = footer_of(record.trials)
     said = record.footer or counts
     return replace(said, trials=counts.trials, errors=counts.errors, rounds=counts.rounds)
 

@@ -196,8 +196,8 @@ def _seen(suite: SuiteResult) -> str:
     rate = suite.outcome.evidence.metrics.get(PASS_RATE)
     if rate is None or rate.detectable is None or rate.detectable >= 1:
         return ""
-    cases, drop = count(rate.cases, "case"), f"an overall drop below about {about(rate.detectable)} is often missed"
-    return f"{cases} like these would show a case that breaks; {drop} (`gate power`)"
+    cases, drop = count(rate.cases, "case"), f"an overall drop of less than about {about(rate.detectable)}"
+    return f"{cases} like these would show a case that breaks; {drop} is often missed (`gate power`)"
 
 
 LONG = 3
@@ -220,6 +220,7 @@ def _no_baseline(suite: SuiteResult) -> str:
 TO_MEASURE = "fix what prevented the measurement, then run the job again"
 LOOK_AT_ERRORS = "if the error is the agent's own, fix it; if what it depends on was down, run the job again"
 OTHER_THRESHOLD = "change the threshold in a separate pull request"
+TOO_LOW_TO_ACCEPT = "a missed threshold cannot be accepted"
 OTHER_RULE = "change the rule in a separate pull request"
 
 
@@ -231,7 +232,7 @@ def next_step(suite: SuiteResult, label: str = "") -> str:
         return _after_error(suite)
     match suite.verdict:
         case Verdict.REGRESSED if not suite.is_acceptable:
-            return f"fix it; a threshold is missed, too: nobody can accept that, but you can {OTHER_THRESHOLD}"
+            return f"fix it, or if this is intended, edit the cases, or {OTHER_THRESHOLD}: {TOO_LOW_TO_ACCEPT}"
         case Verdict.REGRESSED if suite.deciding.cause.kind == "not_shown_fixed":
             if suite.deciding.cause["now"].kind == "incomplete":
                 return ", or ".join(_after_gaps(suite, label))

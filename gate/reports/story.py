@@ -98,6 +98,7 @@ def _asked_besides(course: Course) -> list[str]:
     """Return the runs besides epochs and reruns, so that all numbers add up to the total."""
     kinds = (
         ("to see whether repeats are draws of their own", course.repeating, course.baseline_repeating),
+        ("of cases that vary, to narrow the interval of the change", course.narrowing, 0),
         ("to tell the change from a drift", course.drifting, course.baseline_drifting),
         ("failures rerun later", course.confirming, course.baseline_confirming),
         ("in place of trials that were lost", course.again, course.baseline_again),

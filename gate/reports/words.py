@@ -162,7 +162,7 @@ def thin(suite: SuiteResult) -> str:
     if found["blind"]:
         hidden.append("a single broken case")
     if found["drop"] is not None and found["drop"] < 1:
-        hidden.append(f"a drop below about {about(found['drop'])}")
+        hidden.append(f"a drop of less than about {about(found['drop'])}")
     which = "each case"
     if found["cases"] < compared:
         which = f"{found['cases']} of {count(compared, 'case')}"

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from heapq import heapify, heapreplace
 from operator import mul
 
 from gate.statistics.intervals import log_power
@@ -82,15 +83,52 @@ def change_sd(counts: Sequence[tuple[int, int, int, int]]) -> float:
     Args:
         counts: per case, passed trials now, trials now, passed trials before, and trials before.
     """
-    totals: Counter[tuple[int, int]] = Counter()
+    both = []
     for passed_now, now, passed_before, before in counts:
-        totals[passed_now + passed_before, now + before] += 1
-    prior = fit_prior(totals)
+        both.append((passed_now + passed_before, now + before))
     variance = 0.0
-    for passed_now, now, passed_before, before in counts:
-        joint = list(map(mul, prior, _likelihoods(passed_now + passed_before, now + before)))
+    for (_, now, _, before), spread in zip(counts, spreads(both), strict=True):
+        variance += spread * (1 / now + 1 / before)
+    return math.sqrt(variance) / len(counts)
+
+
+def spreads(counts: Sequence[tuple[int, int]]) -> list[float]:
+    """Return the variance p(1 - p) of one trial of each case: its posterior mean under the distribution fitted to all.
+
+    Args:
+        counts: per case, passed trials and trials.
+    """
+    prior = fit_prior(Counter(counts))
+    found = []
+    for passed, trials in counts:
+        joint = list(map(mul, prior, _likelihoods(passed, trials)))
         spread = 0.0
         for weight, rate in zip(joint, GRID, strict=True):
             spread += weight * rate * (1 - rate)
-        variance += spread / sum(joint) * (1 / now + 1 / before)
-    return math.sqrt(variance) / len(counts)
+        found.append(spread / sum(joint))
+    return found
+
+
+def shared_out(trials: int, variances: Sequence[float], done: Sequence[int]) -> list[int]:
+    """Return the number of further trials of each case that makes the variance of the mean over cases smallest.
+
+    Args:
+        trials: how many there are to share out.
+        variances: of one trial, per case.
+        done: trials that each case has already, at least 1.
+    """
+    shares = [0] * len(variances)
+    gains = []
+    for place, variance in enumerate(variances):
+        gains.append((-_gain(variance, done[place]), place))
+    heapify(gains)
+    for _ in range(trials):
+        _, place = gains[0]
+        shares[place] += 1
+        heapreplace(gains, (-_gain(variances[place], done[place] + shares[place]), place))
+    return shares
+
+
+def _gain(variance: float, n: int) -> float:
+    """Return by how much one more trial lowers the variance of the mean of ``n`` trials."""
+    return variance / (n * (n + 1))

@@ -13,7 +13,7 @@ from gate.baselines import STORES
 from gate.baselines.base import outage_in, shard_of
 from gate.baselines.pairing import Match, match_cases
 from gate.baselines.reference import Reference, identity, reference_to
-from gate.baselines.union import run_ids, runs_in
+from gate.baselines.union import run_ids
 from gate.config.base_policy import Rules, path_at
 from gate.config.load import Config, load_config, read_config
 from gate.config.resolve import Plan, asks_judge, make_plans
@@ -55,12 +55,12 @@ from gate.records import (
     Header,
     PlannedCase,
     Record,
+    footer_of,
     merge,
     read_header,
     read_record,
     write_record,
 )
-from gate.records.model import count as counted
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.system.clock import now
@@ -97,7 +97,7 @@ def compare_records(
         terms = with_run_of(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
-    reference = reference.without_runs(runs_in(record.header))
+    reference = reference.without_runs(frozenset(run_ids(record.header)))
     if isinstance(baseline, Path) and reference.records:
         terms = _with_note_of_picked_run(terms, baseline, reference, record)
     if config is not None and reference.records:
@@ -135,7 +135,7 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
         if problem:
             hint = "name the record to judge first, then the baseline"
             raise BaselineError(f"not a baseline: {problem}", where=where, hint=hint)
-        if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
+        if record.header.run_id and set(run_ids(stored.header)) == {record.header.run_id}:
             what = "the baseline is the same run as the candidate: it would always pass"
             raise BaselineError(what, where=where)
         if stored.header.suite_id != record.header.suite_id:
@@ -217,7 +217,7 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
         store = store_of(config, environment)
         if store is not None:
             stack.enter_context(store)
-        own = runs_in(header)
+        own = frozenset(run_ids(header))
         if terms.same_as:
             own = frozenset()
         return find_references(config, store, header.suite_id, where, git, own, plan=header.plan)
@@ -300,7 +300,7 @@ def decide_merged(
     record = load_to_judge(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        baselines = find_all_references(config, store, plans, where, git, environment, runs_in(header))
+        baselines = find_all_references(config, store, plans, where, git, environment, frozenset(run_ids(header)))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
     own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
@@ -536,7 +536,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     if record.footer is not None:
         stopped.insert(0, record.footer.stopped)
     footer = replace(
-        counted(tuple(trials)),
+        footer_of(tuple(trials)),
         duration=monotonic() - started,
         judge_cost_usd=judge_cost,
         stopped="; ".join(filter(None, dict.fromkeys(stopped))),

@@ -31,7 +31,7 @@ from gate.pipeline.references import References, find_anchor, find_references
 from gate.pipeline.store import is_lost, store_kind, store_of
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
-from gate.records import Header, Record, read_record
+from gate.records import Header, Record, is_closed, read_header, read_record
 from gate.records.keys import MISPLACED, UNCOMMITTED, commit_key, key_of, suite_key
 from gate.records.measured import MeasuredReader
 from gate.reports.explanation import headline
@@ -157,12 +157,12 @@ def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
 def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
     """Return further runs of the record's commit and agent that are not stored."""
     header = record.header
-    known = set(run_ids(record))
+    known = set(run_ids(record.header))
     if header.commit:
         with suppress(BaselineError):  # saving reports the error
             stored = store.find(header.suite_id, (header.commit,), pool=1)
             if stored is not None:
-                known.update(run_ids(stored.records[0]))
+                known.update(run_ids(stored.records[0].header))
     return other_runs_beside(path, header, records_folder(config, header.suite_id), known=known)
 
 
@@ -228,7 +228,7 @@ def _ledger_lines(
         left_out=left_out,
         improved=bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against),
     )
-    return [replace(mark, run=run) for run in run_ids(record)]
+    return [replace(mark, run=run) for run in run_ids(record.header)]
 
 
 def _judge_now(
@@ -268,8 +268,7 @@ def save_newest(config: Config, environment: Mapping[str, str], *, release: str 
 def _newest_finished(config: Config, suite_id: str) -> Path:
     folder = records_folder(config, suite_id)
     for path in newest_first(folder):
-        record = read_record(path, complete=False)
-        if record.footer is not None and record.header.shard == (1, 1):
+        if read_header(path).shard == (1, 1) and is_closed(path):
             return path
     raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
 
@@ -338,7 +337,7 @@ def accept_baseline(
             done.append(f"{console(suite_id)}: {what}")
     if not done:
         what = f"no record of {(commit or 'a run outside of git')[:12]} is stored"
-        raise BaselineError(what, where=str(config.path), hint="`gate baseline` measures and stores one")
+        raise BaselineError(what, where=str(config.path), hint="`gate baseline save` stores the last run")
     return "\n".join(done)
 
 
@@ -348,7 +347,7 @@ def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str
     if suite.beyond_accepting:
         names = console(listing(suite.beyond_accepting))
         what = f"not accepted: a threshold, a limit or a hard rule is missed: {names}"
-        hint = "lower it on the default branch, where people see it, and measure again"
+        hint = "edit the cases or the threshold in a commit, and measure again"
         raise BaselineError(what, where=record.header.suite_id, hint=hint)
 
 

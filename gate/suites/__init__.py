@@ -6,9 +6,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -92,11 +92,11 @@ def load(
     if not files:
         raise MeasureError("no suite files", where=_listed(sources, root), hint=f"read are {', '.join(suffixes)}")
     groups: dict[Path | None, list[Path]] = {}
-    for file, source in files:
+    for (here, source), members in groupby(files, key=lambda found: (found[0].parent, found[1])):
         above = None
         if split:
-            above = _criteria_folder(file, source)
-        groups.setdefault(above, []).append(file)
+            above = _criteria_folder(here, source)
+        groups.setdefault(above, []).extend([file for file, _ in members])
     reader = _Reader(root, layout, form, losses)
     return [_suite(members, sources, folder, reader, name) for folder, members in groups.items()]
 
@@ -145,7 +145,12 @@ def format_named(name: str, fields: FieldPaths | None = None) -> Format:
 
 def _suite(files: list[Path], sources: Sequence[Path], folder: Path | None, reader: _Reader, name: str | None) -> Suite:
     base, root = folder or _common_folder(sources), reader.root
-    contents = [_read(file, base, reader) for file in files]
+    contents = []
+    for here, members in groupby(files, key=lambda file: file.parent):
+        shown, name_of_folder = _shown(here, root), _relative(here, base)
+        for file in members:
+            place = _Place(file, _below(shown, file.name), _below(name_of_folder, file.name))
+            contents.append(_read(place, reader))
     cases = tuple(chain.from_iterable([content.cases for content in contents]))
     source = _listed(sources, root)
     if folder is not None:
@@ -235,13 +240,23 @@ def _criteria(path: Path, root: Path) -> Mapping[str, Any]:
 # --- one file -------------------------------------------------------------------------------------
 
 
-def _read(path: Path, base: Path, reader: _Reader) -> Contents:
-    form, fields, root = reader.form, reader.fields, reader.root
-    if path.suffix == ".jsonl" and form is None:
-        streamed = _read_rows(path, base, reader)
+class _Place(NamedTuple):
+    """A file to be read."""
+
+    path: Path
+    where: str
+    """The path in messages."""
+    name: str
+    """The path relative to the suite."""
+
+
+def _read(place: _Place, reader: _Reader) -> Contents:
+    form, fields = reader.form, reader.fields
+    if place.path.suffix == ".jsonl" and form is None:
+        streamed = _read_rows(place, reader)
         if streamed is not None:
             return streamed
-    document = _document(path, base, root)
+    document = _document(place, reader.root)
     if form is not None:
         if form.recognises(document.data):
             return reader.contents_of(form, document)
@@ -322,14 +337,15 @@ def _is_schema(data: Any) -> bool:
     return isinstance(data.get("properties"), Mapping) and ("$defs" in data or "$schema" in data)
 
 
-def _read_rows(path: Path, base: Path, reader: _Reader) -> Contents | None:
+def _read_rows(place: _Place, reader: _Reader) -> Contents | None:
     """Read JSON Lines of recorded messages or traces, one line at a time; None for lines of another kind."""
-    fields, where = reader.fields, _shown(path, reader.root)
+    path, where, fields = place.path, place.where, reader.fields
     _, first = next(read_json_lines(path, where=where), (0, None))
     hint = ""
     if messages.recognises([first], fields):
-        document = Document((), where, _name(path, base), row_lines=range(1, sys.maxsize))
-        found, losses = messages.carry_lines(read_json_lines(path, where=where), document, fields)
+        document = Document((), where, _name(place), row_lines=range(1, sys.maxsize))
+        rows = (row for _, row in read_json_lines(path, where=where, marked=True))
+        found, losses = messages.carry_lines(rows, document, fields)
         hint = messages.HINT
     elif traces.recognises(first):
         found, losses = traces.carry_lines(path, where)
@@ -341,8 +357,8 @@ def _read_rows(path: Path, base: Path, reader: _Reader) -> Contents | None:
     return found
 
 
-def _document(path: Path, base: Path, root: Path) -> Document:
-    where, name = _shown(path, root), _name(path, base)
+def _document(place: _Place, root: Path) -> Document:
+    path, where, name = place.path, place.where, _name(place)
     if path.suffix == ".jsonl":
         numbers, rows = [], []
         for number, row in read_json_lines(path, where=where):
@@ -378,12 +394,12 @@ def _log_with_nan(text: str, where: str) -> Any:
     return data
 
 
-def _name(path: Path, base: Path) -> str:
-    name = _relative(path, base)
-    for suffix in (*SUFFIXES, path.suffix):
-        if name.endswith(suffix):
-            return name.removesuffix(suffix)
-    return name
+def _name(place: _Place) -> str:
+    """Return the name of a file without its suffix."""
+    for suffix in (*SUFFIXES, place.path.suffix):
+        if place.name.endswith(suffix):
+            return place.name.removesuffix(suffix)
+    return place.name
 
 
 # --- which files ----------------------------------------------------------------------------------
@@ -432,16 +448,21 @@ def _refuse_outside(path: Path, source: Path, root: Path) -> None:
 
 def _unique(files: Iterable[tuple[Path, Path]]) -> list[tuple[Path, Path]]:
     """Return the files without duplicates."""
-    seen: dict[Path, tuple[Path, Path]] = {}
-    for file, source in files:
-        seen.setdefault(file.resolve(), (file, source))
+    seen: dict[str, tuple[Path, Path]] = {}
+    for here, members in groupby(files, key=lambda found: found[0].parent):
+        folder = os.path.realpath(here)
+        for file, source in members:
+            place = os.path.join(folder, file.name)  # noqa: PTH118 - for thousands of files
+            if file.is_symlink():
+                place = os.path.realpath(file)
+            seen.setdefault(place, (file, source))
     return list(seen.values())
 
 
-def _criteria_folder(file: Path, source: Path) -> Path | None:
-    """Return the nearest folder with criteria, no higher than the given source."""
+def _criteria_folder(here: Path, source: Path) -> Path | None:
+    """Return the nearest folder with criteria, from the given one up to the source."""
     top = _folder_of(source)
-    for folder in file.parents:
+    for folder in (here, *here.parents):
         if (folder / CRITERIA_FILE).is_file():
             return folder
         if folder == top:
@@ -465,6 +486,13 @@ def _folder_of(source: Path) -> Path:
 def _relative(path: Path, base: Path) -> str:
     """Return a path as text that is the same on every machine."""
     return Path(os.path.relpath(path, base)).as_posix()
+
+
+def _below(folder: str, name: str) -> str:
+    """Return the path of a file in a folder, both as text."""
+    if folder == ".":
+        return name
+    return f"{folder}/{name}"
 
 
 def _shown(path: Path, root: Path) -> str:

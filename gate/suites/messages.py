@@ -22,7 +22,7 @@ from gate.formats import messages, paths
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError
 from gate.formats.positions import Key
-from gate.formats.reading import Ignored, carried, kind_of, unread, with_read_marks
+from gate.formats.reading import Ignored, carried, kind_of, unread
 from gate.model import Case, Invocation, RecordedTrial, ToolCall, Turn
 from gate.model.strict import StrictModel, one_or_more, short_for
 from gate.security.limits import shorten
@@ -159,10 +159,8 @@ def _contents(document: Document, fields: FieldPaths) -> Contents:
     return _gather(document, data, keys, fields)
 
 
-def carry_lines(
-    lines: Iterable[tuple[int, Any]], document: Document, fields: FieldPaths
-) -> tuple[Contents, list[Loss]]:
-    """Read JSON Lines row by row; messages are stored on disk, so a file may be larger than memory.
+def carry_lines(lines: Iterable[Any], document: Document, fields: FieldPaths) -> tuple[Contents, list[Loss]]:
+    """Read the marked rows of JSON Lines; messages are stored on disk, so a file may be larger than memory.
 
     ``document`` names the file and contains no rows.
     """
@@ -170,8 +168,7 @@ def carry_lines(
     ignored = ignored_in(fields.messages)
 
     def rows() -> Iterator[Any]:
-        for _, value in lines:
-            row = with_read_marks(value, ignored)
+        for row in lines:
             yield row  # its reader is done before the next row is requested
             for one in unread(row, ignored):
                 left[kind_of(one.path, left)] += one.count
@@ -293,7 +290,7 @@ def _row(
 def _invocation(place: _Located, fields: FieldPaths, *, failed: bool) -> Invocation:
     found, invocation = place.at(fields.messages), Invocation()
     if found is not None or not failed:
-        invocation = carried(messages.to_invocation(found))
+        invocation = messages.to_invocation(found)
     usage = messages.to_usage(place.at(fields.usage), cost_usd=place.at(fields.cost_usd))
     duration = messages.number(place.at(fields.duration), "duration")
     if usage is None and duration is None:

@@ -71,7 +71,7 @@ def examine(
     environment = more.pop("environment", {})
     words = more.pop("words", ())
     project.write("cases.json", CASES)
-    project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": criteria, **more})
+    project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": criteria} | more)
     ran = project.gate("doctor", "--json", *words, **environment)
     found = json.loads(ran.out)
     assert found["exit_code"] == ran.code
@@ -115,11 +115,27 @@ def test_what_an_agent_does_not_report_is_said_with_what_lacks_it(project: Proje
     with served(lambda body: {"output": "hello"}) as url:
         found = examine(project, {"http": url}, {"cost": {"max": 1}, "tool_trajectory_avg_score": 0.5})
     assert found["exit"]["code"] == 3
-    assert (
-        found["agent tool calls"]["state"] == found["agent cost"]["state"] == found["agent memory"]["state"] == "note"
-    )
+    assert found["agent tool calls"]["state"] == found["agent cost"]["state"] == "note"
+    assert "agent memory" not in found, "no case has a second turn"
     assert found["criteria cost"]["state"] == "problem"
-    assert "reported tool calls" in found["criteria tool_trajectory_avg_score"]["found"]
+    calls = found["criteria tool_trajectory_avg_score"]
+    assert calls["state"] == "note"
+    assert calls["found"].endswith("needs reported tool calls; the answers to the first case report none")
+
+
+def test_memory_is_missed_only_if_a_case_needs_it(project: Project) -> None:
+    turns = [{"input": "Hello"}, {"input": "Again", "response": "hello"}]
+    project.write("turns.json", {"cases": [{"id": "two", "turns": turns}]})
+    with served(lambda body: {"output": "hello", "tool_calls": []}) as url:
+        found = examine(project, {"http": url}, {"response_match_score": 0.5}, suite="turns.json")
+    assert found["agent memory"]["state"] == "note"
+
+
+def test_an_agent_whose_files_are_not_committed_is_a_note(project: Project) -> None:
+    project.commit("nothing yet")
+    project.write("bot.py", "def answer(message):\n    return {'output': 'hello', 'tool_calls': []}\n")
+    found = examine(project, {"python": "bot:answer", "sources": ["bot.py"]}, {"response_match_score": 0.5})
+    assert (found["files agent"]["state"], found["files agent"]["remedy"]) == ("note", "commit the agent's files")
 
 
 def test_an_agent_that_cannot_be_asked_is_one_line_with_the_remedy(project: Project) -> None:

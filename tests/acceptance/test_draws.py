@@ -152,7 +152,7 @@ def test_what_a_change_leaves_out_of_its_agent_is_not_taken_for_unchanged(change
     change.write("impl.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
     change.commit("worse")
     code, again = change.result(*arguments)
-    told = " ".join(again["suites"][0]["warnings"])
+    told = " ".join([again["suites"][0]["headline"], *again["suites"][0]["warnings"]])
     assert ("nothing was run" in told) == at_base, "the base's own definition of the agent is a rule"
     assert at_base or ((code, again["suites"][0]["verdict"]) == (1, "regressed") and "measurement 2 of" in told)
 

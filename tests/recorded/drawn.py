@@ -36,7 +36,7 @@ from gate.model import (
 from gate.model.calibration import JudgeCalibration
 from gate.model.scale import Direction
 from gate.pipeline.terms import Terms
-from gate.records import Footer, Header, PlannedCase, Record, count, record_lines, strip
+from gate.records import Footer, Header, PlannedCase, Record, footer_of, record_lines, strip
 
 CALLS = Criterion(
     "tool_trajectory_avg_score",
@@ -184,7 +184,7 @@ def run(
     made += trials(base_now or {}, criteria, side=Side.BASELINE, started=3.0)
     made += more
     told = Terms(tuple(criteria), settings or Settings(), **{"scheduled": True, **terms})
-    footer = replace(count(tuple(made)), duration=12.0, terms=told.plain(), stopped=stopped)
+    footer = replace(footer_of(tuple(made)), duration=12.0, terms=told.plain(), stopped=stopped)
     own = {"commit": HEAD, "base_commit": BASE, "run_id": "run-now", "agent": "agent now", **(header or {})}
     kept = Header("support", cases or plan(values), tuple(criteria), created=2_000.0, definition="one", **own)
     return Record(kept, tuple(made), footer)

@@ -15,10 +15,11 @@ from gate.agents.sources import sources_of_entry
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import files_named
 from gate.commands.setup.checkup import Checkup, note, ok, problem, refused
-from gate.commands.setup.probe import AREA, Probed, checkups, probe
+from gate.commands.setup.probe import AREA, RETURN_CALLS, Probed, checkups, probe
 from gate.commands.setup.remedies import remedy_for
 from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, make_plans
+from gate.decision.unseen import shows_calls
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError
 from gate.judges.calibration import load as load_calibration
 from gate.judges.options import NO_KEY, JudgeOptions, Member, members
@@ -92,7 +93,7 @@ async def _look(path: Path, environment: Mapping[str, str], *, ask: bool) -> Any
         agent, probed = await _agent(config, plans[0], environment, ask=ask)
         for one in agent:
             yield one
-        for one in _criteria(plans, probed):
+        for one in _criteria(config, plans, probed):
             yield one
         for one in await _judge(config, plans, environment):
             yield one
@@ -147,7 +148,11 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
     entry = (*config.agent.entry, *config.agent.folders)
     if config.agent.sources:
         own = files_named(tracked, config.agent.sources, entry)
-        yield ok(FILES, "agent", f"{len(own)} of {count(len(tracked), 'tracked file')}: {listing(own)}")
+        what = f"{len(own)} of {count(len(tracked), 'tracked file')}"
+        if own:
+            yield ok(FILES, "agent", f"{what}: {listing(own)}")
+        else:
+            yield note(FILES, "agent", f"{what}: agent.sources names none", "commit the agent's files")
         return
     proposed = sources_of_entry(config.agent.entry, config.root, tracked)
     remedy = f"agent.sources: [{', '.join(proposed)}]" if proposed else "set agent.sources"
@@ -182,7 +187,8 @@ async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
     if config.agent.is_local:
         return ok(AREA, "version", "known by its files and settings")
     remedy = "agent.version: {header: X-Version}, a command or a text"
-    return note(AREA, "version", "unknown: records of the same agent are never pooled or continued", remedy)
+    what = "unknown: verdicts name no commit, and every run measures everything again"
+    return note(AREA, "version", what, remedy)
 
 
 def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterator[Checkup]:
@@ -191,16 +197,16 @@ def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterato
     if not config.agent.is_local:
         return
     if not why and not config.agent.reads_suite:
-        yield ok(AREA, "user", "its own; it cannot read the suite or write to the gate's files")
+        yield ok(AREA, "user", "a separate user, which cannot read the suite or write to the gate's files")
         return
     expected = False
     for case in plan.suite.cases:
         for turn in case.turns:
             expected = expected or turn.response is not None or turn.tools is not None
-    what = f"the gate's: {why}" if why else "its own, with `reads_suite`"
+    what = f"the gate's own user ({why})" if why else "a separate user, with `reads_suite`"
     remedy = "run the gate as root with `agent.user: own`, or keep expected answers away from what the agent reads"
     if expected:
-        yield note(AREA, "user", f"{what}; it can read the expected answers in the suite", remedy)
+        yield note(AREA, "user", f"{what}, so the agent can read the expected answers in the suite", remedy)
     else:
         yield ok(AREA, "user", what)
 
@@ -208,13 +214,17 @@ def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterato
 # --- criteria and judge ---------------------------------------------------------------------------
 
 
-def _criteria(plans: Sequence[Plan], probed: Probed | None) -> Iterator[Checkup]:
+def _criteria(config: Config, plans: Sequence[Plan], probed: Probed | None) -> Iterator[Checkup]:
     for plan in plans:
-        first = None  # only the first suite's first case was run
+        first, calls_seen = None, True  # only the first suite's first case was run
         if probed is not None and plan is plans[0]:
-            first = probed.first[0]
+            first, calls_seen = probed.first[0], config.agent.reports_calls or shows_calls(probed.trials)
         for scorer in plan.scorers:
-            yield _criterion(scorer, first)
+            if scorer.needs_calls and not calls_seen:
+                what = "needs reported tool calls; the answers to the first case report none"
+                yield note(CRITERIA, scorer.criterion.name, what, RETURN_CALLS)
+            else:
+                yield _criterion(scorer, first)
 
 
 def _criterion(scorer: Scorer, first: Trial | None) -> Checkup:

@@ -26,6 +26,7 @@ MEMORY, APART = "gate-doctor-memory", "gate-doctor-apart"
 QUESTION = (
     "Which code word did I give you in this conversation? Answer with the code word alone, or say that I gave none."
 )
+RETURN_CALLS = "return tool_calls ([] if there were none), or receive its spans: agent.traces: true"
 
 
 class Probed(Struct):
@@ -38,6 +39,8 @@ class Probed(Struct):
     apart: Trial | None = None
     notes: tuple[str, ...] = ()
     """Notes on the received traces."""
+    needs_memory: bool = False
+    """True if a case of the suite has several turns."""
 
     @property
     def trials(self) -> list[Trial]:
@@ -66,6 +69,7 @@ async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> P
     """
     case, probed = plan.suite.cases[0], Probed(f"plum-{token_hex(3)}")
     told = f"Please remember this code word: {probed.word}. Answer with OK alone."
+    probed.needs_memory = any(len(case.turns) > 1 for case in plan.suite.cases)
     memory = replace(_bare(case), id=MEMORY, turns=(Turn(told), Turn(QUESTION)))
     apart = replace(_bare(case), id=APART, turns=(Turn(QUESTION),))
     scorers = tuple(s for s in plan.scorers if not s.needs_judge and not s.parts and not s.metric.over_trials)
@@ -132,8 +136,7 @@ def _calls(config: Config, turns: Sequence[Invocation]) -> Checkup:
         return ok(AREA, "tool calls", f"reported: {', '.join(names[:5])}; {results} of {len(made)} with results")
     if all(turn.reports_calls for turn in turns) or config.agent.reports_calls:
         return ok(AREA, "tool calls", "reported: none were made")
-    remedy = "return tool_calls ([] if there were none), or receive its spans: agent.traces: true"
-    return note(AREA, "tool calls", "not reported: criteria on tool calls cannot be measured", remedy)
+    return note(AREA, "tool calls", "not reported: criteria on tool calls cannot be measured", RETURN_CALLS)
 
 
 def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
@@ -186,16 +189,16 @@ def _sessions(probed: Probed) -> list[Checkup]:
     found = []
     if remembers:
         found.append(ok(AREA, "memory", "the second turn of a conversation knows the first"))
-    else:
-        remedy = "only matters for cases with several turns: use messages, which has the history, or session_id"
-        found.append(note(AREA, "memory", "the second turn did not recall the first", remedy))
+    elif probed.needs_memory:
+        remedy = "use session_id, or messages, which has the history"
+        found.append(
+            note(AREA, "memory", "asked for a word of the first turn, the second turn did not name it", remedy)
+        )
     if leaks:
         what = "another session knows what was said in the first: trials are not independent"
         found.append(problem(AREA, "sessions", what, "keep one history per session_id"))
     elif remembers:
         found.append(ok(AREA, "sessions", "kept separate: another session does not know it"))
-    else:
-        found.append(note(AREA, "sessions", "unknown: nothing was remembered that could leak"))
     return found
 
 

@@ -54,7 +54,8 @@ def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool
     for case in cases:
         now, before = values_of(case, m)
         if now and before:
-            change, inverse = paired_difference(case.full, case.links, case.before, m)
+            links = [*case.links, *[None] * len(case.narrow)]
+            change, inverse = paired_difference(case.sample, links, case.before, m)
             ids.append(case.id)
             pairs.append((now, before))
             changes.append(change)
@@ -66,16 +67,26 @@ def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool
     found = _bound(metric, pairs, changes, fmean(inverses), units)
     if not found.holds and not (suspect and m == 0):
         found = replace(found, holds=_few_by_chance(metric, pairs))
-    is_coupled = any(link for case in cases for link in case.links)
-    stands_alone = len(units) == len(pairs) > TINY and not is_coupled and not suspect
-    if ended and stands_alone and metric.kind == "binary" and metric.slope == 1.0:
+    if ended and len(pairs) > TINY and has_tighter_interval(metric) and stand_alone(cases, state):
         return _of_these_cases(found, pairs, metric)
     return found
 
 
 def values_of(case: CaseEvidence, m: int) -> Pair:
-    """Return the values of a metric in a case's epochs, now and at the baseline."""
-    return values_in(case.full, m), values_in(case.before, m)
+    """Return the values of a metric in a case's fair sample, now and at the baseline."""
+    return values_in(case.sample, m), values_in(case.before, m)
+
+
+def has_tighter_interval(metric: Metric) -> bool:
+    """True if the last interval of this metric may cover only the variation within these cases."""
+    return metric.kind == "binary" and metric.slope == 1.0
+
+
+def stand_alone(cases: Sequence[CaseEvidence], state: State) -> bool:
+    """True if no case depends on another or on a recording, and none seems broken."""
+    if state.clusters or any(case.seems_worse for case in cases):
+        return False
+    return not any(link for case in cases for link in case.links)
 
 
 def _of_these_cases(found: MetricChange, pairs: Sequence[Pair], metric: Metric) -> MetricChange:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from gate.decision.engine.coupled import with_pairs
-from gate.decision.engine.state import FULL, Partner, Row
+from gate.decision.engine.state import FULL, NARROW, Partner, Row
 from gate.model import Side
 from gate.statistics.evalues import case_log_e, e_of
 from gate.statistics.paired import Coupled, coupled_log_e
@@ -22,6 +22,9 @@ class CaseEvidence(Struct):
     ``full``."""
     full: list[Row] = field(default_factory=list)
     """Candidate trials of epochs: run regardless of earlier results, so they are a fair sample."""
+    narrow: list[Row] = field(default_factory=list)
+    """Candidate trials that narrow the interval of the change; stored trials decided how many, so they are fair, too,
+    but not exchangeable with those."""
     stored: int = 0
     """Number of trials in ``before`` with a known outcome."""
     stored_passed: int = 0
@@ -50,6 +53,11 @@ class CaseEvidence(Struct):
     """Number of candidate trials answered entirely from recordings, including reruns."""
     others: int = 0
     """Number of candidate trials that asked the real model or tools for anything, or may have."""
+
+    @property
+    def sample(self) -> list[Row]:
+        """The candidate's trials that are a fair sample of its answers: results never decided how many there are."""
+        return [*self.full, *self.narrow]
 
     @property
     def live(self) -> bool:
@@ -130,6 +138,9 @@ class CaseEvidence(Struct):
         if tag == FULL:
             self.full.extend(rows)
             self.links.extend(placed)
+        elif tag == NARROW:
+            self.narrow.extend(rows)
+        if tag in (FULL, NARROW):
             self.newest_failed = bool(outcomes) and not outcomes[-1] and not self._failed_alike()
 
     def _placed(self, link: Partner | None) -> Partner | None:

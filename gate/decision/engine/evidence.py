@@ -18,7 +18,7 @@ from gate.decision.engine.coupled import apart_from, compared, linked, uncoupled
 from gate.decision.engine.looks import LookPart, NewTrials, comparable_metrics, look_of, test_rows, weight_of
 from gate.decision.engine.orientation import Orientation
 from gate.decision.engine.repeats import LEAST_SUITE, AskedAgain
-from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Round, Row, State
+from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, NARROW, Config, Round, Row, State
 from gate.model import Side, Stage, StageKind
 from gate.model.evidence import LookTest, MetricChange, MetricTest
 from gate.statistics.evalues import e_bh, suite_e
@@ -82,6 +82,8 @@ class Evidence(Struct, dict=True):
     wanted: tuple[str, ...]
     """The cases of an epoch."""
     epochs: int = 0
+    narrowing: int = 0
+    """Number of trials that narrow the interval of the change."""
     waves: int = 0
     """Number of confirming rounds since the last epoch."""
     naming_waves: int = 0
@@ -159,6 +161,11 @@ class Evidence(Struct, dict=True):
     def collapsed(self) -> tuple[str, ...]:
         """The metrics whose values are all the worst: no suite passes with one."""
         return collapsed_metrics(self.cases.values(), self.state)
+
+    @property
+    def epochs_spent(self) -> int:
+        """Number of epochs that have run or were replaced: rounds that narrow the interval take an epoch's trials."""
+        return self.epochs + math.ceil(self.narrowing / max(1, len(self.wanted)))
 
     @property
     def last_look(self) -> LookTest | None:
@@ -296,6 +303,9 @@ def _add(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]])
         return
     if side is Side.CANDIDATE and tag == FULL:
         evidence.epochs += max(map(len, trials.values()), default=0)
+        evidence.waves = 0
+    elif side is Side.CANDIDATE and tag == NARROW:
+        evidence.narrowing += sum(map(len, trials.values()))
         evidence.waves = 0
     elif side is Side.CANDIDATE:
         evidence.waves += 1

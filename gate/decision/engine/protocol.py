@@ -134,7 +134,7 @@ def _config(data: Mapping[str, Any]) -> Config:
 
 def _round(data: Any, where: str, width: int) -> Round:
     data = _mapping(data, where)
-    tag = _choice(data.get("tag"), ("full", "confirm", "concurrent"), f"{where}.tag")
+    tag = _choice(data.get("tag"), ("full", "narrow", "confirm", "concurrent"), f"{where}.tag")
     side = _choice(data.get("side", "candidate"), ("candidate", "baseline"), f"{where}.side")
     trials = _trials(data.get("trials"), f"{where}.trials", width)
     return Round(tag, Side(side), trials, _links(data.get("coupled", {}), f"{where}.coupled", trials))

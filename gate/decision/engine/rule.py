@@ -19,7 +19,14 @@ from gate.decision.engine.drift import (
     went_live,
 )
 from gate.decision.engine.evidence import Evidence, KnownTests, answers_now, gather
-from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
+from gate.decision.engine.schedule import (
+    NAMING_CASES,
+    next_kept_pass,
+    next_naming,
+    next_narrowing,
+    next_pass,
+    next_wave,
+)
 from gate.decision.engine.state import More, Round, Row, State, runs_of
 from gate.decision.engine.summary import summary
 from gate.model import Outcome, Side, Stage, StageKind
@@ -78,6 +85,9 @@ def decide(state: State, known: KnownTests | None = None) -> Step:
         requests = next_check(evidence, config)
         if requests:
             return More(requests, "asking the base commit's agent, too")
+    requests = next_narrowing(evidence, config)
+    if requests:
+        return More(requests, "asking the cases that vary again")
     requests = next_pass(evidence, config)
     if requests:
         return More(requests, "asking each case again")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from gate.decision.engine.bounds import has_tighter_interval, stand_alone
 from gate.decision.engine.case import CaseEvidence
+from gate.decision.engine.coupled import values_in
 from gate.decision.engine.evidence import ZERO_TRIALS, Evidence
 from gate.decision.engine.repeats import REPEATS
-from gate.decision.engine.state import CONFIRM, FULL, Config, Request
+from gate.decision.engine.state import CONFIRM, FULL, NARROW, Config, Request
 from gate.model import Side
 from gate.statistics.evalues import e_bh, suite_e
+from gate.statistics.shift import shared_out, spreads
 
 WAVES = (*REPEATS, 3, 3, 4, 4)
 """Reruns of a suspicious case, wave by wave, while it stays suspicious. Short, so that little is run beyond the proof
@@ -29,6 +32,8 @@ NAMING_CASES = 10
 tell little."""
 RERUN_RATE = 0.5
 """A case that passed less often at the baseline is not rerun: its failure says little."""
+NARROW_P = 0.05
+"""If the newest look has a smaller p-value, the last epoch runs every case: it may yet prove a loss."""
 
 
 def suspicious(case: CaseEvidence) -> bool:
@@ -147,7 +152,7 @@ def _epoch(evidence: Evidence, config: Config, most: int) -> tuple[Request, ...]
     exact, n = config.exact_epochs, 1
     if exact is not None:
         n, most = exact - evidence.epochs, exact
-    if not config.can_run or evidence.epochs >= most:
+    if not config.can_run or evidence.epochs_spent >= most:
         return ()
     if evidence.state.frozen and exact is None and evidence.epochs:
         return ()
@@ -165,6 +170,52 @@ def _epoch(evidence: Evidence, config: Config, most: int) -> tuple[Request, ...]
         if config.affords(requests):
             return requests
     return ()
+
+
+def next_narrowing(evidence: Evidence, config: Config) -> tuple[Request, ...]:
+    """Return the trials of the last epoch, given to the cases that vary most; empty if it runs every case.
+
+    They narrow the interval of the change more than a whole epoch does. Only stored trials decide how often a case
+    runs, so its mean stays unbiased; but the new trials are not exchangeable with the stored ones, and no look at the
+    suite uses them.
+    """
+    if not _may_narrow(evidence, config):
+        return ()
+    cases = list(evidence.cases.values())
+    varying = [0.0] * len(cases)
+    for m, bound in enumerate(evidence.bounds):
+        if bound is not None and bound.blocks_regression and not bound.holds:
+            if not has_tighter_interval(evidence.state.metrics[m]):
+                return ()
+            for place, spread in enumerate(spreads([_stored_counts(case, evidence, m) for case in cases])):
+                varying[place] += spread
+    shares = shared_out(len(evidence.wanted), varying, [len(case.sample) for case in cases])
+    ids: dict[int, list[str]] = {}
+    for case, n in zip(cases, shares, strict=True):
+        if n:
+            ids.setdefault(n, []).append(case.id)
+    requests = tuple([Request(Side.CANDIDATE, NARROW, tuple(ids[n]), n) for n in sorted(ids)])
+    return requests if config.affords(requests) else ()
+
+
+def _may_narrow(evidence: Evidence, config: Config) -> bool:
+    """True if only the interval of the change is open, and the last of several epochs is next."""
+    look = evidence.last_look
+    if look is None or look.p < NARROW_P or not _reruns(evidence, config):
+        return False
+    done = evidence.epochs_spent
+    if done != config.max_epochs - 1 or evidence.epochs < config.kept_epochs:
+        return False
+    cases = list(evidence.cases.values())
+    has_enough_stored = all(len(case.before) > done for case in cases)
+    return has_enough_stored and stand_alone(cases, evidence.state) and not evidence.collapsed
+
+
+def _stored_counts(case: CaseEvidence, evidence: Evidence, m: int) -> tuple[int, int]:
+    """Return passed and all stored trials of a case by a binary metric."""
+    values = values_in(case.before, m)
+    middle = 0.5 * evidence.state.metrics[m].direction.sign
+    return sum([value > middle for value in values]), len(values)
 
 
 def _is_exhausted(evidence: Evidence, case_id: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from gate.model import CONFIRM, FULL, Direction, MetricKind, Scale, Side
+from gate.model import CONFIRM, FULL, NARROW, Direction, MetricKind, Scale, Side
 from gate.model.defaults import ALPHA, MOST_EPOCHS
 from gate.statistics.permutation import FINE
 
@@ -26,6 +26,7 @@ __all__ = [
     "CONCURRENT",
     "CONFIRM",
     "FULL",
+    "NARROW",
     "Config",
     "Metric",
     "More",

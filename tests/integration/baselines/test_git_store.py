@@ -90,7 +90,7 @@ def test_what_is_saved_is_found_by_another_machine(store: GitStore, work: Path, 
     with open_store("git", settings(work)) as other:
         found = other.find("support", [commit(3), commit(1)])
     assert found is not None
-    assert (found.records, found.commit, found.distance) == ((strip(at(1)),), commit(1), 1)
+    assert (found.records, found.commit, found.info.distance) == ((strip(at(1)),), commit(1), 1)
     assert found.info.source == where
 
 
@@ -148,7 +148,7 @@ def test_records_of_the_same_agent_are_pooled(store: GitStore) -> None:
     assert two is not None and len(two.records) == 2
     other = store.find("support", [commit(n) for n in (4, 3, 2, 1)], exclude=frozenset({commit(4), commit(3)}))
     assert other is not None
-    assert (other.commit, other.distance, len(other.records)) == (commit(2), 2, 1)
+    assert (other.commit, other.info.distance, len(other.records)) == (commit(2), 2, 1)
 
 
 def test_an_unknown_agent_is_never_pooled(store: GitStore) -> None:
@@ -166,7 +166,7 @@ def test_latest_entries_and_read(store: GitStore) -> None:
     assert [e.commit for e in store.entries("two")] == [commit(2)]
     assert store.read(entries[0]) == strip(at(3, suite="one"))
     latest = store.latest("one")
-    assert latest is not None and (latest.commit, latest.distance) == (commit(3), None)
+    assert latest is not None and (latest.commit, latest.info.distance) == (commit(3), None)
 
 
 def test_saving_again_adds_and_saving_the_same_changes_nothing(store: GitStore, remote: Path) -> None:
@@ -301,11 +301,11 @@ def test_the_anchor_is_near_and_without_the_runs_that_fell_short(store: GitStore
     store.save(at(2, run="run 2"), [mark(2)])
     found = store.anchor("support", is_near=lambda known: known != commit(2))
     assert found is not None
-    assert run_ids(found.records[0]) == ("day",)
+    assert run_ids(found.records[0].header) == ("day",)
     assert {trial.scores["ok"].value for trial in found.records[0].trials} == {1.0}
     assert store.anchor("support", is_near=lambda known: known == commit(1), runs={"day"}) is None
     whole = store.find("support", [commit(1)])
-    assert whole is not None and run_ids(whole.records[0]) == ("day", "night")
+    assert whole is not None and run_ids(whole.records[0].header) == ("day", "night")
 
 
 # --- refusing -------------------------------------------------------------------------------------
@@ -451,7 +451,7 @@ def test_eight_writers_of_one_commit_unite_their_runs(work: Path, kind: str) -> 
     with open_store(kind, settings(work)) as store:
         [entry] = store.entries()
         record = store.read(entry)
-        assert run_ids(record) == tuple(f"writer {n}" for n in range(8))
+        assert run_ids(record.header) == tuple(f"writer {n}" for n in range(8))
         assert len(record.trials) == 8 * 4
         assert sorted(line.run for line in store.ledger("support").marks) == [f"writer {n}" for n in range(8)]
 

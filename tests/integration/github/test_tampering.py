@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gate.model import Side
 from gate.records import PlannedCase, Record, parse_record, write_record
-from gate.records.model import count
+from gate.records.model import footer_of
 from tests.integration.github.job import AGENT, CONFIG, Done, Step, as_process, from_the_entrypoint, git, suite
 from tests.integration.github.scenarios import World, report
 
@@ -243,7 +243,7 @@ def forged(world: World, change: Callable[[Record], Record]) -> Done:
     [path] = (world.last.workspace / "gate-results").glob("*.jsonl")
     record = change(parse_record(path.read_bytes()))
     path.unlink()
-    write_record(path, replace(record, footer=count(record.trials)))
+    write_record(path, replace(record, footer=footer_of(record.trials)))
     return report(world)
 
 

@@ -87,13 +87,13 @@ def keep(folder: Path, suites: Sequence[dict[str, Any]], result: Any) -> None:
     def write(name: str, record: Any, terms: Any = None) -> str:
         plain = msgspec.json.decode(without_places(msgspec.json.encode(record)), type=type(record))
         if terms is not None:
-            closed = plain.footer or module_count(plain.trials)
+            closed = plain.footer or footer_of(plain.trials)
             told = json.loads(without_places(json.dumps(terms.plain()).encode()))
             plain = replace(plain, footer=replace(closed, terms=told))
         (own / name).write_bytes(b"".join(record_lines(plain)))
         return name
 
-    from gate.records import count as module_count
+    from gate.records import footer_of
 
     about = []
     for number, suite in enumerate(suites, 1):

@@ -48,7 +48,7 @@ def test_what_is_saved_is_found_in_its_stripped_form() -> None:
     where = store.save(make_record(3))
     found = store.find("support", [commit(4), commit(3)])
     assert found is not None
-    assert (found.records, found.commit, found.distance) == ((strip(make_record(3)),), commit(3), 1)
+    assert (found.records, found.commit, found.info.distance) == ((strip(make_record(3)),), commit(3), 1)
     assert found.info.source == where == f"{suite_key('support')}/{commit(3)}.jsonl"
     assert b"the answer" not in store.blobs[where]
     assert store.find("other", [commit(3)]) is None
@@ -60,7 +60,7 @@ def test_the_newest_is_the_latest_and_entries_are_listed_newest_first() -> None:
     store.save(make_record(2, created=50.0))
     latest = store.latest("support")
     assert latest is not None
-    assert (latest.commit, latest.distance) == (commit(2), None)
+    assert (latest.commit, latest.info.distance) == (commit(2), None)
     assert [entry.commit for entry in store.entries()] == [commit(2), commit(1)]
     assert store.read(store.entries("support")[1]).header.commit == commit(1)
 

@@ -29,7 +29,7 @@ def test_what_is_saved_is_found_by_another_process() -> None:
     opened(bucket).save(make_record(3))
     found = opened(bucket).find("support", [commit(4), commit(3)])
     assert found is not None
-    assert (found.commit, found.distance) == (commit(3), 1)
+    assert (found.commit, found.info.distance) == (commit(3), 1)
     assert opened(bucket).find("other", [commit(3)]) is None
     assert [entry.commit for entry in opened(bucket).entries("support")] == [commit(3)]
 

@@ -32,7 +32,7 @@ def test_what_is_saved_is_found_in_its_stripped_form(store: FileStore) -> None:
     where = store.save(make_record(3))
     found = store.find("support", commits(3))
     assert found is not None
-    assert (found.records, found.commit, found.distance) == ((strip(make_record(3)),), commit(3), 0)
+    assert (found.records, found.commit, found.info.distance) == ((strip(make_record(3)),), commit(3), 0)
     assert found.info.source == where
     assert "the answer" not in Path(where).read_text()
 
@@ -47,7 +47,7 @@ def test_the_nearest_ancestor_wins_whatever_its_age(store: FileStore) -> None:
     store.save(make_record(5, created=1.0))
     found = store.find("support", commits(9, 8, 5, 4, 1))
     assert found is not None
-    assert (found.commit, found.distance) == (commit(5), 2)
+    assert (found.commit, found.info.distance) == (commit(5), 2)
 
 
 def test_excluded_commits_are_passed_over_but_counted(store: FileStore) -> None:
@@ -55,7 +55,7 @@ def test_excluded_commits_are_passed_over_but_counted(store: FileStore) -> None:
     store.save(make_record(2))
     found = store.find("support", commits(2, 1), exclude=frozenset(commits(2)))
     assert found is not None
-    assert (found.commit, found.distance) == (commit(1), 1)
+    assert (found.commit, found.info.distance) == (commit(1), 1)
 
 
 def test_nothing_is_found_where_nothing_is(store: FileStore) -> None:
@@ -94,7 +94,7 @@ def test_the_latest_is_the_newest_and_says_that_it_was_not_found_by_history(stor
     store.save(make_record(8, created=40.0))
     found = store.latest("support")
     assert found is not None
-    assert (found.commit, found.distance) == (commit(7), None)
+    assert (found.commit, found.info.distance) == (commit(7), None)
 
 
 def test_a_dirty_record_is_refused(store: FileStore) -> None:

@@ -39,10 +39,10 @@ def test_a_record_is_proven_run_by_run_whatever_it_is_united_with() -> None:
     both = stored(ONE, TWO)
     whole = proven_part(both, digests(ONE, TWO))
     assert whole is not None
-    assert run_ids(whole) == ("one", "two")
+    assert run_ids(whole.header) == ("one", "two")
     found = proven_part(both, digests(ONE))
     assert found is not None
-    assert run_ids(found) == ("one",)
+    assert run_ids(found.header) == ("one",)
     assert [t.scores["ok"].value for t in found.trials] == [1.0] * 4
     assert proven_part(both, frozenset()) is None
 

@@ -8,7 +8,16 @@ from gate.baselines.base import Store
 from gate.baselines.file import FileStore
 from gate.baselines.ledger import Acceptance, Mark
 from gate.baselines.proofs import Proofs, joined, proofs_of
-from gate.baselines.proven import GONE, NOT_THEIRS, PERHAPS_THEIRS, REWRITTEN, UNPROVEN, ProvenStore, RewrittenError
+from gate.baselines.proven import (
+    GONE,
+    NOT_THEIRS,
+    PERHAPS_THEIRS,
+    REWRITTEN,
+    UNPROVEN,
+    ProvenStore,
+    Prover,
+    RewrittenError,
+)
 from gate.errors import BaselineError
 from gate.model import Score
 from gate.records import Record, parse_record, write_record
@@ -20,13 +29,14 @@ KEY = suite_key(SUITE)
 COMMITS = [commit(n) for n in (3, 2, 1)]
 
 
-class Known:
+class Known(Prover):
     """A prover that knows some proofs at once, and others if it is asked for their commit."""
 
     def __init__(self, carried: Sequence[Record] = (), asked: Sequence[Record] = (), problems: Sequence[str] = ()):
         self.carried = joined(proofs_of(record) for record in carried)
         self.by_commit = {record.header.commit: proofs_of(record) for record in asked}
-        self.problems, self.reasons = tuple(problems), ()
+        super().__init__()
+        self.problems.update(dict.fromkeys(problems))
         self.asked: list[str] = []
 
     def known(self, store: Store, suite_id: str) -> Proofs:
@@ -35,9 +45,6 @@ class Known:
     def of_commit(self, commit: str) -> Proofs:
         self.asked.append(commit)
         return self.by_commit.get(commit, Proofs())
-
-    def close(self) -> None:
-        pass
 
 
 RECORDS = {n: make_record(n, run=f"run {n}") for n in (1, 2, 3)}
@@ -64,7 +71,7 @@ def scores(record: Record) -> set[float | None]:
 
 
 def test_as_long_as_nothing_is_proven_records_are_given_and_called_unproven(inner: FileStore) -> None:
-    store = ProvenStore(inner, Known())
+    store = ProvenStore(inner, [Known()])
     found = store.find(SUITE, COMMITS, pool=1)
     assert found is not None
     assert found.commit == commit(3)
@@ -74,7 +81,7 @@ def test_as_long_as_nothing_is_proven_records_are_given_and_called_unproven(inne
 
 
 def test_an_unproven_record_does_not_displace_a_proven_one(inner: FileStore) -> None:
-    store = ProvenStore(inner, Known(carried=[RECORDS[1]]))
+    store = ProvenStore(inner, [Known(carried=[RECORDS[1]])])
     found = store.find(SUITE, COMMITS)
     assert found is not None
     assert (found.commit, len(found.records)) == (commit(1), 1)
@@ -87,7 +94,7 @@ def test_an_unproven_record_does_not_displace_a_proven_one(inner: FileStore) -> 
 
 
 def test_required_proofs_leave_nothing_else(inner: FileStore) -> None:
-    store = ProvenStore(inner, Known(), required=True)
+    store = ProvenStore(inner, [Known()], required=True)
     assert store.find(SUITE, COMMITS) is None
     assert store.latest(SUITE) is None
     assert store.anchor(SUITE) is None
@@ -96,7 +103,7 @@ def test_required_proofs_leave_nothing_else(inner: FileStore) -> None:
 
 def test_a_record_is_asked_for_once_where_nobody_carries_its_proof(inner: FileStore) -> None:
     prover = Known(asked=[RECORDS[3]])
-    store = ProvenStore(inner, prover)
+    store = ProvenStore(inner, [prover])
     for _ in range(2):
         found = store.find(SUITE, COMMITS, pool=1)
         assert found is not None and found.commit == commit(3)
@@ -105,7 +112,7 @@ def test_a_record_is_asked_for_once_where_nobody_carries_its_proof(inner: FileSt
 
 
 def test_pooled_records_are_proven_each_by_itself(inner: FileStore) -> None:
-    found = ProvenStore(inner, Known(carried=[RECORDS[3], RECORDS[1]])).find(SUITE, COMMITS)
+    found = ProvenStore(inner, [Known(carried=[RECORDS[3], RECORDS[1]])]).find(SUITE, COMMITS)
     assert found is not None
     assert [record.header.commit for record in found.records] == [commit(3), commit(1)]
 
@@ -114,14 +121,14 @@ def test_a_rewritten_record_is_nowhere_taken_for_the_one_that_was_proven(inner: 
     forge(inner, 1)
     forge(inner, 3)
     proven = Known(carried=list(RECORDS.values()))
-    store = ProvenStore(inner, proven)
+    store = ProvenStore(inner, [proven])
     found = store.find(SUITE, COMMITS)
     assert found is not None
     assert [record.header.commit for record in found.records] == [commit(2)]
     assert scores(found.records[0]) == {1.0}
-    anchor = ProvenStore(inner, proven).anchor(SUITE)
+    anchor = ProvenStore(inner, [proven]).anchor(SUITE)
     assert anchor is not None and anchor.commit == commit(2)
-    other = ProvenStore(inner, proven)
+    other = ProvenStore(inner, [proven])
     entries = other.entries(SUITE)
     assert [record.header.commit for record in other.read_sound(entries)] == [commit(2)]
     assert [entry.commit for entry in other.entries(SUITE)] == [commit(2)]
@@ -134,7 +141,7 @@ def test_a_rewritten_record_is_nowhere_taken_for_the_one_that_was_proven(inner: 
 def test_what_history_reads_is_proven_too(inner: FileStore) -> None:
     forge(inner, 3)
     read = 0
-    for stored in ProvenStore(inner, Known(carried=list(RECORDS.values()))).contents():
+    for stored in ProvenStore(inner, [Known(carried=list(RECORDS.values()))]).contents():
         if commit(3) in stored.where:
             with pytest.raises(BaselineError, match="passed over"):
                 stored.open()
@@ -146,7 +153,7 @@ def test_what_history_reads_is_proven_too(inner: FileStore) -> None:
 
 def test_a_run_that_somebody_added_is_left_out_and_said(inner: FileStore) -> None:
     inner.save(make_record(3, run="forged", created=RECORDS[3].header.created + 1, value=0.0))
-    store = ProvenStore(inner, Known(carried=[RECORDS[3]]))
+    store = ProvenStore(inner, [Known(carried=[RECORDS[3]])])
     found = store.find(SUITE, COMMITS, pool=1)
     assert found is not None
     assert scores(found.records[0]) == {1.0}
@@ -156,7 +163,7 @@ def test_a_run_that_somebody_added_is_left_out_and_said(inner: FileStore) -> Non
 
 def test_a_proven_record_that_was_removed_is_missed(inner: FileStore) -> None:
     (inner.folder / KEY / f"{commit(3)}.jsonl").unlink()
-    store = ProvenStore(inner, Known(carried=list(RECORDS.values())))
+    store = ProvenStore(inner, [Known(carried=list(RECORDS.values()))])
     found = store.find(SUITE, COMMITS, pool=1)
     assert found is not None and found.commit == commit(2)
     [told] = store.trust(SUITE, found.records).troubles
@@ -165,7 +172,7 @@ def test_a_proven_record_that_was_removed_is_missed(inner: FileStore) -> None:
 
 def test_an_older_proven_record_that_the_store_has_dropped_is_not_missed(inner: FileStore) -> None:
     (inner.folder / KEY / f"{commit(1)}.jsonl").unlink()
-    store = ProvenStore(inner, Known(carried=list(RECORDS.values())))
+    store = ProvenStore(inner, [Known(carried=list(RECORDS.values()))])
     found = store.find(SUITE, COMMITS)
     assert found is not None
     assert store.trust(SUITE, found.records).troubles == ()
@@ -177,7 +184,7 @@ def test_the_ledger_is_what_was_proven_and_not_what_is_stored(inner: FileStore) 
     proven = Known(carried=[RECORDS[3]])
     proven.carried = joined([proven.carried, Proofs({}, {KEY: (fell,)})])
     inner.note(SUITE, [Acceptance(KEY, commit(3), "mallory", 9.0, "wanted")])
-    store = ProvenStore(inner, proven, required=True)
+    store = ProvenStore(inner, [proven], required=True)
     assert store.ledger(SUITE).lines == (fell,)
     assert store.anchor(SUITE) is None
     assert [(what, why) for what, why in store.trust(SUITE, ()).told if "mallory" in what] == [
@@ -187,19 +194,19 @@ def test_the_ledger_is_what_was_proven_and_not_what_is_stored(inner: FileStore) 
 
 def test_an_acceptance_that_nobody_proves_is_told_where_no_proof_is_required(inner: FileStore) -> None:
     inner.note(SUITE, [Acceptance(KEY, commit(3), "wendy", 9.0, "wanted")])
-    store = ProvenStore(inner, Known(carried=[RECORDS[3]]))
+    store = ProvenStore(inner, [Known(carried=[RECORDS[3]])])
     anchor = store.anchor(SUITE)
     assert anchor is not None and "accepted by" in anchor.info.source
     assert (store.trust(SUITE, ()).told[0][0][-8:], store.trust(SUITE, ()).told[0][1]) == ("by wendy", PERHAPS_THEIRS)
 
 
 def test_who_could_not_be_asked_is_a_doubt(inner: FileStore) -> None:
-    [told] = ProvenStore(inner, Known(problems=["down"])).trust(SUITE, ()).troubles
+    [told] = ProvenStore(inner, [Known(problems=["down"])]).trust(SUITE, ()).troubles
     assert "down" in told
 
 
 def test_writing_goes_through(inner: FileStore) -> None:
-    store = ProvenStore(inner, Known(), required=True)
+    store = ProvenStore(inner, [Known()], required=True)
     where = store.save(make_record(4, run="run 4"))
     assert commit(4) in where
     assert next(entry.commit for entry in inner.entries(SUITE)) == commit(4)

@@ -59,8 +59,8 @@ def test_the_order_of_saving_makes_no_difference_and_saving_twice_adds_nothing(r
     shuffled = [*records, random.choice(records)]
     random.shuffle(shuffled)
     assert united(*shuffled) == once
-    assert set(run_ids(once)) == {record.header.run_id for record in records}
-    assert len(once.trials) == sum(len(POOL[["a", "b", "c", "d"].index(name)].trials) for name in run_ids(once))
+    assert set(run_ids(once.header)) == {record.header.run_id for record in records}
+    assert len(once.trials) == sum(len(POOL[["a", "b", "c", "d"].index(name)].trials) for name in run_ids(once.header))
 
 
 def test_a_run_that_two_jobs_continued_keeps_what_either_measured() -> None:
@@ -74,7 +74,7 @@ def test_a_run_that_two_jobs_continued_keeps_what_either_measured() -> None:
     for order in itertools.permutations((begun, first, second)):
         whole = united(*order)
         assert sorted(t.scores["ok"].value for t in whole.trials) == [0.25, 0.25, 0.5, 0.5, 1.0, 1.0]
-        assert run_ids(whole) == ("one",)
+        assert run_ids(whole.header) == ("one",)
 
 
 def test_what_does_not_fit_is_not_mixed_and_the_richer_stays() -> None:
@@ -95,7 +95,7 @@ def test_runs_can_be_taken_out_again() -> None:
     left = without(both, {"two"})
     assert left is not None
     assert [t.scores for t in left.trials] == [t.scores for t in one.trials]
-    assert run_ids(left) == ("one",)
+    assert run_ids(left.header) == ("one",)
     assert without(both, {"one", "two"}) is None
     assert without(both, {"three"}) == both
     assert without(one, {"one"}) is None

@@ -27,7 +27,7 @@ from gate.model import SEVERITY, BaselineInfo, Score, SuiteResult, Trial, Verdic
 from gate.pipeline.terms import Terms, at_least, terms_of_plan
 from gate.pipeline.verdict import judge_record
 from gate.records import Header, Record
-from gate.records.model import count
+from gate.records.model import footer_of
 from tests.properties import examples
 from tests.quick_yaml import read_yaml
 
@@ -164,7 +164,7 @@ def record(plan: Plan, values: list[float], trials: int, run: str, names: set[st
                 )
             scored.append(Trial(case.id, nth + 1, nth + 1, scores=scores))
     header = Header("s", plan.planned, plan.criteria, run_id=run)
-    return Record(header, tuple(scored), count(tuple(scored)))
+    return Record(header, tuple(scored), footer_of(tuple(scored)))
 
 
 def verdict(found: Record, reference: Reference | None, terms: Terms) -> SuiteResult:

@@ -235,13 +235,17 @@ def test_history_counts_each_record_and_flags_what_flips() -> None:
     found = {}
     for case_id in ("case-00", "case-01", "case-02"):
         outcomes = [group.get(case_id, []) for group in groups]
-        history = CaseHistory.of(case_id, tuple([(sum(one), len(one)) for one in outcomes]))
+        history = CaseHistory.of(case_id, tuple([(sum(one), len(one)) for one in outcomes]), ("a", "b", "b"))
         assert history is not None
         found[case_id] = history
-    assert CaseHistory.of("never measured", ((0, 0),)) is None
+    assert CaseHistory.of("never measured", ((0, 0),), [""]) is None
     assert found["case-00"].by_record == ((2, 2), (1, 2), (0, 0))
     assert found["case-00"].flaky, "two answers of one agent"
     assert found["case-01"].flaky, "failed, and passed again"
+    for versions in (("a", "b", "c"), ("a", "b", "a"), ("", "", "")):
+        fixed = CaseHistory.of("case-01", found["case-01"].by_record, versions)
+        assert fixed is not None
+        assert not fixed.flaky, "another agent broke it, or nobody knows which"
     assert not found["case-02"].flaky, "one change is a change"
     assert found["case-02"].rate == pytest.approx(2 / 3)
     assert found["case-02"].low < 2 / 3 < found["case-02"].high

@@ -161,8 +161,10 @@ def test_a_gap_comes_before_an_error_and_is_not_settled_by_it() -> None:
 def test_an_unchanged_agent_is_the_one_of_an_earlier_commit_and_every_threshold_holds_for_it() -> None:
     same = judged(SUITE, [HELD], GOOD, GOOD, same_as="5ed2264")
     assert (same.verdict, same.cause) == (Verdict.PASS, Finding.of("same_agent", commit="5ed2264"))
+    assert not [found.kind for found in same.warnings if found.kind in ("same_agent", "few_cases", "thin_baseline")]
     low = judged(SUITE, [replace(HELD, ratchet=False)], HALF_MISSES, HALF_MISSES, same_as="5ed2264")
     assert (low.verdict, low.below) == (Verdict.BELOW_THRESHOLD, ("trajectory",))
+    assert "same_agent" in [found.kind for found in low.warnings], "the cause does not tell it"
     gap = judged(SUITE, [HELD], GOOD, GOOD, same_as="5ed2264", gaps=(Finding.of("stated", text="gone"),))
     assert gap.verdict is Verdict.NOT_COMPARED
 

@@ -9,7 +9,7 @@ from gate.errors import ConfigError, MeasureError
 from gate.insight.lineup import COST, LATENCY, Contender, check_contenders, line_up, worse_than_first
 from gate.model import Criterion, ErrorKind, Invocation, Scale, Score, Side, Trial, TrialError, Usage
 from gate.records import Header, PlannedCase, Record
-from gate.records.model import count
+from gate.records.model import footer_of
 
 GOOD = Criterion("good", "contains", Scale.UNIT, threshold=0.5, fingerprint="one")
 OTHER = Criterion("other", "contains", Scale.UNIT, threshold=0.5, fingerprint="two")
@@ -34,7 +34,7 @@ def contender(
     cost: float | None = 0.01,
 ) -> Contender:
     held = tuple(trial(case.id, value, cost=cost) for case in plan) if trials is None else trials
-    return Contender(name, Record(Header(suite, plan, criteria), held, count(held)), f"{name}.jsonl")
+    return Contender(name, Record(Header(suite, plan, criteria), held, footer_of(held)), f"{name}.jsonl")
 
 
 def test_three_records_are_paired_case_by_case() -> None:

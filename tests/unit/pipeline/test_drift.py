@@ -43,7 +43,7 @@ def test_nightly_runs_of_one_commit_are_runs_of_one_record() -> None:
         whole, _ = unite(whole, record(day, 0.9 if day < 4 else 0.6, commit="c" * 40))
     (kept,), fact = since_last_move([whole])
     assert fact is not None
-    assert run_ids(kept) == ("r4", "r5", "r6", "r7")
+    assert run_ids(kept.header) == ("r4", "r5", "r6", "r7")
 
 
 def test_what_did_not_move_stays_whole() -> None:

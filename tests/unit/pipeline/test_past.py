@@ -14,7 +14,7 @@ from gate.pipeline import past
 from gate.pipeline.git_context import GitContext
 from gate.pipeline.past import past_rates
 from gate.records import Header, PlannedCase, Record
-from gate.records.model import count
+from gate.records.model import footer_of
 
 QUALITY = Criterion("quality", "quality", Scale.UNIT, threshold=0.5, fingerprint="q1")
 PLAN = tuple(PlannedCase(f"case-{n}", f"f{n}") for n in range(10))
@@ -32,7 +32,7 @@ def record(commit: str, passing: int, plan: tuple[PlannedCase, ...] = PLAN, crit
     )
     created = 1_700_000_000.0 + int(commit, 16)
     header = Header("s", plan, (criterion,), run_id=commit, created=created, commit=commit, agent="a", definition="d")
-    return Record(header, trials, count(trials))
+    return Record(header, trials, footer_of(trials))
 
 
 def rates(store: Store, own: Record, where: GitContext = WHERE) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.agents.sources import what_installs
 from gate.config.load import Config, load_config
 from gate.pipeline.launch import definition_differs, surroundings_differ
 from gate.system.git import Git
@@ -128,6 +129,15 @@ def test_what_the_job_ran_stands_for_the_configurations(tmp_path: Path) -> None:
     assert surroundings_differ(project.config, project.git, project.base, "pip install .") == "app/agent.py differs"
     project.write("app/needs.list", "2")
     assert surroundings_differ(project.config, project.git, project.base, "") == ""
+
+
+def test_what_installs_the_agent_is_found_beside_and_above_it(tmp_path: Path) -> None:
+    project = Project(tmp_path, AGENT)
+    project.write("app/deep/pyproject.toml", "1")
+    project.write("vendor/lib/code.py", "1")
+    setup = "pip install -r needs.list ../vendor . .. /etc/hosts missing"
+    found = what_installs(project.root / "app", project.root, setup)
+    assert found == ["../requirements.txt", "needs.list", "../vendor"]
 
 
 def test_without_a_configuration_at_the_base_nothing_is_held_against_it(tmp_path: Path) -> None:

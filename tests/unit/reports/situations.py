@@ -590,7 +590,9 @@ def _samples() -> Iterator[tuple[str, SuiteResult]]:
 
 
 def _proofs() -> Iterator[tuple[str, SuiteResult]]:
-    course = Course(*(1, 40, 2, 3, 5, 52, 4), fixed_runs=200, stopped="the clock", reruns=8, baseline_reruns=4)
+    course = Course(
+        *(1, 40, 2, 3, 5, 52, 4), fixed_runs=200, stopped="the clock", reruns=8, baseline_reruns=4, narrowing=40
+    )
     reruns = decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0)
     broke = Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5),), of=40)
     again = RepeatsTest(1, 0.0004, 0.0016, 5, 6, 15, 24, 25)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.statistics.shift import GRID, SHIFT, fit_prior, log_shift_ratio
+from gate.statistics.shift import GRID, SHIFT, fit_prior, log_shift_ratio, shared_out, spreads
 from tests.properties import examples
 
 
@@ -44,3 +45,19 @@ def test_a_trial_that_fails_never_speaks_against_the_drop(before: int, extra: in
     ratios = [log_shift_ratio(before, before + extra, 1 - failed, 1, prior) for failed in range(2)]
     assert ratios[0] <= ratios[1] + 1e-12
     assert all(math.isfinite(ratio) for ratio in ratios)
+
+
+def test_the_spread_of_a_case_is_that_of_cases_like_it() -> None:
+    steady, even, one_miss = spreads([(12, 12)] * 20 + [(6, 12), (11, 12)])[-3:]
+    assert steady < 0.02 < one_miss < even < 0.25
+
+
+def test_trials_are_shared_out_so_that_the_mean_varies_least() -> None:
+    variances, done = (0.25, 0.09, 0.01), (2, 1, 1)
+
+    def variance(shares: tuple[int, ...]) -> float:
+        return sum(v / (n + more) for v, n, more in zip(variances, done, shares, strict=True))
+
+    for trials in range(8):
+        every = [shares for shares in product(range(trials + 1), repeat=3) if sum(shares) == trials]
+        assert variance(tuple(shared_out(trials, variances, done))) == min(map(variance, every))

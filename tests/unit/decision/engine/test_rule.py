@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import permutations, product
 from random import Random
 
@@ -73,7 +73,7 @@ def test_a_fall_of_everything_is_a_regression_without_a_name() -> None:
     assert answer.stage.kind is StageKind.SUITE_LOOK
 
 
-def test_an_undecided_suite_ends_inconclusive_after_three_passes() -> None:
+def test_an_undecided_suite_ends_inconclusive_at_the_price_of_three_epochs() -> None:
     baseline = {c: rows(1, 0, 1, 0, 1) for c in ids(12)}
     turn = {c: i for i, c in enumerate(baseline)}
 
@@ -83,8 +83,90 @@ def test_an_undecided_suite_ends_inconclusive_after_three_passes() -> None:
 
     answer, requests = drive(state(baseline), alternate)
     assert answer.verdict == "INCONCLUSIVE"
-    assert sum(r.tag == "full" for r in requests) == 3
+    assert [r.tag for r in requests] == ["full", "full", "narrow"]
+    assert sum(r.runs for r in requests) == 3 * 12
     assert answer.evidence.metrics["success"].detectable > 0.1
+
+
+# --- the last epoch: the cases that vary ----------------------------------------------------------
+
+VARYING = {c: rows(1, 0, 1, 1, 0) if i < 8 else rows(1, 1, 1, 1, 1) for i, c in enumerate(ids(20))}
+"""A suite of which eight cases vary."""
+
+
+def failing(first: Collection[int], second: Collection[int]) -> tuple[Round, ...]:
+    """Return two epochs in which the cases at these places fail."""
+    return tuple(full({c: rows(int(i not in places)) for i, c in enumerate(VARYING)}) for places in (first, second))
+
+
+TWO_EPOCHS = failing((0, 1, 2, 3), (3, 4, 5, 6))
+"""Two epochs after which the interval reaches beyond the margin, while no test suggests a drop."""
+
+
+def narrowing(*rounds: Round) -> tuple[Request, ...]:
+    requests = asked(decide(state(VARYING, *rounds)))
+    assert {r.tag for r in requests} == {"narrow"}
+    return requests
+
+
+def test_the_last_epoch_goes_to_the_cases_that_vary() -> None:
+    requests = narrowing(*TWO_EPOCHS)
+    assert sum(r.runs for r in requests) == 20
+    shares = {c: r.n for r in requests for c in r.cases}
+    varying, steady = ids(20)[:8], ids(20)[8:]
+    assert min(shares[c] for c in varying) > max(shares.get(c, 0) for c in steady)
+
+
+def test_only_stored_trials_decide_which_cases_vary() -> None:
+    others = failing((4, 5, 6, 7), (0, 1, 2, 7))
+    assert narrowing(*TWO_EPOCHS) == narrowing(*others)
+
+
+def test_these_trials_narrow_the_interval_and_no_look_at_the_suite_sees_them() -> None:
+    requests = narrowing(*TWO_EPOCHS)
+    new = [Round(r.tag, r.side, {c: rows(*[1] * r.n) for c in r.cases}) for r in requests]
+    before = gather(state(VARYING, *TWO_EPOCHS))
+    after = gather(state(VARYING, *TWO_EPOCHS, *new))
+    assert after.looks == before.looks
+    assert (after.epochs, after.epochs_spent) == (2, 3)
+    for evidence in (before, after):
+        evidence.end()
+    wide, narrow = before.bounds[0], after.bounds[0]
+    assert wide is not None and narrow is not None and wide.low is not None and narrow.low is not None
+    assert narrow.change - narrow.low < 0.8 * (wide.change - wide.low)
+    assert outcome(decide(state(VARYING, *TWO_EPOCHS, *new))).verdict == "PASS"
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "a drop is suspected",
+        "a case seems broken",
+        "the baseline is thin",
+        "the epoch is run anyway",
+        "more may follow",
+    ],
+)
+def test_the_last_epoch_runs_every_case_if_it_may_tell_more(why: str) -> None:
+    baseline, rounds, config = VARYING, TWO_EPOCHS, Config()
+    if why == "a drop is suspected":
+        rounds = failing(range(6), range(2, 8))
+    elif why == "a case seems broken":
+        rounds = failing((0, 9), (0, 9))
+    elif why == "the baseline is thin":
+        baseline = {c: stored[:2] for c, stored in VARYING.items()}
+        rounds = failing(range(5), range(3, 8))
+    elif why == "the epoch is run anyway":
+        config = Config(kept_epochs=5)
+    else:
+        config = Config(max_epochs=4)
+    assert asked(decide(state(baseline, *rounds, config=config)))[0].tag in ("full", "confirm")
+
+
+def test_a_case_that_fails_while_the_interval_is_narrowed_is_rerun() -> None:
+    requests = narrowing(*TWO_EPOCHS)
+    new = [Round(r.tag, r.side, {c: rows(*[int(c != "c0003")] * r.n) for c in r.cases}) for r in requests]
+    assert asked(decide(state(VARYING, *TWO_EPOCHS, *new))) == (Request(Side.CANDIDATE, "confirm", ("c0003",), 1),)
 
 
 def test_a_proven_regression_stands_whatever_is_run_afterwards() -> None:
