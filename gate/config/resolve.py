@@ -191,7 +191,8 @@ def read_suites(config: Config) -> list[Suite]:
     place = _place_in_repository(config.root)
     suites = []
     for suite in load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=split):
-        suites.append(suite if suite.id == file.name else replace(suite, id=str(place / suite.id)))
+        named = suite if suite.id == file.name else replace(suite, id=str(place / suite.id))
+        suites.append(named.under(file.criteria or {}))
     return _with_traces(config, suites)
 
 
