@@ -299,16 +299,20 @@ SHOULD_BE = "Input should be "
 
 
 def kind_of(value: Any) -> str:
-    """Return the kind of a user's value, in words."""
+    """Return the kind of a user's value, in words; true or false as they are."""
     if isinstance(value, Mapping):
         return "a mapping"
-    names = {list: "a list", str: "text", type(None): "nothing", bool: "true or false"}
+    if isinstance(value, bool):
+        return str(value).lower()
+    names = {list: "a list", str: "text", type(None): "nothing"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
 
 
 def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
     """Return the problem of a value in words, because pydantic would name our class instead of the section."""
     kind, given = found["type"], kind_of(found["input"])
+    if kind == "string_type" and isinstance(found["input"], int | float):
+        return f"expected text, found {given} (put it in quotes)"
     if kind in WANTED:
         return f"expected {WANTED[kind]}, found {given}"
     if kind == "model_type":
@@ -323,6 +327,8 @@ def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int,
 
 def shown(value: Any) -> str:
     """Return a short value as written, or the kind of a long one."""
+    if isinstance(value, bool):
+        return kind_of(value)
     short = isinstance(value, str) and len(value) <= MOST_SHOWN_CHARS
     return repr(value) if short or isinstance(value, int | float) else kind_of(value)
 

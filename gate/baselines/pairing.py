@@ -48,8 +48,9 @@ def pair(
     before = _under_former_names(criteria, nearest.header.criteria)
     match = match_cases(plan, nearest.header.plan)
     stored = _trials_under_former_names(_under(match.ids, nearest), criteria, before)
-    stored = [trial for trial in stored if trial.case_id not in deselected]
-    answered, answered_before = models or {}, own_models_of(stored)
+    answered = models or {}
+    stored = _of_the_same_models([trial for trial in stored if trial.case_id not in deselected], answered)
+    answered_before = own_models_of(stored)
     excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
         why = _reason_not_comparable(criterion, before)
@@ -73,9 +74,16 @@ def pair(
         removed=_removed(criteria, before),
         renamed=renamed,
         stored_runs=_by_age(reference.records) if reference.of_change else (),
-        excuses=not reference.beside and reference.info.provenance != "unproven",
+        excuses=_excuses(reference),
         base_ran_now=reference.beside,
     )
+
+
+def _excuses(reference: Reference) -> bool:
+    """True if a threshold that the reference misses need not be met: the base's own record misses it, not that of an
+    earlier commit, and its origin is not in doubt."""
+    is_older = bool(reference.info.distance)
+    return not (reference.beside or is_older or reference.info.provenance == "unproven")
 
 
 def _measured_alike(record: Record, criteria: Sequence[Criterion], models: OwnModels) -> bool:
@@ -88,6 +96,25 @@ def _measured_alike(record: Record, criteria: Sequence[Criterion], models: OwnMo
         if moved(models.get(criterion.name, ()), before.get(criterion.name, ())):
             return False
     return True
+
+
+def _of_the_same_models(stored: list[Trial], models: OwnModels) -> list[Trial]:
+    """Return the trials of the runs that the candidate's models measured, if these runs cover every case.
+
+    When an alias moved, later runs of the same commit are added to its record. They are a baseline, and the earlier
+    ones no longer are; without them nothing can be compared.
+    """
+    runs: dict[str, list[Trial]] = {}
+    for trial in stored:
+        runs.setdefault(trial.run, []).append(trial)
+    kept = []
+    for trials in runs.values():
+        before = own_models_of(trials)
+        if not any(moved(models.get(name, ()), before[name]) for name in before):
+            kept += trials
+    if {trial.case_id for trial in kept} != {trial.case_id for trial in stored}:
+        return stored
+    return kept
 
 
 def _by_age(records: Sequence[Record]) -> tuple[str, ...]:

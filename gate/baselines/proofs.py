@@ -46,6 +46,11 @@ class Proofs(Struct, frozen=True):
         """True if any record of the suite is proven."""
         return any(known == suite for known, _ in self.digests)
 
+    def of_suite(self, suite: str) -> Proofs:
+        """Return the proofs of one suite."""
+        digests = {key: held for key, held in self.digests.items() if key[0] == suite}
+        return Proofs(digests, {name: lines for name, lines in self.ledgers.items() if name == suite})
+
     def only(self, keys: Iterable[Key]) -> Proofs:
         """Return the proofs of records that are still stored. Lines stay, as acceptances and releases count without
         their records."""

@@ -97,7 +97,7 @@ def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[st
         old, new = getattr(base, key), getattr(head, key)
         if key in _APART:
             continue
-        if isinstance(old, StrictModel) and _has_directions(type(old)):
+        if isinstance(old, StrictModel) and isinstance(new, StrictModel) and _has_directions(type(old)):
             for name in type(old).model_fields:
                 path = f"{key}.{name}"
                 before[path], now[path] = getattr(old, name), getattr(new, name)

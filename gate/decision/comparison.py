@@ -17,7 +17,7 @@ from gate.decision.outcomes import RATE_METRIC, all_unchecked, holds, measured_v
 from gate.decision.own_models import moved, own_models_of
 from gate.decision.repeats import Repeats, repeats
 from gate.decision.settings import Settings
-from gate.model import FULL, Case, Criterion, Side, Trial, Verdict
+from gate.model import FULL, NARROW, Case, Criterion, Side, Trial, Verdict
 from gate.model.finding import Finding
 
 
@@ -223,8 +223,8 @@ class Comparison(Struct, frozen=True, dict=True):
         return tuple([trial for trial in self.trials if trial.error is not None and trial.side is Side.CANDIDATE])
 
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
-        """Return the candidate's trials of a case that count: answered, or failed by the agent. ``full``: only those of
-        epochs."""
+        """Return the candidate's trials of a case that count: answered, or failed by the agent. ``full``: only those
+        that ran whatever the results: of epochs, or in place of the last one."""
         by_case = self._full if full else self._measured
         return by_case.get(case_id, ())
 
@@ -236,7 +236,10 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def _full(self) -> ByCase:
-        return {case_id: tuple([t for t in group if t.tag == FULL]) for case_id, group in self._measured.items()}
+        found = {}
+        for case_id, group in self._measured.items():
+            found[case_id] = tuple([trial for trial in group if trial.tag in (FULL, NARROW)])
+        return found
 
     @cached_property
     def judged_trials(self) -> tuple[Trial, ...]:
@@ -292,8 +295,6 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def _trials_in_epochs(self) -> Sequence[int]:
         """Number of trials in epochs by judged case, including infrastructure errors."""
-        if not self.errors and not any(trial.again for trial in self.trials):
-            return [len(self.measured(case.id, full=True)) for case in self.judged]
         return [sum([trial.tag == FULL for trial in self.scheduled(case.id)]) for case in self.judged]
 
     def scheduled(self, case_id: str) -> tuple[Trial, ...]:

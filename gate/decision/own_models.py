@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
 
-from gate.model import Trial
+from gate.model import MeasuredTrial, Score, Trial
 
 OwnModels = Mapping[str, Set[tuple[str, str]]]
 """By criterion, the models that were asked, each with the names by which it answered."""
 
 
-def judges_of(trials: Iterable[Trial]) -> OwnModels:
+def judges_of(trials: Iterable[Trial | MeasuredTrial]) -> OwnModels:
     """Return the judges of the trials' scores."""
     found: dict[str, set[tuple[str, str]]] = {}
     for trial in trials:
         for criterion, score in trial.scores.items():
-            if score.judges:
+            if isinstance(score, Score) and score.judges:
                 found.setdefault(criterion, set()).update(score.judges)
     return found
 
 
-def own_models_of(trials: Iterable[Trial]) -> OwnModels:
+def own_models_of(trials: Iterable[Trial | MeasuredTrial]) -> OwnModels:
     """Return every model that shaped the trials' scores: their judges, and the models that played the user."""
     trials = list(trials)
     found = {criterion: set(judges) for criterion, judges in judges_of(trials).items()}

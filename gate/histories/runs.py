@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from gate.decision.outcomes import PASS_RATE, RATE_METRIC, marks, passed
+from gate.decision.own_models import OwnModels, own_models_of
 from gate.model import (
     FULL,
     STORED,
@@ -60,6 +61,8 @@ class RunValues(Struct, frozen=True):
     """The values of each metric, by case."""
     outcomes: Mapping[str, tuple[int, int]]
     """(passed, trials) of each case, reruns included."""
+    models: OwnModels = {}
+    """By criterion, the models that shaped its scores: its judges, and those that played the user."""
 
 
 def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], cases: Mapping[str, Case]) -> RunValues:
@@ -88,7 +91,8 @@ def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], case
         for name, column in table.columns(passes, spent):
             for case_id, own in table.by_case(column):
                 values[name][case_id] = _sums(own)
-    return RunValues(seen, failed, unmeasured, dict(values), outcomes)
+    models = own_models_of(chain.from_iterable(counted.values()))
+    return RunValues(seen, failed, unmeasured, dict(values), outcomes, models)
 
 
 def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:

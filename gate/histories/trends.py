@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from gate.decision.outcomes import PASS_RATE, RATE_METRIC
 from gate.decision.outcomes import pass_rate as pass_rate_criterion
+from gate.decision.own_models import moved
 from gate.histories.cases import CaseHistory
 from gate.histories.runs import SPENT, RunValues, described, spent_beside
 from gate.model import Criterion, Estimate
@@ -361,12 +362,14 @@ def _stretches(
 
 
 def _changed(before: PastRun, now: PastRun, criterion: Criterion) -> tuple[str, ...]:
-    """Return the criteria that are measured differently than before."""
-    if now.criteria == before.criteria:
-        return ()
+    """Return the criteria that are measured differently than before, or by other models under the same names."""
     then, own = _measured_by(before, criterion), _measured_by(now, criterion)
-    changed = then.items() ^ own.items()
-    return tuple(sorted({name for name, _ in changed}))
+    changed = {name for name, _ in then.items() ^ own.items()}
+    models, models_before = now.values.models, before.values.models
+    for name in own:
+        if moved(models.get(name, ()), models_before.get(name, ())):
+            changed.add(name)
+    return tuple(sorted(changed))
 
 
 def _measured_by(run: PastRun, criterion: Criterion) -> Mapping[str, str]:

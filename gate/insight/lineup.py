@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, combinations
 from math import fsum
 from pathlib import Path
@@ -11,6 +12,7 @@ from msgspec import Struct
 
 from gate.baselines.pairing import as_baseline, match_cases
 from gate.decision.outcomes import PASS_RATE, RATE_METRIC, passed
+from gate.decision.own_models import OwnModels, moved, own_models_of
 from gate.errors import ConfigError, MeasureError, nearest
 from gate.insight.lineup_figures import Measured, count_comparisons, dominated, measures_of, preferences_of
 from gate.model import FULL, Case, Criterion, Direction, Scale, Side, Trial
@@ -30,12 +32,17 @@ OTHER_WAY = "measured in another way"
 NOT_MEASURED = "not measured"
 
 
-class Contender(Struct, frozen=True):
+class Contender(Struct, frozen=True, dict=True):
     """A record to compare, with its name."""
 
     name: str
     record: Record
     source: str = ""
+
+    @cached_property
+    def models(self) -> OwnModels:
+        """By criterion, the models that shaped its scores."""
+        return own_models_of(self.record.trials)
 
 
 class SharedCases(Struct, frozen=True):
@@ -227,7 +234,9 @@ def _passing(contenders: Sequence[Contender], terms: Terms) -> list[Criterion]:
     found = []
     for criterion in terms.criteria:
         prints = {_fingerprint(one, criterion.name) for one in contenders}
-        if criterion.metric != RATE_METRIC and prints == {criterion.fingerprint}:
+        if criterion.metric == RATE_METRIC or prints != {criterion.fingerprint}:
+            continue
+        if not any(_apart(contenders, criterion.name)):
             found.append(criterion)
     return found
 
@@ -245,7 +254,7 @@ def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms
     for name, criterion in _known(contenders, terms).items():
         if criterion.metric == RATE_METRIC or criterion.metric in _SAME_AS or criterion.stands_for:
             continue
-        apart = _apart([_fingerprint(one, name) for one in contenders])
+        apart = _apart(contenders, name)
 
         def score(_: Case, trial: Trial, name: str = name) -> float | None:
             found = trial.scores.get(name)
@@ -265,15 +274,18 @@ def _known(contenders: Sequence[Contender], terms: Terms) -> dict[str, Criterion
     return known
 
 
-def _apart(fingerprints: Sequence[str | None]) -> tuple[str, ...]:
-    """Return for each contender the reason its scores are not compared; empty if measured like the first that did."""
-    wanted, apart = None, []
-    for one in fingerprints:
-        if wanted is None:
-            wanted = one
-        if one is None:
+def _apart(contenders: Sequence[Contender], name: str) -> tuple[str, ...]:
+    """Return for each contender the reason its scores of a criterion are not compared; empty if they were measured like
+    those of the first that has any, by the same models."""
+    first: Contender | None = None
+    apart = []
+    for one in contenders:
+        if _fingerprint(one, name) is None:
             apart.append(NOT_MEASURED)
-        elif one != wanted:
+            continue
+        first = first or one
+        is_other_model = moved(one.models.get(name, ()), first.models.get(name, ()))
+        if is_other_model or _fingerprint(one, name) != _fingerprint(first, name):
             apart.append(OTHER_WAY)
         else:
             apart.append("")

@@ -21,7 +21,7 @@ from gate.errors import ConfigError, MeasureError, first_problem
 from gate.formats.answers import to_invocation
 from gate.formats.documents import read_document, read_json_lines
 from gate.formats.messages import FormatError
-from gate.model import Case, Estimate, Invocation, Part, Score, Turn
+from gate.model import Case, Estimate, Invocation, Models, Part, Score, Turn
 from gate.model.calibration import GradedLabels, JudgeCalibration, LabelCount
 from gate.security import files
 from gate.statistics.agreement import (
@@ -193,8 +193,14 @@ def _graded(people: Sequence[float], judge: Sequence[float]) -> GradedLabels:
 # --- the file -------------------------------------------------------------------------------------
 
 
-class _Counts(JudgeCalibration, frozen=True, forbid_unknown_fields=False):
+class _Counts(Struct, frozen=True):
     """The counts of a calibration; other stored figures are for readers, and are computed again."""
+
+    both_pass: LabelCount
+    both_fail: LabelCount
+    only_judge: LabelCount
+    only_people: LabelCount
+    judges: Models = ()
 
 
 class _Entry(Struct, frozen=True):

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from gate.model.trial import Models
+
 MAX_LABELS = 1_000_000
 """An upper bound on counts in a file: nobody labels more by hand."""
 LabelCount = Annotated[int, Meta(ge=0, le=MAX_LABELS)]
@@ -36,8 +38,8 @@ class JudgeCalibration(Struct, frozen=True, forbid_unknown_fields=True):
     only_people: LabelCount
     graded: GradedLabels | None = None
     """None if the labels are pass or fail."""
-    judges: tuple[tuple[str, str], ...] = ()
-    """The models that were asked for these verdicts, each with a name by which it answered, as in `Score.judges`."""
+    judges: Models = ()
+    """The models that gave these verdicts."""
 
     @property
     def labels(self) -> int:

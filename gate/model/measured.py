@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from gate.model.conversation import Usage, total_usage
-from gate.model.trial import ENDS, End, ErrorKind, Score, Side
+from gate.model.trial import ENDS, End, ErrorKind, Models, Score, Side
 
 
 class MeasuredTurn(Struct, frozen=True, gc=False):
@@ -29,6 +29,8 @@ class MeasuredTrial(Struct, frozen=True, gc=False):
     error: tuple[ErrorKind, str] | None = None
     duration: float | None = None
     turns: Sequence[MeasuredTurn] = ()
+    users: Models = ()
+    """The models that played the user."""
 
     @property
     def end(self) -> End:

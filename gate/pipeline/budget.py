@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +13,7 @@ from gate.config.load import Config
 from gate.config.schema import BudgetSection
 from gate.errors import MeasureError
 from gate.judges.meter import Budget as JudgeBudget
-from gate.model import Trial
+from gate.model import Trial, Usage
 from gate.system.prices import turn_cost
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ class RunBudget(Struct):
                 price = turn_cost(usage)
                 cost += price or 0.0
                 told = told and price is not None
+        for usage in _of_earlier(trial):
+            tokens += usage.tokens or 0
+            cost += turn_cost(usage) or 0.0
         self.known = self.known or told
         self.unpriced += trial.measured and not told
         self.most_tokens, self.dearest_usd = max(self.most_tokens, tokens), max(self.dearest_usd, cost)
@@ -175,13 +179,23 @@ class Spent(Struct, frozen=True):
     """Number of measured trials that do not report their full cost."""
 
 
+def _of_earlier(trial: Trial) -> list[Usage]:
+    """Return what attempts that were run again are known to have used."""
+    turns = chain.from_iterable(trial.earlier)
+    return [turn.usage for turn in turns if turn.usage is not None]
+
+
+def _usages(trial: Trial) -> list[Usage | None]:
+    """Return the usage of each turn of a trial, and what is known of its earlier attempts."""
+    return [*(turn.usage for turn in trial.invocations), *_of_earlier(trial)]
+
+
 def spent_on(trials: Iterable[Trial]) -> Spent:
     """Return the cost of the trials, excluding answers from recordings."""
     usd, known, listed, reported, unknown = 0.0, False, False, False, 0
     for trial in trials:
         told, spent = 0, 0.0
-        for invocation in trial.invocations:
-            usage = invocation.usage
+        for usage in _usages(trial):
             cost = turn_cost(usage)
             if cost is None:
                 continue
@@ -192,7 +206,7 @@ def spent_on(trials: Iterable[Trial]) -> Spent:
             else:
                 listed = True
         replayed = _is_replayed(trial)
-        if trial.measured and not replayed and (not told or told < len(trial.invocations)):
+        if trial.measured and not replayed and (not told or told < len(_usages(trial))):
             unknown += 1
         if told:
             known = True

@@ -26,7 +26,7 @@ from gate.pipeline.journal import anew, check_untracked, close_again, open_journ
 from gate.pipeline.launch import base_agent
 from gate.pipeline.past import past_rates
 from gate.pipeline.references import References
-from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage, shard_epochs
+from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage
 from gate.pipeline.session import (
     Session,
     about_address,
@@ -262,8 +262,7 @@ async def _check_end(session: Session, journal: RecordWriter) -> None:
 
 
 def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
-    terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules)
-    terms = replace(terms, anchored=session.where.anchored)
+    terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
     return earlier_draws(session.config, header, found.all, terms, session.git)
 
 
@@ -297,17 +296,10 @@ def _terms(
     doubt: str = "",
 ) -> Terms:
     """Return the terms by which the record is judged, here and wherever it is shown again."""
-    config, options, where = session.config, session.options, session.where
+    config, options = session.config, session.options
     doubts = (doubt, *found.doubts) if doubt else found.doubts
-    terms = terms_of_plan(
-        plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, release=where.release
-    )
-    terms = replace(
-        terms,
-        anchored=where.anchored,
-        release=where.release,
-        store=store_kind(config, session.environment),
-    )
+    terms = terms_of_plan(plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, where=session.where)
+    terms = replace(terms, store=store_kind(config, session.environment))
     if not _is_whole(session):
         return terms
     return replace(
@@ -369,7 +361,7 @@ def _least_epochs(session: Session, plan: Plan) -> int:
     if session.options.shard[1] == 1:
         return 0
     if session.config.agent_kind != "replay":
-        return shard_epochs(session.config)
+        return session.settings.most_epochs
     recorded = Counter(trial.case_id for trial in plan.suite.recorded)
     fewest = min((recorded[case.id] for case in plan.suite.cases), default=0)
     return min(fewest, session.settings.exact_epochs or fewest)

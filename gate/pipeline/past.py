@@ -56,13 +56,18 @@ def ended_acceptance(ledger: Ledger, where: GitContext) -> str:
     return ""
 
 
-def note_of_shortfall(mark: Mark, own: Reference, *, is_ancestor: bool) -> str:
-    """Return a note on how the base's own record fell short, which a comparison with it does not show.
+def note_of_shortfall(mark: Mark, own: Reference, where: GitContext) -> str:
+    """Return a note on how the record that a change is compared with fell short, which the comparison does not show.
 
     It may have been compared with earlier runs of the same commit.
     """
     commit = (own.commit or "")[:12]
-    base = f"the base commit {commit}" if is_ancestor else f"{commit}, which was saved last,"
+    if own.commit == where.base:
+        base = f"the base commit {commit}"
+    elif own.commit in where.ancestors:
+        base = f"{commit}, which the base commit comes from,"
+    else:
+        base = f"{commit}, which was saved last,"
     is_its_own = key_of(mark.anchor) == mark.key
     came_out = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
     if mark.verdict == LAPSED:

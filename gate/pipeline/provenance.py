@@ -127,11 +127,7 @@ class KeyProver(Prover):
         except ConfigError as error:  # the key or the library is missing
             self.problems[str(error)] = None
             return Proofs()
-        suite = suite_key(suite_id)
-        return Proofs(
-            {key: held for key, held in found.digests.items() if key[0] == suite},
-            {name: held for name, held in found.ledgers.items() if name == suite},
-        )
+        return found.of_suite(suite_key(suite_id))
 
 
 # --- runs of GitHub ---------------------------------------------------------------------------------

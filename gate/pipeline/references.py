@@ -5,7 +5,7 @@ A change is compared with its *own reference*, the first of these that exists:
 1. the record of its base commit, else of the nearest first-parent ancestor that has one; earlier records of the same
    agent are pooled with it;
 2. the record of this very commit, if it may be of another agent;
-3. the record saved last, preferably one that did not fall short; not under ``on_missing: fail``.
+3. the record saved last that did not fall short; not under ``on_missing: fail``.
 
 A commit of the default branch is also compared with the *anchor*: the best proven record (`Store.anchor`). A release is
 compared with the anchor alone, once there is one.
@@ -56,6 +56,7 @@ from gate.system.git import Git
 
 MOST_MOVED = 100
 """The most removed files in which to look for the base's configuration."""
+ALL_BELOW = "every stored baseline fell short, and none is of an ancestor of this commit"
 NO_COMMIT = "a baseline is stored, but `on_missing: fail` needs one of an ancestor, and there is no commit here"
 OWN = "the baseline saved last is of this very commit: commit a change, then run again"
 CUT_OFF = (
@@ -146,7 +147,7 @@ def _found(
     is_ancestor = own.commit in where.ancestors
     mark = ledger.below(key_of(own.commit))
     if mark is not None and not (where.anchored and is_ancestor):
-        notes.append(note_of_shortfall(mark, own, is_ancestor=is_ancestor))
+        notes.append(note_of_shortfall(mark, own, where))
     picked = note_of_picked_run(ledger, own)
     if picked:
         notes.append(picked)
@@ -189,9 +190,9 @@ def own_reference(
     if config.file.baseline.on_missing == "fail":
         is_out_of_reach = not where.head and store.latest(suite_id) is not None
         return _no_baseline(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
-    found = _saved_last(store, suite_id, exclude)
+    found = _saved_last(store, suite_id, where, exclude)
     if found is None:
-        return _no_baseline(config, suite_id, where)
+        return _no_baseline(config, suite_id, where, "" if store.latest(suite_id) is None else ALL_BELOW)
     if _is_own(found, where):
         return _no_baseline(config, suite_id, where, OWN, of_itself=True)
     if where.head is None:
@@ -207,11 +208,17 @@ def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Reference 
     return store.find(suite_id, commits) or store.latest(suite_id)
 
 
-def _saved_last(store: Store, suite_id: str, exclude: Set[str]) -> Reference | None:
-    """Return the newest record that did not fall short, else the newest, for a commit without a stored ancestor."""
+def _saved_last(store: Store, suite_id: str, where: GitContext, exclude: Set[str]) -> Reference | None:
+    """Return the newest record that did not fall short, for a commit without a stored ancestor.
+
+    If it is not known which records are of ancestors, the newest will do: it might be of one.
+    """
     ledger = store.ledger(suite_id).at(now().timestamp())
     below = {entry.key for entry in store.entries(suite_id) if ledger.below(entry.key) is not None}
-    return store.latest(suite_id, exclude=exclude | below) or store.latest(suite_id)
+    sound = store.latest(suite_id, exclude=exclude | below)
+    if sound is None and (where.is_cut or where.head is None):
+        return store.latest(suite_id, exclude=exclude)
+    return sound
 
 
 def _is_own(found: Reference, where: GitContext) -> bool:

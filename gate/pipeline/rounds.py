@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from gate.baselines.pairing import pair, reported_before
 from gate.baselines.reference import BASE_EPOCHS, Reference, useless, with_base
-from gate.config.load import Config
 from gate.config.resolve import Plan
-from gate.config.schema import BudgetSection, TrialsSection
+from gate.config.schema import BudgetSection
 from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage, wanted
 from gate.decision.next_step import MOST_RETRIES
 from gate.decision.outages import LEAST_IN_VAIN
@@ -24,7 +23,6 @@ from gate.decision.rules import regressed_ago
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import BASE, FULL, STORED, Side, SuiteResult, Trial, Verdict
-from gate.model.defaults import MOST_EPOCHS
 from gate.model.finding import Finding
 from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
@@ -220,12 +218,12 @@ class SuiteRun:
         return tuple(case.id for case in header.plan if case.shard == header.shard[0])
 
     async def _measure_shard(self) -> None:
-        """Run every case of this shard as often as the schedule might."""
+        """Run every case of this shard as often as the schedule might, which needs the results of the others."""
         index, total = self.journal.header.shard
         if self.session.config.agent_kind == "replay":
             await self._replay_trials(self.own_cases)
         else:
-            request = Request(Side.CANDIDATE, FULL, self.own_cases, shard_epochs(self.session.config))
+            request = Request(Side.CANDIDATE, FULL, self.own_cases, self.session.settings.most_epochs)
             await self._round(More((request,), f"shard {index} of {total}", 1))
             if self.base.beside:
                 await self._run_base()
@@ -242,14 +240,10 @@ class SuiteRun:
 
     def part(self) -> SuiteResult:
         """Return the result of a shard, which decides nothing."""
-        header, config = self.journal.header, self.session.config
         needed = [trial for trial in self.trials if trial.tag != STORED]
-        found = shard_result(
-            header.shard, self.own_cases, needed, suite_id=self.plan.suite.id, seed=header.seed, config=config
-        )
+        found = shard_result(self.journal.header, self.own_cases, needed, self.settings.max_error_rate)
         spent = structs.asdict(spent_on([*self.trials, *self._of_base]))
-        runs = found.agent_runs + len(self._of_base)
-        return replace(found, **spent, agent_runs=runs, commit=header.commit, dirty=header.dirty)
+        return replace(found, **spent, agent_runs=found.agent_runs + len(self._of_base))
 
     async def run_stored_epoch(self, cases: tuple[str, ...], why: str) -> bool:
         """Run these cases once more for later changes, and then any trials that the verdict needs.
@@ -426,17 +420,6 @@ def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
 # --- a part of the suite on each machine ----------------------------------------------------------
 
 
-def shard_epochs(config: Config) -> int:
-    """Return how often a shard runs each of its cases: as often as `trials` allows, in one go.
-
-    A shard cannot know the results of the others, so for `trials: auto` that is the longest schedule.
-    """
-    trials = config.file.trials
-    if isinstance(trials, TrialsSection):
-        return trials.max
-    return trials if isinstance(trials, int) else MOST_EPOCHS
-
-
 def assigned_to_shards(plan: Sequence[PlannedCase], reference: Reference, shards: int) -> tuple[PlannedCase, ...]:
     """Return the plan with a shard assigned to each case, balanced by the durations of the cases in the baseline."""
     if shards == 1:
@@ -454,13 +437,14 @@ def _durations(trials: Iterable[Trial]) -> Mapping[str, float]:
     return {case_id: round(fmean(durations), 3) for case_id, durations in found.items()}
 
 
-def shard_result(
-    shard: tuple[int, int], own: Sequence[str], trials: Sequence[Trial], *, suite_id: str, seed: int, config: Config
-) -> SuiteResult:
-    """Return the result of a shard, which only shows if its cases were measured: it never passes or regresses."""
-    index, total = shard
+def shard_result(header: Header, own: Sequence[str], trials: Sequence[Trial], most_errors: float) -> SuiteResult:
+    """Return the result of a shard, which only shows if its cases were measured: it never passes or regresses.
+
+    ``own`` are its cases; ``most_errors`` is the share of unmeasured trials that it may have.
+    """
+    index, total = header.shard
     errors = sum(not trial.measured for trial in trials)
-    problem = _shard_problem(own, trials, errors, config.file.gate.max_error_rate)
+    problem = _shard_problem(own, trials, errors, most_errors)
     cause = Finding.of(
         "shard",
         Verdict.INCONCLUSIVE if problem is None else Verdict.ERROR,
@@ -471,14 +455,16 @@ def shard_result(
         problem=problem,
     )
     return SuiteResult(
-        suite_id=suite_id,
+        suite_id=header.suite_id,
         verdict=cause.verdict,
         cause=cause,
         criteria=(),
         cases=(),
         agent_runs=len(trials),
         errors=errors,
-        seed=seed,
+        seed=header.seed,
+        commit=header.commit,
+        dirty=header.dirty,
     )
 
 

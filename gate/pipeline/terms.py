@@ -24,6 +24,7 @@ from gate.decision import Settings
 from gate.errors import MeasureError
 from gate.model import Criterion, SuiteResult, Verdict
 from gate.model.finding import Finding
+from gate.pipeline.git_context import GitContext
 from gate.pipeline.references import References
 from gate.records import Record
 from gate.system.clock import now
@@ -110,16 +111,22 @@ class Terms(Demands, frozen=True):
     def plain(self) -> dict[str, Any]:
         """Return the terms as JSON values for the record."""
         found: dict[str, Any] = msgspec.to_builtins(replace(self, notes=()), order="deterministic")
-        if self.notes:
-            found["notes"] = [note if isinstance(note, str) else note.plain for note in self.notes]
+        notes = []
+        for note in self.notes:
+            notes.append(note if isinstance(note, str) else note.plain)
+        if notes:
+            found["notes"] = notes
         return found
 
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Terms:
         """Return the terms of a record. Raises `msgspec.ValidationError` or TypeError."""
-        notes = plain.get("notes")
-        if isinstance(notes, list | tuple):
-            plain = {**plain, "notes": [note if isinstance(note, str) else Finding.read(note) for note in notes]}
+        told = plain.get("notes")
+        if isinstance(told, list | tuple):
+            notes: list[str | Finding] = []
+            for note in told:
+                notes.append(note if isinstance(note, str) else Finding.read(note))
+            plain = {**plain, "notes": notes}
         return msgspec.convert(plain, cls)
 
 
@@ -134,23 +141,34 @@ def terms_of_plan(
     notes: Sequence[str | Finding] = (),
     doubts: Sequence[str] = (),
     rules: Rules | None = None,
-    release: str = "",
+    where: GitContext | None = None,
 ) -> Terms:
     """Return the terms that a configuration sets for a suite.
 
-    ``rules`` are those it comes from, if a base commit's rules apply; ``release`` is the tag to be released, if any: a
-    release has a separate error rate.
+    ``rules`` are those it comes from, if a base commit's rules apply; ``where`` says if this is the default branch or a
+    release, which has a separate error rate.
     """
+    where = where or GitContext()
+    release = where.release
     settings = settings or settings_of(config, now(), release=bool(release))
+    thresholds = {}
+    for case in plan.suite.cases:
+        if case.thresholds:
+            thresholds[case.id] = dict(case.thresholds)
+    selection: dict[str, Any] = {}
+    if plan.selection is not None:
+        selection = plan.selection.model_dump(mode="json", exclude_unset=True)
     terms = Terms(
         plan.criteria,
         settings,
-        thresholds={case.id: dict(case.thresholds) for case in plan.suite.cases if case.thresholds},
+        thresholds=thresholds,
         deselected=plan.deselected,
         categories={name: frozenset(tools) for name, tools in config.file.tool_categories.items()},
-        selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
+        selection=selection,
         notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
         doubts=tuple(doubts),
+        anchored=where.anchored,
+        release=release,
     )
     if rules is None:
         return terms

@@ -51,7 +51,7 @@ from gate.model.finding import Finding
 from gate.pipeline.budget import spent_on
 from gate.pipeline.references import References
 from gate.pipeline.terms import Demands, Terms, divided_at_least
-from gate.records import Header, PlannedCase, Record, cases_of, digested, fold_record, iter_trials
+from gate.records import Footer, Header, PlannedCase, Record, cases_of, digested, fold_record, iter_trials
 from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
 from gate.suites import Selection
@@ -404,11 +404,11 @@ def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
 
 def _spent(record: Record) -> dict[str, Any]:
     """Return the cost of the record's run, its time and its commit."""
-    footer = record.footer
+    footer = record.footer or Footer(0, 0, 0)
     return {
         **structs.asdict(spent_on(record.trials)),
-        "judge_cost_usd": footer.judge_cost_usd if footer else None,
-        "duration": footer.duration if footer else 0.0,
+        "judge_cost_usd": footer.judge_cost_usd,
+        "duration": footer.duration,
         "commit": record.header.commit,
         "dirty": record.header.dirty,
         "subject": record.header.subject,

@@ -207,7 +207,11 @@ def _plain(struct: Struct) -> Mapping[str, Any] | Sequence[Any]:
 @cache
 def _keys(kind: type[Struct]) -> list[tuple[str, Any]]:
     """Return each key with the value at which it is left out; `NODEFAULT`, which nothing equals, if it never is."""
-    return [(info.encode_name, {} if info.default_factory is not NODEFAULT else info.default) for info in fields(kind)]
+    found = []
+    for info in fields(kind):
+        usual = info.default if info.default_factory is NODEFAULT else {}
+        found.append((info.encode_name, usual))
+    return found
 
 
 def _clean_number(value: Any) -> Any:

@@ -190,8 +190,10 @@ def _criteria_difference(one: Header, other: Header) -> str:
 
 def _turns(case: PlannedCase) -> tuple[Turn, ...]:
     """Return the turns of a planned case as far as they are known: only the expectations."""
-    stated = zip_longest(case.expected, case.responses)
-    turns = [Turn("", tools, None if said is None else (Part(said),)) for tools, said in stated]
+    turns = []
+    for tools, said in zip_longest(case.expected, case.responses):
+        response = None if said is None else (Part(said),)
+        turns.append(Turn("", tools, response))
     return tuple(turns) or (Turn(""),)
 
 

@@ -176,6 +176,7 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
         log,
         trial.replay,
         trial.users,
+        tuple([tuple([Invocation(usage=turn.usage) for turn in attempt]) for attempt in trial.earlier]),
     )
 
 

@@ -145,8 +145,8 @@ def _own_thresholds(one: Finding, criterion: Criterion) -> str | list[str]:
         return _own_threshold_missed(one, criterion)
     cases, excused, short = count(one["cases"], "case"), one["excused"], one["short"]
     if short:
-        verb = agree(short, "is", "are")
-        return f"{short} of {cases} {verb} below a threshold of its own, but not beyond chance"
+        are = agree(short, "is below a threshold of its own", "are below thresholds of their own")
+        return f"{short} of {cases} {are}, but not beyond chance"
     if not excused:
         return f"no case misses its own threshold ({cases})"
     if excused == 1:

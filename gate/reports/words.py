@@ -18,6 +18,7 @@ from gate.reports.behaviour import changed_behaviour
 from gate.reports.by_tag import where
 from gate.reports.formatting import (
     TYPICAL,
+    agree,
     change,
     count,
     figures,
@@ -57,7 +58,10 @@ def tell(found: Finding, suite: SuiteResult | None = None) -> str:
 def tell_cause(suite: SuiteResult) -> tuple[str, tuple[str, ...]]:
     """Return the cause of the verdict: a title, and clauses with details."""
     cause = suite.cause
-    title, *more = _could_not_measure(cause, suite) if cause.problem else clauses(cause, WORDS, suite)
+    if cause.problem:
+        title, *more = _could_not_measure(cause, suite)
+    else:
+        title, *more = clauses(cause, WORDS, suite)
     return title, tuple(more)
 
 
@@ -69,7 +73,9 @@ def tell_cases(suite: SuiteResult) -> str:
     if cause.kind not in ("cases_broke", "cases_fail"):
         return ""
     named = listing(_ids(cause["cases"]))
-    return named if suite.trade is None else f"worse: {named}"
+    if suite.trade is not None:
+        return f"worse: {named}"
+    return named
 
 
 def tell_short(found: Finding) -> str:
@@ -88,18 +94,20 @@ def tell_warning(found: Finding, row: CriterionResult) -> str:
     """Return a finding on a criterion as a warning."""
     if found.kind == "change":
         worse = with_means(change(found["change"].value, row.criterion.scale), row)
-        return f"{row.criterion.name} got worse beyond its margin: {worse}; it only warns{_wording(found['wording'])}"
+        return f"{row.criterion.name} got worse beyond its margin: {worse}; {NO_BLOCK}{_wording(found['wording'])}"
     told = f"{row.criterion.name}: {'; '.join(clauses(found, WORDS, row.criterion))}"
     if found.is_excused:
         return f"{told}: {WOULD}"
     if only_reports(found, row):
-        return f"{told}; it only warns"
+        return f"{told}; {NO_BLOCK}"
     if found.kind == "mean":
-        return f"{told}; an unchanged agent misses it in {percentage(found['chance'])} of runs like this one"
+        often = percentage(found["chance"])
+        return f"{told}; this is so close that an unchanged agent misses it in {often} of runs like this one"
     return told
 
 
-WOULD = "it does not block (`ratchet: false` would)"
+NO_BLOCK = "it does not block"
+WOULD = f"{NO_BLOCK} (`ratchet: false` would)"
 
 
 # --- facts about a suite --------------------------------------------------------------------------
@@ -119,11 +127,15 @@ def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
 
 def crashes(suite: SuiteResult, found: CrashFacts) -> str:
     """Return ``the agent failed in 9 of 15 trials of 3 cases, before in 0 of 15``; an arrow would suggest a gain."""
-    where, of = "", f" of {count(len(found.cases), 'case')}"
+    number = len(found.cases)
+    said = f"the agent failed in {found.failed} of {count(found.trials, 'trial')}"
     if _always_fails(suite):
-        where, of = f"in {'this case' if len(found.cases) == 1 else 'these cases'}, ", ""
-    before = f", before in {found.baseline_failed} of {found.baseline_trials}" if found.baseline_trials else ""
-    return f"{where}the agent failed in {found.failed} of {count(found.trials, 'trial')}{of}{before}"
+        said = f"in {agree(number, 'this case', 'these cases')}, {said}"
+    else:
+        said += f" of {count(number, 'case')}"
+    if found.baseline_trials:
+        said += f", before in {found.baseline_failed} of {found.baseline_trials}"
+    return said
 
 
 def _always_fails(suite: SuiteResult) -> bool:
@@ -140,13 +152,16 @@ def _ids(cases: Iterable[CaseTally]) -> list[str]:
 
 def criterion(name: str) -> str:
     """Return a criterion's name as code, except for the pass rate."""
-    plain = name.replace("`", "'")
-    return plain if name == PASS_RATE else f"`{plain}`"
+    if name == PASS_RATE:
+        return name
+    return "`" + name.replace("`", "'") + "`"
 
 
 def about(drop: float) -> str:
     """Return a drop in whole points, or a small one with decimals."""
-    return f"{percents(drop)} points" if drop >= 0.015 else margin(drop, Scale.BINARY)
+    if drop >= 0.015:
+        return f"{percents(drop)} points"
+    return margin(drop, Scale.BINARY)
 
 
 def thin(suite: SuiteResult) -> str:
@@ -155,7 +170,9 @@ def thin(suite: SuiteResult) -> str:
     is_beside = any(one.kind == "base_run_beside" for one in suite.changes)
     if found is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE) or is_beside:
         return ""
-    compared = suite.outcome.evidence.paired if suite.outcome is not None else len(suite.cases)
+    compared = len(suite.cases)
+    if suite.outcome is not None:
+        compared = suite.outcome.evidence.paired
     if found["cases"] < MANY_THIN * compared:
         return ""
     hidden = []
@@ -195,8 +212,10 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 
 def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return that the suite could not be measured, and why."""
-    is_measured = cause.kind in MEASURED or (cause.kind == "trials_lost" and cause["decide"])
-    said = [f"could not {'decide' if is_measured else 'measure'}", tell(cause)]
+    title = "could not measure"
+    if cause.kind in MEASURED or (cause.kind == "trials_lost" and cause["decide"]):
+        title = "could not decide"
+    said = [title, tell(cause)]
     if cause.kind == "failures_not_confirmed" and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
@@ -217,7 +236,9 @@ def _same_agent(cause: Finding, suite: SuiteResult) -> list[str]:
 
 def _passes(cause: Finding, suite: SuiteResult) -> list[str]:
     if cause["compared"]:
-        found = "no loss that blocks" if any(map(only_warns, suite.criteria)) else "no loss found"
+        found = "no loss found"
+        if any(map(only_warns, suite.criteria)):
+            found = "no loss that blocks"
         return [f"{found} in {count(cause['compared'], 'case')}", _uncompared(cause["uncompared"])]
     cases = count(cause["cases"], "case")
     if cause["checked"] < cause["cases"]:
@@ -241,21 +262,26 @@ def _uncompared(found: Uncompared) -> str:
 
 
 def _not_enough_evidence(cause: Finding, suite: SuiteResult) -> list[str]:
-    suspected = f"suspected: {listing(cause['suspects'])}" if cause["suspects"] else ""
-    return [f"not enough evidence on {listing(map(criterion, causes(suite, cause['criteria'])))}", suspected]
+    said = [f"not enough evidence on {listing(map(criterion, causes(suite, cause['criteria'])))}"]
+    if cause["suspects"]:
+        said.append(f"suspected: {listing(cause['suspects'])}")
+    return said
 
 
 def _cases_broke(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return how many cases broke, and their common change: ``the agent no longer calls `look_up```."""
     if cause["gained"]:
         return _traded(cause, suite)
-    cases, compared = _ids(cause["cases"]), cause["of"]
-    of = f"{len(cases)} of {count(compared, 'case')}" if compared else count(len(cases), "case")
-    said = [f"{of} broke"]
+    cases = _ids(cause["cases"])
+    broke = count(len(cases), "case")
+    if cause["of"]:
+        broke = f"{len(cases)} of {count(cause['of'], 'case')}"
+    said = [f"{broke} broke"]
     does, holds = changed_behaviour(suite.cases, cases)
-    if does:
-        in_some = f" in {holds} of the {len(cases)} cases that broke" if holds < len(cases) else ""
-        said.append(f"the agent {does}{in_some}")
+    if does and holds < len(cases):
+        said.append(f"the agent {does} in {holds} of the {len(cases)} cases that broke")
+    elif does:
+        said.append(f"the agent {does}")
     return said
 
 
@@ -282,14 +308,18 @@ def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
             said.append(f"{criterion(name)} got worse, and {how}")
         else:
             said.append(f"{criterion(name)}: {how}")
-    if cause["perhaps_drift"]:
-        said.append(NOT_LOOKED_FOR if cause["drift_moot"] else DRIFT)
+    if cause["perhaps_drift"] and cause["drift_moot"]:
+        said.append(NOT_LOOKED_FOR)
+    elif cause["perhaps_drift"]:
+        said.append(DRIFT)
     return said
 
 
 def _how_it_fell(row: CriterionResult) -> str:
     """Return how a mean moved: ``fell from 0.99 to 0.79``, ``rose by 40 % for a typical case``."""
-    verb = "rose" if row.criterion.direction is Direction.LOWER else "fell"
+    verb = "fell"
+    if row.criterion.direction is Direction.LOWER:
+        verb = "rose"
     worse = row.finding("change", Verdict.REGRESSED)
     if worse is None or row.compared is None:
         return "got worse"
@@ -303,19 +333,29 @@ def _how_it_fell(row: CriterionResult) -> str:
 def suspects(suite: SuiteResult) -> str:
     """Return the worst-looking cases if none is proven broken; empty if a tag explains the loss."""
     cause = suite.cause
+    if where(suite):
+        return ""
     row = suite.row(causes(suite, cause["criteria"])[0])
-    broken = broken_of(row) if row is not None and cause["by_mean"] else ()
+    broken: tuple[str, ...] = ()
+    if row is not None and cause["by_mean"]:
+        broken = broken_of(row)
     names = [one.case_id for one in cause["suspects"] if one.case_id not in broken]
     if not names and row is not None:
         for one in cause["fell"]:  # the cases whose score fell most, each with both scores
-            names.append(f"{one.case_id} {' → '.join(figures((one.before, one.now), row.criterion.scale))}")
-    return f"most suspect: {listing(names)}" if names and not where(suite) else ""
+            before, now = figures((one.before, one.now), row.criterion.scale)
+            names.append(f"{one.case_id} {before} → {now}")
+    if not names:
+        return ""
+    return f"most suspect: {listing(names)}"
 
 
 def _traded(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return the lost and the gained cases."""
-    broke = f"{count(len(cause['cases']), 'case')} broke" if cause["named"] else "some cases got worse"
-    improved = f"{len(cause['gained'])} improved" if cause["gained_named"] else "others improved"
+    broke, improved = "some cases got worse", "others improved"
+    if cause["named"]:
+        broke = f"{count(len(cause['cases']), 'case')} broke"
+    if cause["gained_named"]:
+        improved = f"{len(cause['gained'])} improved"
     return [f"a trade: {broke}, {improved}", _rates(suite), f"better: {listing(_ids(cause['gained']))}"]
 
 
@@ -323,14 +363,19 @@ def _rates(suite: SuiteResult) -> str:
     row = suite.row(PASS_RATE)
     if row is None or row.compared is None or row.change is None:
         return ""
-    over = "" if same_cases(row) else f" over {count(row.change.n, 'compared case')}"
-    return f"pass rate {' → '.join(figures(row.compared, row.criterion.scale))}{over}"
+    before, now = figures(row.compared, row.criterion.scale)
+    said = f"pass rate {before} → {now}"
+    if not same_cases(row):
+        said += f" over {count(row.change.n, 'compared case')}"
+    return said
 
 
 def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
-    named = causes(suite, cause["criteria"])
-    verb = "got worse" if any(is_lower_better(suite, name) for name in named) else "fell"
-    what = "its newest runs" if cause["before"] else "the base commit's agent run now"
+    named, verb, what = causes(suite, cause["criteria"]), "fell", "the base commit's agent run now"
+    if any(is_lower_better(suite, name) for name in named):
+        verb = "got worse"
+    if cause["before"]:
+        what = "its newest runs"
     fell = f"{listing(map(criterion, named))} {verb} against the stored baseline"
     return ["not shown to be this change", f"{fell}, but not against {what}: drift or chance"]
 
@@ -338,25 +383,33 @@ def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
 def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
     first = cause["criteria"][0]
     row = suite.row(first)
-    said = [f"{criterion(first)} {fails(row) if row is not None else 'fails'}"]
+    how = "fails"
+    if row is not None:
+        how = fails(row)
+    said = [f"{criterion(first)} {how}"]
     besides = [criterion(name) for name in suite.below if name != first]
     if besides:
-        said.append(f"{listing(besides)} {'fails' if len(besides) == 1 else 'fail'}, too")
+        said.append(f"{listing(besides)} {agree(len(besides), 'fails', 'fail')}, too")
     return said
 
 
 def _criterion_not_measured(cause: Finding, suite: SuiteResult) -> list[str]:
     first = cause["criteria"][0]
     row = suite.row(first)
-    return [f"{criterion(first)} could not be measured", reason(row) if row is not None else ""]
+    said = [f"{criterion(first)} could not be measured"]
+    if row is not None:
+        said.append(reason(row))
+    return said
 
 
 def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
     """Return the parts of the baseline that were not compared; with the reason for criteria."""
     said = [NOT_COMPARED]
     for gap in cause["gaps"]:
-        is_criterion = gap.kind == "not_compared"
-        said.append(f"{criterion(gap['criterion'])}: {why_apart(gap)}" if is_criterion else tell(gap, suite))
+        if gap.kind == "not_compared":
+            said.append(f"{criterion(gap['criterion'])}: {why_apart(gap)}")
+        else:
+            said.append(tell(gap, suite))
     return said
 
 
@@ -368,7 +421,7 @@ def _collapsed(found: Finding, _: object) -> str:
     if found["copies"]:
         return f"{fell}, but the repeats are copies of one answer and prove nothing"
     cases = count(found["cases"], "case")
-    return f"{fell}, but {cases} {'is' if found['cases'] == 1 else 'are'} too few to prove a loss"
+    return f"{fell}, but {cases} {agree(found['cases'], 'is', 'are')} too few to prove a loss"
 
 
 def _failures_not_confirmed(found: Finding, _: object) -> str:
@@ -376,14 +429,18 @@ def _failures_not_confirmed(found: Finding, _: object) -> str:
 
 
 def _outage(found: Finding, _: object) -> str:
-    cases, often = found["cases"], f": {brief(found['error'])}" if found["error"] else ""
+    cases = found["cases"]
     if not found["compared"]:
         which = {1: "the only case", 2: "both cases"}.get(cases, f"all {cases} cases")
-        return f"the agent failed in {which}{often}"
-    if found["of"] == 1:
-        return f"the agent fails in the only case, which it answered at the baseline{often}"
-    verb = "fails" if cases == 1 else "fail"
-    return f"an outage: {cases} of {count(found['of'], 'case')} that answered at the baseline {verb} alike{often}"
+        said = f"the agent failed in {which}"
+    elif found["of"] == 1:
+        said = "the agent fails in the only case, which it answered at the baseline"
+    else:
+        of = count(found["of"], "case")
+        said = f"an outage: {cases} of {of} that answered at the baseline {agree(cases, 'fails', 'fail')} alike"
+    if found["error"]:
+        said += f": {brief(found['error'])}"
+    return said
 
 
 def _not_run(found: Finding, _: object) -> str:
@@ -400,8 +457,26 @@ def _trials_lost(found: Finding, _: object) -> str:
         lost.append(fill(TRIALS_LOST, found.data))
     if found["unscored"]:
         lost.append(fill("{unscored:answer} could not be scored", found.data))
-    turn = "; counted as failures, they would change the verdict" if found["decide"] else ""
-    return f"{' and '.join(lost)}{turn}"
+    said = " and ".join(lost)
+    if not found["decide"]:
+        return said
+    as_failures = agree(found["lost"] + found["unscored"], "counted as a failure, it", "counted as failures, they")
+    return f"{said}; {as_failures} would change the verdict"
+
+
+def _without_score(found: Finding, _: object) -> list[str]:
+    """Return how many trials have no score, and why."""
+    why, said = WHY_LOST[found["by"]], []
+    if found["lost"]:
+        said.append(fill(f"{{lost}} of {{of:trial}} {{lost:has|have}} no score {why}{{error:+ (#)}}", found.data))
+    if found["gone"]:
+        said.append("it was not called again, and the comparison uses the stored baseline")
+    if found["repeated"]:
+        again = fill("{repeated:attempt} {repeated:was|were} repeated", found.data)
+        if not said:
+            again += f" {why}"
+        said.append(again)
+    return said
 
 
 def _answered_by(found: Finding, _: object) -> str:
@@ -420,7 +495,9 @@ def _wording(found: Wording | None) -> str:
     if found is None:
         return ""
     said = f'; {found.case_id}, for one, says "{found.now}"'
-    return f'{said}, and said "{found.before}"' if found.before else said
+    if found.before:
+        said += f', and said "{found.before}"'
+    return said
 
 
 def _thin_baseline(found: Finding, suite: SuiteResult) -> str:
@@ -433,26 +510,28 @@ def _thin_baseline(found: Finding, suite: SuiteResult) -> str:
 
 def _provider_moved(found: Finding, _: object) -> str:
     """Return text like ``since 2026-05-02 10:00 UTC, abc1234 the same agent scores 4 points less on pass rate …``."""
-    size = margin(abs(found["change"]), Scale.BINARY if found["scale"] is Scale.UNIT else found["scale"])
-    day = f"{datetime.fromtimestamp(found['since'], UTC):%Y-%m-%d %H:%M} UTC"
-    place = f"{day}, {found['commit'][:7]}" if found["commit"] else day
-    what = f"{size} {'less' if found['change'] < 0 else 'more'} on {found['metric']}"
+    scale, direction = found["scale"], "more"
+    if scale is Scale.UNIT:
+        scale = Scale.BINARY
+    if found["change"] < 0:
+        direction = "less"
+    since = f"since {datetime.fromtimestamp(found['since'], UTC):%Y-%m-%d %H:%M} UTC"
+    if found["commit"]:
+        since += f", {found['commit'][:7]}"
+    scores = f"the same agent scores {margin(abs(found['change']), scale)} {direction} on {found['metric']}"
     rests = f"(p = {found['p']:.2g}, {count(found['runs'], 'run')})"
-    older = "the baseline was measured before that: " if found["baseline_is_older"] else ""
-    return f"{older}since {place} the same agent scores {what} {rests}: the provider drifted"
+    said = f"{since} {scores} {rests}: the provider drifted"
+    if found["baseline_is_older"]:
+        return f"the baseline was measured before that: {said}"
+    return said
 
 
 def _unproven(found: Finding, _: object) -> str:
     """Return the unproven baselines, such as ``the baseline of abc1234 is unproven: …``, and why."""
     said = []
     if found["compared"]:
-        which = listing([commit[:7] for commit in found["compared"][:MOST_UNPROVEN]])
-        are = "is" if len(found["compared"]) == 1 else "are"
-        because = f" ({found['why']})" if found["why"] else ""
-        said.append(
-            f"the baseline of {which} {are} unproven: no trusted job is known to have measured it{because}, "
-            "and anybody who can write to the baseline store may have written it"
-        )
+        shown = {"compared": [commit[:7] for commit in found["compared"][:MOST_UNPROVEN]], "why": found["why"]}
+        said.append(fill(UNPROVEN, shown))
     for what, why in found["told"][:MOST_UNPROVEN]:
         said.append(f"{what}: {why}")
     more = len(found["told"]) - MOST_UNPROVEN
@@ -462,10 +541,11 @@ def _unproven(found: Finding, _: object) -> str:
 
 
 def _measured_before(found: Finding, _: object) -> str:
-    anew = "each new version of the agent"
+    anew, down = "each new version of the agent", ""
     if not found["fingerprinted"]:
         anew = "without a known version of the agent, each commit"
-    down = ", what could not be measured, too" if Verdict.ERROR in found["verdicts"] else ""
+    if Verdict.ERROR in found["verdicts"]:
+        down = ", what could not be measured, too"
     why = f"{anew} is measured anew{down}, and the error rate is that of one measurement"
     return f"{_measurement(found)}; {_before(found)} ({why})"
 
@@ -481,21 +561,25 @@ def _measurement(found: Finding) -> str:
 def _before(found: Finding) -> str:
     told = listing([VERDICTS[verdict] for verdict in found["verdicts"]])
     known, total = len(found["verdicts"]), found["total"]
-    return f"the newest {known} of {total:,} before: {told}" if known < total else f"before: {told}"
+    if known < total:
+        return f"the newest {known} of {total:,} before: {told}"
+    return f"before: {told}"
 
 
 def _cases_changed(found: Finding, _: object) -> str:
     cases = found["cases"]
     if found["how"] == "renamed":
         cases = tuple([f"{before} → {now}" for before, now in zip(found["before"], cases, strict=True)])
-    words = CASES_CHANGED if found.verdict is Verdict.PASS else CASES_NOT_COMPARED
+    words = CASES_NOT_COMPARED
+    if found.verdict is Verdict.PASS:
+        words = CASES_CHANGED
     return fill(words[found["how"]], {**found.data, "cases": cases})
 
 
 def _not_accepted(found: Finding, suite: SuiteResult) -> str:
     """Return that an acceptance does not count, and why."""
     if found["criteria"]:
-        short = f"{listing(found['criteria'])} {'miss' if len(found['criteria']) > 1 else 'misses'}"
+        short = f"{listing(found['criteria'])} {agree(len(found['criteria']), 'misses', 'miss')}"
     elif suite.cause.kind == "nothing_passes":
         short = "no trial passes, which misses"
     else:
@@ -509,15 +593,15 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 TRIALS_LOST = (
     "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
 )
-LEFT_OUT = (
-    "left {lost} of {of:trial} without a score{error:+ (#)}"
-    "{gone:; it was not called again, and the comparison uses the stored baseline|}{repeated:+; attempts repeated: #}"
-)
-LOST_BY = {
-    "infrastructure": "infrastructure errors",
-    "agent": "failures of the agent",
-    "base": "failures of the base commit's agent",
+WHY_LOST = {
+    "infrastructure": "because of infrastructure errors",
+    "agent": "because the agent failed",
+    "base": "because the base commit's agent failed",
 }
+UNPROVEN = (
+    "the baseline of {compared:list} {compared:is|are} unproven: no trusted job is known to have measured it"
+    "{why:+ (#)}, and anybody who can write to the baseline store may have written it"
+)
 WHY_ALIKE = {
     "steady": ": a fixed seed, a cache, or a deterministic agent",
     "faster": ", and five times faster: a cache, or a server that was still starting",
@@ -526,8 +610,8 @@ WHY_ALIKE = {
     ),
 }
 SAY_LITTLE = {
-    "no_calls": "no answer reports a tool call, although answers of the baseline did",
-    "one_answer": "all {answers:answer} to {cases:case} are the same",
+    "no_calls": "no answer reports a tool call, and some at the baseline did",
+    "one_answer": "the agent gave one and the same answer {answers:time} in {cases:case}",
 }
 CASES_CHANGED = {
     "new": "new, judged only by thresholds: {cases:list}",
@@ -555,7 +639,7 @@ WORDS: Table = {
     "collapsed": _collapsed,
     "trials_lost": {
         Verdict.ERROR: _trials_lost,
-        Verdict.PASS: lambda found, _: fill(f"{LOST_BY[found['by']]} {LEFT_OUT}", found.data),
+        Verdict.PASS: _without_score,
     },
     # causes of a verdict
     "shard": {
@@ -603,7 +687,8 @@ WORDS: Table = {
         f"repeated trials give identical answers{WHY_ALIKE[found['why']]}", found.data
     ),
     "scores_say_little": lambda found, _: fill(
-        f"the scores of {{criteria:all}} say little: {SAY_LITTLE[found['why']]}", found.data
+        f"{{criteria:a score|scores}} of {{criteria:all}} {{criteria:proves|prove}} little: {SAY_LITTLE[found['why']]}",
+        found.data,
     ),
     "not_accepted": _not_accepted,
 }

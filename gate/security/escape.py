@@ -137,11 +137,6 @@ def spaced(text: str, escaped: Callable[[str], str]) -> str:
     return f"{before}{escaped(text)}{after}"
 
 
-def markdown_html(text: str, limit: int = MARKDOWN_LIMIT) -> str:
-    """Return text on one line for an HTML element in Markdown, where backslashes would be shown."""
-    return _entities(_unlinked(one_line(text, limit)))
-
-
 def markdown_code(text: str, limit: int = MARKDOWN_LIMIT) -> str:
     """Return a code span on one line, for running text and table cells alike; hosts link nothing inside it."""
     flat = one_line(text, limit)

@@ -303,7 +303,7 @@ def decide_merged(
         baselines = find_all_references(config, store, plans, where, git, environment, frozenset(run_ids(header)))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (note, where.note, about_address(config, header.agent))), *found.notes]
-    own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
+    own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, where=where)
     terms = with_run_of(record, own, scope=not selected_here)
     job = job_settings(config, terms.settings, plans, baselines, rules)
     terms = replace(

@@ -336,18 +336,19 @@ def unproven_in(statement: Statement, suite_id: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _baselines_in(statement: Statement, suite_id: str) -> list[Descriptor]:
-    """Return the statement's descriptors of the baselines that a suite was compared with."""
-    found = []
-    for one in statement.predicate.configuration:
-        if one.name == "baseline" and one.uri != NO_BASELINE and one.annotations.get("suite") == suite_id:
-            found.append(one)
-    return found
-
-
 def agent_of(statement: Statement, suite_id: str) -> str:
     """Return the fingerprint of the agent that a suite was run with; empty if unknown."""
-    for one in statement.predicate.configuration:
-        if one.name == "agent" and one.annotations.get("suite") == suite_id:
-            return str(one.annotations.get("fingerprint") or "")
+    for one in _told_of(statement, suite_id, "agent"):
+        return str(one.annotations.get("fingerprint") or "")
     return ""
+
+
+def _baselines_in(statement: Statement, suite_id: str) -> list[Descriptor]:
+    """Return the statement's descriptors of the baselines that a suite was compared with."""
+    return [one for one in _told_of(statement, suite_id, "baseline") if one.uri != NO_BASELINE]
+
+
+def _told_of(statement: Statement, suite_id: str, name: str) -> list[Descriptor]:
+    """Return the statement's descriptors of this name about a suite."""
+    told = statement.predicate.configuration
+    return [one for one in told if one.name == name and one.annotations.get("suite") == suite_id]

@@ -195,10 +195,15 @@ def _is_only_here(config: Config, environment: Mapping[str, str]) -> bool:
 
 def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
     """Sign the proofs of a record, and add them to the ledger. Return a description of that."""
-    envelopes = [signed(write_proofs(parcel), key).decode() for parcel in parcels(joined(proven))]
-    suite_id, at = header.suite_id, now().timestamp()
-    store.note(suite_id, [Signed(suite_key(suite_id), commit_key(header), at, one) for one in envelopes])
+    suite, at = suite_key(header.suite_id), now().timestamp()
+    lines = [_signed_line(suite, commit_key(header), at, parcel, key) for parcel in parcels(joined(proven))]
+    store.note(header.suite_id, lines)
     return ["signed: whoever names the public key as `baseline.key` takes it for proven"]
+
+
+def _signed_line(suite: str, name: str, at: float, proofs: Proofs, key: bytes) -> Signed:
+    """Return a ledger line with these proofs, signed."""
+    return Signed(suite, name, at, signed(write_proofs(proofs), key).decode())
 
 
 def _ledger_lines(
@@ -332,7 +337,10 @@ def accept_baseline(
                     _refuse_missed(store.read(entry), config, environment)
         for suite_id in stored:
             line = _acceptance(config, suite_id, name, who, why, last)
-            store.note(suite_id, [line, *_signed_acceptance(line, key)])
+            lines: list[Line] = [line]
+            if key is not None:
+                lines.append(_signed_line(line.suite, name, line.at, Proofs({}, {line.suite: (line,)}), key))
+            store.note(suite_id, lines)
             what = f"{(commit or 'the record')[:12]} is the long-term baseline now, by {console(who)}, until {last}"
             done.append(f"{console(suite_id)}: {what}")
     if not done:
@@ -349,13 +357,6 @@ def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str
         what = f"not accepted: a threshold, a limit or a hard rule is missed: {names}"
         hint = "edit the cases or the threshold in a commit, and measure again"
         raise BaselineError(what, where=record.header.suite_id, hint=hint)
-
-
-def _signed_acceptance(line: Acceptance, key: bytes | None) -> list[Signed]:
-    if key is None:
-        return []
-    envelope = signed(write_proofs(Proofs({}, {line.suite: (line,)})), key).decode()
-    return [Signed(line.suite, line.key, line.at, envelope)]
 
 
 def _commit(git: Git, revision: str | None) -> str | None:

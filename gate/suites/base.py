@@ -286,7 +286,7 @@ def _subject(document: Document, path: tuple[Key, ...]) -> str:
     for part in case:
         value = value[part]
     identifier = as_mapping(value).get("id")
-    if not isinstance(identifier, str | int):
+    if isinstance(identifier, bool) or not isinstance(identifier, str | int):
         return f"case {case[-1] + 1}"
     return f"case {identifier!r}"
 

@@ -11,7 +11,7 @@ import base64
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from io import FileIO
 from pathlib import Path
@@ -240,10 +240,6 @@ class Cassette:
             body = self.body(exchange.response) or b""
             told |= {*ids_in(body.decode("utf-8", "replace"))} - sent
         return frozenset(told)
-
-    @property
-    def tapes(self) -> Mapping[str, RecordedTape]:
-        return self._tapes
 
     def body(self, name: str, depth: int = 0) -> bytes | None:
         """Return the body with this digest; None if it is missing or its content does not match."""

@@ -61,6 +61,15 @@ def answer(message):
 """
 
 
-def adapter(template: str, framework: str, module: str, name: str, call: str) -> str:
+TEMPLATES = {
+    "LangGraph": LANGGRAPH,
+    "Google ADK": ADK,
+    "OpenAI Agents SDK": AGENTS_SDK,
+    "pydantic-ai": PYDANTIC_AI,
+    "CrewAI": CREWAI,
+}
+
+
+def adapter(framework: str, module: str, name: str, call: str) -> str:
     """Return the text of the file; ``call`` is the expression for the agent, usually its name."""
-    return HEAD.format(framework=framework) + template.format(module=module, name=name, call=call)
+    return HEAD.format(framework=framework) + TEMPLATES[framework].format(module=module, name=name, call=call)

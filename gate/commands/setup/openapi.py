@@ -93,18 +93,18 @@ def agent_of(document: Any, *, origin: str = "", path: str = "") -> FoundAgent |
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
         return None
-    base = _base(document, origin)
+    root = _root(document, origin)
     if not path:
-        known = _framework(document["paths"], base)
+        known = _framework(document["paths"], root)
         if known is not None:
             return known
     best = None
-    for operation in _operations(_Description(document)):
-        if path and base.path(operation.path) != path:
+    for rank, url, agent in _operations(_Description(document), root):
+        if path and url != origin + path:
             continue
-        if best is None or operation.rank < best.rank:
-            best = operation
-    return None if best is None else best.proposal(base)
+        if best is None or rank < best[0]:
+            best = rank, agent
+    return None if best is None else best[1]
 
 
 def _first(names: Iterable[str], held: Container[str]) -> str | None:
@@ -118,19 +118,8 @@ def _first(names: Iterable[str], held: Container[str]) -> str | None:
 # --- the address ----------------------------------------------------------------------------------
 
 
-class _Base(Struct, frozen=True):
-    origin: str
-    prefix: str
-    """The path before those of the operations."""
-
-    def path(self, path: str) -> str:
-        return f"{self.prefix}/{path.lstrip('/')}"
-
-    def url(self, path: str) -> str:
-        return self.origin + self.path(path)
-
-
-def _base(document: Schema, origin: str) -> _Base:
+def _root(document: Schema, origin: str) -> str:
+    """Return the address before the paths of the operations."""
     servers = mappings_in(document.get("servers"))
     if servers:
         told = as_text(servers[0].get("url"))
@@ -145,13 +134,16 @@ def _base(document: Schema, origin: str) -> _Base:
     except ValueError:
         usable = False
     if not usable:
-        return _Base(origin or DEFAULT_SERVER, "")
-    return _Base(origin or f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/"))
+        return origin or DEFAULT_SERVER
+    return (origin or f"{parts.scheme}://{parts.netloc}") + parts.path.rstrip("/")
 
 
-def _framework(paths: Schema, base: _Base) -> FoundAgent | None:
+def _at(root: str, path: str) -> str:
+    return f"{root}/{path.lstrip('/')}"
+
+
+def _framework(paths: Schema, root: str) -> FoundAgent | None:
     """Return the agent of a server whose protocol has its own kind of agent; None for any other."""
-    root = base.origin + base.prefix
     if "/run" in paths and "/list-apps" in paths:
         agent: dict[str, Any] = {"adk": {"url": root, "app": "my_app"}}
         notes = ("agent.adk.app: its app's name",)
@@ -162,7 +154,7 @@ def _framework(paths: Schema, base: _Base) -> FoundAgent | None:
         return FoundAgent("a LangGraph server", "it serves /threads/{thread_id}/runs/wait", agent, notes)
     for path in paths:
         if isinstance(path, str) and path.endswith("/chat/completions") and "{" not in path:
-            url = base.url(path).removesuffix("/chat/completions")
+            url = _at(root, path).removesuffix("/chat/completions")
             agent = {"openai": {"url": url, "model": "my-model"}}
             notes = ("agent.openai.model: its model",)
             return FoundAgent("a Chat Completions server", f"it serves {path}", agent, notes)
@@ -172,60 +164,40 @@ def _framework(paths: Schema, base: _Base) -> FoundAgent | None:
 # --- operations -----------------------------------------------------------------------------------
 
 
-class _Operation(Struct):
-    """An operation that takes a message."""
-
-    path: str
-    rank: tuple[int, ...]
-    """The rank of the operation; the lowest is proposed."""
-    message: str
-    request: dict[str, Any] = {}
-    response: dict[str, Any] = {}
-    streams: bool = False
-    """True if it answers only with events."""
-    guess: tuple[str, ...] = ()
-    """Keys of the request whose values are placeholders."""
-    headers: dict[str, str] = {}
-    is_agui: bool = False
-
-    def proposal(self, base: _Base) -> FoundAgent:
-        url = base.url(self.path)
-        if self.is_agui:
-            why = f"POST {self.path} takes threadId, runId and messages"
-            return FoundAgent("an AG-UI server", why, {"agui": url})
-        options: dict[str, Any] = {"url": url}
-        notes = [f"agent.http.request.{name}: a value that the server accepts" for name in self.guess]
-        if self.headers:
-            options["headers"] = self.headers
-            notes.append(f"{KEY_VARIABLE}: the variable that holds the server's key")
-        options["request"] = self.request
-        if self.response:
-            options["response"] = self.response
-        why = f"POST {self.path} takes {self.message!r}"
-        if self.streams:
-            why += ", and answers with a stream of events"
-        return FoundAgent("an HTTP server", why, {"http": options}, tuple(notes))
-
-
-def _operations(description: _Description) -> Iterator[_Operation]:
+def _operations(description: _Description, root: str) -> Iterator[tuple[tuple[int, ...], str, FoundAgent]]:
+    """Yield the rank, the address and the agent of each operation that takes a message; the lowest rank is proposed."""
     number = 0
     for path, item in list(description.document["paths"].items())[:MOST_PATHS]:
         operation = as_mapping(item).get("post")
         if not isinstance(path, str) or "{" in path or not isinstance(operation, Mapping):
             continue
         number += 1
+        url = _at(root, path)
         asked = description.asked(operation)
         request = description.properties(asked)
         if request.keys() >= {"threadId", "runId", "messages"}:
-            yield _Operation(path, (-1, number), "messages", is_agui=True)
+            why = f"POST {path} takes threadId, runId and messages"
+            yield (-1, number), url, FoundAgent("an AG-UI server", why, {"agui": url})
             continue
         name = _first(("messages", *MESSAGE), request)
         if name is None:
             continue
         template, guess = description.template(asked, request, name)
         response, streams = description.answer(operation)
+        headers = description.key(operation)
+        notes = [f"agent.http.request.{key}: a value that the server accepts" for key in guess]
+        options: dict[str, Any] = {"url": url}
+        if headers:
+            options["headers"] = headers
+            notes.append(f"{KEY_VARIABLE}: the variable that holds the server's key")
+        options["request"] = template
+        if response:
+            options["response"] = response
+        why = f"POST {path} takes {name!r}"
+        if streams:
+            why += ", and answers with a stream of events"
         rank = (*_unlikeliness(path, operation), number)
-        yield _Operation(path, rank, name, template, response, streams, guess, description.key(operation))
+        yield rank, url, FoundAgent("an HTTP server", why, {"http": options}, tuple(notes))
 
 
 def _unlikeliness(path: str, operation: Schema) -> tuple[int, int]:

@@ -55,7 +55,11 @@ def routes_of(module: ast.Module, find_class: FindClass) -> RoutedModule:
     """Return the routes of a module; empty if it has none."""
     names = imports(module.body)
     found, prefixes = RoutedModule(), dict[str, str]()
-    for name, call in _assigned_calls(module.body):
+    for node in module.body:
+        assigned = assigned_call(node)
+        if assigned is None:
+            continue
+        name, call = assigned
         maker = dotted(call.func, names)
         if maker in APPS:
             found.framework, found.app, found.line = APPS[maker], name, call.lineno
@@ -75,12 +79,13 @@ def routes_of(module: ast.Module, find_class: FindClass) -> RoutedModule:
     return found
 
 
-def _assigned_calls(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
-    for node in body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        value = getattr(node, "value", None)
-        if isinstance(target, ast.Name) and isinstance(value, ast.Call):
-            yield target.id, value
+def assigned_call(node: ast.stmt) -> tuple[str, ast.Call] | None:
+    """Return the name and the call of ``name = call(…)``; None for any other statement."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    value = getattr(node, "value", None)
+    if isinstance(target, ast.Name) and isinstance(value, ast.Call):
+        return target.id, value
+    return None
 
 
 def _decorated_paths(function: Function, prefixes: Mapping[str, str]) -> Iterator[str]:
@@ -179,10 +184,10 @@ class _Reader(Struct, frozen=True):
                     found.append(literal)
         if not found:
             return {}
-        properties: dict[str, Any] = {}
-        for literal in found:
+        properties, always = dict(found[0]), list(found[0])
+        for literal in found[1:]:
             properties |= literal
-        always = [key for key in properties if all(key in literal for literal in found)]
+            always = [key for key in always if key in literal]
         return _object(properties, always)
 
     def _literal(self, value: ast.expr | None, assigned: Mapping[str, ast.expr], depth: int = 0) -> dict[str, Any]:
@@ -205,9 +210,10 @@ class _Reader(Struct, frozen=True):
 
 def _assigned(function: Function) -> Iterator[tuple[str, ast.expr]]:
     for node in ast.walk(function):
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            if isinstance(target, ast.Name):
-                yield target.id, node.value  # type: ignore[attr-defined]
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, node.value
 
 
 def _schema(node: ast.expr | None, find: FindClass, depth: int = 0) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from gate.agents.sources import sources_of
 from gate.commands.setup import adapters
 from gate.commands.setup.openapi import FoundAgent
 from gate.commands.setup.openapi import agent_of as agent_of_openapi
-from gate.commands.setup.routes import FindClass, FoundClass, RoutedModule, routes_of
+from gate.commands.setup.routes import FindClass, FoundClass, RoutedModule, assigned_call, routes_of
 from gate.errors import GateError
 from gate.formats.documents import parse_document
 from gate.formats.python_text import dotted, imports, parsed
@@ -197,7 +197,7 @@ def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
             is_made = f"def {variable}(" in tree.text(place)
             call = f"{variable}()" if is_made else variable
             why = f"{path.as_posix()} names the graph {name!r}"
-            _add_agent_of_framework(tree, found, "LangGraph", adapters.LANGGRAPH, place, variable, call, 1, why, rank=0)
+            _add_agent_of_framework(tree, found, "LangGraph", place, variable, call, 1, why, rank=0)
 
 
 def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
@@ -215,7 +215,7 @@ def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
         if isinstance(node, ast.ClassDef):
             if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
                 call, why = f"{node.name}().crew()", f"class {node.name}, @CrewBase"
-                _add_agent_of_framework(tree, found, "CrewAI", adapters.CREWAI, path, node.name, call, node.lineno, why)
+                _add_agent_of_framework(tree, found, "CrewAI", path, node.name, call, node.lineno, why)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name not in routed.functions:
                 _look_at_function(tree, path, node, found)
@@ -224,35 +224,30 @@ def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
 
 
 MADE_BY = (
-    (re.compile(r"^google\.adk\..*\w*Agent$"), "Google ADK", adapters.ADK),
-    (re.compile(r"^agents\.Agent$"), "OpenAI Agents SDK", adapters.AGENTS_SDK),
-    (re.compile(r"^pydantic_ai\.(\w+\.)*Agent$"), "pydantic-ai", adapters.PYDANTIC_AI),
-    (re.compile(r"^crewai\.(\w+\.)*Crew$"), "CrewAI", adapters.CREWAI),
-    (
-        re.compile(r"^(langchain\.agents\.create_agent|langgraph\.prebuilt\.\w*create_react_agent)$"),
-        "LangGraph",
-        adapters.LANGGRAPH,
-    ),
+    (re.compile(r"^google\.adk\..*\w*Agent$"), "Google ADK"),
+    (re.compile(r"^agents\.Agent$"), "OpenAI Agents SDK"),
+    (re.compile(r"^pydantic_ai\.(\w+\.)*Agent$"), "pydantic-ai"),
+    (re.compile(r"^crewai\.(\w+\.)*Crew$"), "CrewAI"),
+    (re.compile(r"^(langchain\.agents\.create_agent|langgraph\.prebuilt\.\w*create_react_agent)$"), "LangGraph"),
 )
-"""The call that creates an agent → the framework, and the adapter for its agents."""
+"""The call that creates an agent → the framework."""
 
 
 def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str], found: Survey) -> None:
     """Add the agent of ``name = Agent(…)`` at the top of a module."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    value = getattr(node, "value", None)
-    if not (isinstance(target, ast.Name) and isinstance(value, ast.Call)):
+    assigned = assigned_call(node)
+    if assigned is None:
         return
-    maker = dotted(value.func, names)
-    is_compiled = isinstance(value.func, ast.Attribute) and value.func.attr == "compile"
-    if is_compiled and any(name.startswith("langgraph.") for name in names.values()):
+    name, call = assigned
+    maker = dotted(call.func, names)
+    is_compiled = isinstance(call.func, ast.Attribute) and call.func.attr == "compile"
+    if is_compiled and any(imported.startswith("langgraph.") for imported in names.values()):
         maker = "langgraph.prebuilt.create_react_agent"  # a graph built by hand
-    for pattern, framework, template in MADE_BY:
+    for pattern, framework in MADE_BY:
         if not pattern.match(maker):
             continue
-        if framework != "Google ADK" or target.id == "root_agent":
-            why = f"{target.id} = {maker}(…)"
-            _add_agent_of_framework(tree, found, framework, template, path, target.id, target.id, node.lineno, why)
+        if framework != "Google ADK" or name == "root_agent":
+            _add_agent_of_framework(tree, found, framework, path, name, name, node.lineno, f"{name} = {maker}(…)")
         break
 
 
@@ -266,7 +261,9 @@ def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.Async
     if place is None:
         return
     module, folder = place
-    agent = {"python": f"{module}:{node.name}", **({"path": [folder]} if folder else {})}
+    agent: dict[str, Any] = {"python": f"{module}:{node.name}"}
+    if folder:
+        agent["path"] = [folder]
     why = f"def {node.name}({arguments.args[0].arg if arguments.args else '…'})"
     rank = (5, FUNCTIONS.index(node.name), len(path.parts))
     where = f"{path.as_posix()}:{node.lineno}"
@@ -277,7 +274,6 @@ def _add_agent_of_framework(
     tree: _Tree,
     found: Survey,
     framework: str,
-    template: str,
     path: Path,
     name: str,
     call: str,
@@ -290,8 +286,10 @@ def _add_agent_of_framework(
     if place is None or len(found.agents) >= MOST_AGENTS:
         return
     module, folder = place
-    agent: dict[str, Any] = {"python": f"{adapters.MODULE}:answer", **({"path": [folder]} if folder else {})}
-    text = adapters.adapter(template, framework, module, name, call)
+    agent: dict[str, Any] = {"python": f"{adapters.MODULE}:answer"}
+    if folder:
+        agent["path"] = [folder]
+    text = adapters.adapter(framework, module, name, call)
     preferred = PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
     where = f"{path.as_posix()}:{line}"
     if any(one.adapter == text for one in found.agents):  # langgraph.json names it too

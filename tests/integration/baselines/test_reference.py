@@ -15,7 +15,7 @@ from gate.config.load import load_config
 from gate.errors import BaselineError, ConfigError
 from gate.model import CONFIRM, FULL, REPEAT, STORED, Criterion, ErrorKind, Scale, Score, Trial, TrialError
 from gate.pipeline.git_context import git_context
-from gate.pipeline.references import References, find_references, own_reference
+from gate.pipeline.references import ALL_BELOW, References, find_references, own_reference
 from gate.pipeline.store import store_of
 from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record
 from gate.records.keys import suite_key
@@ -265,14 +265,32 @@ def test_without_an_ancestor_what_fell_short_is_no_yardstick(repository: Reposit
     assert "saved last; not an ancestor of this commit" in found.first.info.source
 
 
-def test_where_everything_fell_short_it_is_said_of_what_is_taken(repository: Repository) -> None:
-    first = repository.commit("1")
-    repository.save(first, verdict="regressed")
+def test_where_everything_fell_short_nothing_of_another_history_is_taken(repository: Repository) -> None:
+    repository.save(repository.commit("1"), verdict="regressed")
     repository.git("checkout", "-q", "--orphan", "new")
     repository.commit("2")
     repository.git("branch", "-qM", "main")
     found = repository.references()
-    assert found.first.info.commit == first
-    [note] = found.notes
-    assert f"{first[:12]}, which was saved last, itself came out" in str(note)
-    assert "base commit" not in str(note)
+    assert found.first.records == ()
+    assert found.first.info.missing == ALL_BELOW
+
+
+def test_what_fell_short_is_taken_where_it_may_be_of_an_ancestor(older: tuple[Repository, list[str], str]) -> None:
+    whole, commits, change = older
+    clone = shallow(whole, change, [], is_offline=True)
+    clone.save(commits[1], verdict="regressed")
+    found = clone.references()
+    assert found.first.info.commit == commits[1] and found.doubts
+
+
+def test_an_earlier_commit_is_not_called_the_base(repository: Repository) -> None:
+    first = repository.commit("1")
+    repository.save(first, verdict="below_threshold")
+    base = repository.commit("2")
+    repository.git("checkout", "-qb", "feature")
+    repository.commit("3")
+    [note] = repository.references().notes
+    assert f"{first[:12]}, which the base commit comes from, itself came out" in str(note)
+    repository.save(base, verdict="below_threshold")
+    [note] = repository.references().notes
+    assert f"the base commit {base[:12]} itself came out" in str(note)

@@ -364,7 +364,9 @@ async def test_requests_are_kept_without_the_secrets_in_them_and_replayed_all_th
         async with world_of(tmp_path, provider, "recorded") as world:
             _, recorded = await asked(world, 1, about(f"mine: {secret}"))
         cassette = Cassette(tmp_path / "recorded.jsonl")
-        (tape,) = cassette.tapes.values()
+        assert recorded.replay is not None
+        tape = cassette.tape(recorded.replay.recording.rpartition(":")[2])
+        assert tape is not None
         kept = [cassette.body(name) or b"" for one in tape.exchanges for name in (one.request, one.response)]
         assert b"look up mine" in kept[0] and secret.encode() not in b"".join(kept)
         async with world_of(tmp_path, provider, "later") as world:

@@ -21,7 +21,7 @@ from gate.decision.comparison import Incomparable
 from gate.decision.own_models import own_models_of
 from gate.errors import ConfigError
 from gate.model import BaselineInfo, Criterion, Scale, Score, Side, Trial
-from gate.records import Header, PlannedCase, Record
+from gate.records import Header, PlannedCase, Record, Run
 from gate.reports.files import Outputs, check_outputs
 
 CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_threshold=1.0, fingerprint="f")
@@ -43,6 +43,20 @@ def test_everything_is_comparable_with_an_equal_record() -> None:
     found = pair(PLAN, [CRITERION], against(record()))
     assert not found.not_comparable
     assert len(found.stored) == 60
+
+
+@pytest.mark.parametrize(
+    ("info", "excuses"),
+    [
+        (BaselineInfo("b" * 40), True),
+        (BaselineInfo("b" * 40, distance=0), True),
+        (BaselineInfo("b" * 40, distance=1), False),
+        (BaselineInfo("b" * 40, distance=0, provenance="unproven"), False),
+    ],
+)
+def test_the_bases_own_record_alone_excuses_a_missed_threshold(info: BaselineInfo, excuses: bool) -> None:
+    found = pair(PLAN, [CRITERION], replace(against(record()), info=info))
+    assert found.excuses == excuses
 
 
 def test_an_edited_case_is_not_compared() -> None:
@@ -71,6 +85,19 @@ def test_a_simulated_user_under_the_same_name_is_another_model_like_a_judge(name
     assert {asked for trial in found.stored for asked in trial.users} == {("player", "player-1")} | (
         {("player", "player-2")} if name == "player-2" else set()
     )
+
+
+@pytest.mark.parametrize(("cases", "compared"), [(20, 60), (19, 0)], ids=["of every case", "of some cases"])
+def test_runs_that_were_measured_since_a_name_moved_are_the_baseline(cases: int, compared: int) -> None:
+    """The record of a commit holds runs from before and after."""
+    earlier, later = played_by("player-1").trials, record(plan=PLAN[:cases]).trials
+    later = tuple(replace(trial, users=(("player", "player-2"),)) for trial in later)
+    runs = (Run("before", 1.0, len(earlier)), Run("after", 2.0, len(later)))
+    both = replace(record(), trials=(*earlier, *later), header=replace(record().header, runs=runs))
+    found = pair(PLAN, [CRITERION], against(both), models={"ok": {("player", "player-2")}})
+    assert bool(found.not_comparable) == (not compared)
+    if compared:
+        assert (len(found.stored), {trial.run for trial in found.stored}) == (compared, {"after"})
 
 
 def test_of_a_pooled_record_only_what_fits_is_taken() -> None:

@@ -11,7 +11,7 @@ from gate.decision.comparison import Comparison
 from gate.decision.sequential import state_of
 from gate.model import Case, Score, Trial
 
-from .records import TRAJECTORY
+from .records import TRAJECTORY, judge, trial
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,17 @@ def test_the_newest_runs_are_five_trials_and_as_many_more_as_fit_into_seven(
     made = Comparison((Case("c", ()),), (TRAJECTORY,), now, stored, Settings(), stored_runs=runs)
     found = state_of(made, can_run=False, stopped=False).newest.get("c", ())
     assert [order[at] for at in found] == order[len(order) - sum(newest) :]
+
+
+def test_what_replaces_the_last_epoch_counts_in_means_and_is_no_epoch() -> None:
+    """The mean, the change and its interval are of the same trials, or the report would contradict itself."""
+    suite = [Case(f"c{n}", ()) for n in range(4)]
+    trials = [trial(case.id, n, round=n, trajectory=1.0) for case in suite for n in (1, 2)]
+    trials += [trial("c0", n, round=3, tag="narrow", trajectory=float(n > 4)) for n in (3, 4, 5, 6)]
+    stored = [trial(case.id, n, trajectory=float(n > 1 or case.id != "c0")) for case in suite for n in range(1, 6)]
+    result = judge(suite, (TRAJECTORY,), trials, stored, settings=Settings(max_epochs=3))
+    rate = result.criteria[0]
+    assert result.course is not None and (result.course.epochs, result.course.narrowing) == (2, 4)
+    assert rate.candidate is not None and rate.baseline is not None and rate.change is not None
+    assert rate.candidate.value == pytest.approx((4 / 6 + 3) / 4)
+    assert rate.change.value == pytest.approx(rate.candidate.value - rate.baseline.value)

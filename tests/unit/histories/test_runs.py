@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from random import Random
 
 import pytest
@@ -10,10 +11,12 @@ from gate.decision.estimates import estimate
 from gate.decision.outcomes import PASS_RATE, passed
 from gate.histories.runs import COST, DURATION, described, reduced
 from gate.model import CONFIRM, Case, Criterion, Direction, ErrorKind, Scale, Score, Side, Trial, TrialError
+from gate.records import Header, PlannedCase, Record, footer_of, record_lines
+from gate.records.measured import MeasuredReader
 from gate.statistics.intervals import mean
 from gate.statistics.trend import Sums, together
 
-from .drawn import in_numbers
+from .drawn import QUALITY, in_numbers
 
 OK = Criterion("ok", "contains", Scale.BINARY, threshold=1.0)
 
@@ -102,3 +105,15 @@ def passes_alike(rng: Random) -> None:
     found = reduced(map(in_numbers, trials), criteria, {"a": case})
     assert found.outcomes.get("a", (0, 0)) == (sum(wanted), len(wanted))
     assert found.values.get(PASS_RATE, {}) == ({"a": sums_of([float(one) for one in wanted])} if wanted else {})
+
+
+def test_the_models_that_shaped_the_scores_are_known() -> None:
+    """Read from a record, in which a score with its judge is an object."""
+    scores = {"quality": Score(0.9, judges=(("judge", "judge-1"),)), "plain": Score(1.0)}
+    made = Trial("a", 1, scores=scores, users=(("player", "player-1"),))
+    plain = Criterion("plain", "contains", Scale.BINARY)
+    header = Header("s", (PlannedCase("a", "f"),), (QUALITY, plain))
+    data = b"".join(record_lines(Record(header, (made,), footer_of((made,)))))
+    read = list(MeasuredReader(BytesIO(data), where="r"))
+    found = reduced(read, (QUALITY,), {"a": Case("a", ())}).models
+    assert found == {"quality": {("judge", "judge-1"), ("player", "player-1")}, "plain": {("player", "player-1")}}

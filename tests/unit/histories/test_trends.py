@@ -136,6 +136,22 @@ def test_a_criterion_measured_in_another_way_begins_a_new_stretch() -> None:
     assert whole(suite, COST).stretches[-1].start == 0
 
 
+def test_another_model_under_the_judges_name_begins_a_new_stretch() -> None:
+    """The agent did not move, and neither did its provider."""
+
+    def judged(runs: list[PastRun], name: str) -> list[PastRun]:
+        models = {"quality": {("judge", name)}}
+        return [replace(run, values=replace(run.values, models=models)) for run in runs]
+
+    before = judged(drawn_runs(8, lambda _: 0.95), "judge-1")
+    after = judged(drawn_runs(16, lambda _: 0.5)[8:], "judge-2")
+    suite = suite_history("s", [*before, *after])
+    for name in (PASS_RATE, "quality"):
+        series = whole(suite, name)
+        assert [(one.start, one.changed) for one in series.stretches] == [(0, ()), (8, ("quality",))]
+        assert series.moves == ()
+
+
 def test_edited_cases_are_other_cases() -> None:
     before = drawn_runs(8, lambda _: 0.95, content="old")
     after = drawn_runs(16, lambda _: 0.5, content="new")[8:]

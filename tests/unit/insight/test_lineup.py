@@ -81,6 +81,21 @@ def test_a_criterion_that_was_measured_in_another_way_is_left_out_for_that_entry
     assert any("good: measured in another way" in note for note in found.notes)
 
 
+def test_what_another_model_judged_under_the_same_name_is_left_out_too() -> None:
+    """Of the pass rate as well."""
+
+    def judged(name: str, model: str, value: float) -> Contender:
+        scores = {"good": Score(value, judges=(("judge", model),)), "other": Score(1.0)}
+        trials = tuple(replace(trial(case.id, value), scores=scores) for case in PLAN)
+        return contender(name, criteria=(GOOD, OTHER), trials=trials)
+
+    found = line_up([judged("a", "judge-1", 1.0), judged("b", "judge-2", 0.0)])
+    row, rate = found.measure("good"), found.measure("pass rate")
+    assert row is not None and row.apart == ("", "measured in another way")
+    assert rate is not None and not rate.better(0, 1)
+    assert worse_than_first(found) == []
+
+
 def test_the_pass_rate_goes_by_what_all_measured_alike() -> None:
     strict = replace(OTHER, threshold=2.0)
     both = line_up([contender("a", criteria=(GOOD, strict)), contender("b", criteria=(GOOD, strict))])

@@ -8,10 +8,12 @@ import pytest
 
 from gate.baselines.reference import Reference
 from gate.config.load import load_config
+from gate.config.settings import settings_of
 from gate.model import BaselineInfo, ErrorKind, Trial, TrialError, Verdict
-from gate.pipeline.rounds import assigned_to_shards, shard_epochs, shard_result
+from gate.pipeline.rounds import assigned_to_shards, shard_result
 from gate.records import Header, PlannedCase, Record
 from gate.reports.explanation import headline
+from gate.system.clock import now
 
 PLAN = tuple(PlannedCase(f"case-{n}", "fp") for n in range(10))
 
@@ -28,7 +30,7 @@ def reference(*trials: Trial) -> Reference:
 
 @pytest.mark.parametrize(("trials", "passes"), [("auto", 3), ("{max: 5}", 5), ("2", 2)])
 def test_passes(tmp_path: Path, trials: str, passes: int) -> None:
-    assert shard_epochs(config(tmp_path, trials)) == passes
+    assert settings_of(config(tmp_path, trials), now()).most_epochs == passes
 
 
 def test_one_shard_is_the_plan_itself() -> None:
@@ -49,27 +51,25 @@ def test_slow_cases_are_kept_apart() -> None:
     ("cases", "errors", "verdict"),
     [(10, 0, Verdict.INCONCLUSIVE), (10, 1, Verdict.INCONCLUSIVE), (10, 2, Verdict.ERROR), (9, 0, Verdict.ERROR)],
 )
-def test_what_a_shard_says(tmp_path: Path, cases: int, errors: int, verdict: Verdict) -> None:
+def test_what_a_shard_says(cases: int, errors: int, verdict: Verdict) -> None:
     failed = TrialError(ErrorKind.UNREACHABLE, "gone")
     trials = [Trial(f"case-{n}", 1, error=failed if n < errors else None) for n in range(cases)]
     own = [case.id for case in PLAN]
-    result = shard_result((2, 3), own, trials, suite_id="s", seed=4, config=config(tmp_path))
+    result = shard_result(Header("s", PLAN, (), shard=(2, 3), seed=4), own, trials, 0.1)
     assert (result.verdict, result.agent_runs, result.errors, result.seed) == (verdict, cases, errors, 4)
     assert (result.cause["shard"], result.cause["of"]) == (2, 3)
 
 
 @pytest.mark.parametrize(("answers", "verdict"), [(0, Verdict.ERROR), (1, Verdict.INCONCLUSIVE)])
-def test_a_shard_in_which_the_agent_fails_in_every_trial_measured_nothing(
-    tmp_path: Path, answers: int, verdict: Verdict
-) -> None:
+def test_a_shard_in_which_the_agent_fails_in_every_trial_measured_nothing(answers: int, verdict: Verdict) -> None:
     failed = TrialError(ErrorKind.CRASH, "no such module")
     trials = [Trial(f"case-{n}", 1, error=failed if n >= answers else None) for n in range(10)]
-    result = shard_result((1, 2), [case.id for case in PLAN], trials, suite_id="s", seed=0, config=config(tmp_path))
+    result = shard_result(Header("s", PLAN, (), shard=(1, 2)), [case.id for case in PLAN], trials, 0.1)
     assert result.verdict is verdict
     if not answers:
         assert "the agent failed in all 10 cases" in headline(result) and "no such module" in headline(result)
 
 
-def test_a_shard_without_cases_has_measured(tmp_path: Path) -> None:
-    result = shard_result((9, 9), [], [], suite_id="s", seed=0, config=config(tmp_path))
+def test_a_shard_without_cases_has_measured() -> None:
+    result = shard_result(Header("s", (), (), shard=(9, 9)), [], [], 0.1)
     assert result.verdict is Verdict.INCONCLUSIVE

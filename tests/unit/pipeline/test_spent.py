@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gate.config.schema import BudgetSection
 from gate.judges.meter import Budget
@@ -50,3 +51,13 @@ def test_a_replayed_trial_took_nothing() -> None:
     whole, partly = Replay("base:1", 3, 0), Replay("base:1", 1, 2, saved_usd=0.004)
     assert spent_on([trial(LISTED, replay=whole), trial(None, replay=whole)]) == Spent(0.0, "list price", 0)
     assert spent_on([trial(REPORTED, replay=partly)]) == Spent(0.006, "reported", 0)
+
+
+def test_an_attempt_that_was_run_again_was_paid_for() -> None:
+    """As far as it is known: a turn that failed often reports nothing."""
+    earlier = ((Invocation(usage=REPORTED), Invocation()), (Invocation(usage=REPORTED),))
+    again = replace(trial(REPORTED), earlier=earlier)
+    assert spent_on([again]) == Spent(0.03, "reported", 0)
+    budget = RunBudget(BudgetSection(usd=10.0, tokens=10_000), Budget())
+    budget.charge(again)
+    assert (budget.usd, budget.tokens) == (pytest.approx(0.03), 3_300)

@@ -7,6 +7,7 @@ import pytest
 from gate.baselines.ledger import LAPSED, Ledger, Mark
 from gate.baselines.reference import Reference
 from gate.model import BaselineInfo
+from gate.pipeline.git_context import GitContext
 from gate.pipeline.past import note_of_shortfall
 from gate.records.keys import key_of
 from tests.unit.baselines.samples import make_record
@@ -19,7 +20,7 @@ NOON = 1_785_585_600.0
 def told(*marks: Mark) -> str:
     own = Reference(BaselineInfo(BASE), (make_record(),))
     below = Ledger(marks).below(key_of(BASE))
-    return "" if below is None else note_of_shortfall(below, own, is_ancestor=True)
+    return "" if below is None else note_of_shortfall(below, own, GitContext(base=BASE, ancestors=(BASE,)))
 
 
 def mark(verdict: str, anchor: str = "") -> Mark:

@@ -57,9 +57,8 @@ def test_a_reader_sees_what_was_written(text: str) -> None:
 def test_markdown_is_plain_text_wherever_it_stands(text: str) -> None:
     cell = escape.markdown(text)
     span = escape.markdown_code(text)
-    inside = escape.markdown_html(text)
-    assert "\n" not in cell + span + inside
-    fold = f"<details>\n<summary>{inside}</summary>\n\nx {span}\n\n</details>\n"
+    assert "\n" not in cell + span
+    fold = f"<details>\n<summary>x</summary>\n\nx {span}\n\n</details>\n"
     page = f"{cell}\n\n- {cell} and {span} then {cell}\n\n{fold}"
     for parser in PARSERS:
         assert findings(page, parser=parser) == []
