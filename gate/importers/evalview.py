@@ -280,8 +280,8 @@ CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "p
 """The criterion for each check."""
 MIN_SCORE = 70.0
 """EvalView's ``min_score`` of a test without any."""
-SOURCE_THRESHOLDS = {CHECKS["hallucination"]: 1.0}
-"""EvalView's thresholds of checks that state none: no contradiction."""
+SOURCE_THRESHOLDS = {SCORE: MIN_SCORE, CHECKS["hallucination"]: 1.0}
+"""EvalView's thresholds for a test without any: its default ``min_score``, and no contradiction."""
 _MODELS: dict[str, type[BaseModel]] = {
     "": EvalViewFile,
     "input": InputModel,

@@ -165,6 +165,8 @@ def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) 
 def test_a_file_without_a_min_score_is_held_to_the_sources_own(tmp_path: Path) -> None:
     """Each by itself, as in EvalView: one that fails is not made up for by nine that pass."""
     stated = "name: y\ninput: {query: a}\nthresholds: {min_score: 80}"
+    suite = brought(tmp_path, "name: x\ninput: {query: a}")
+    assert (suite.brought or {})["overall_score"] == {"threshold": 70.0}
     suite = brought(tmp_path, "name: x\ninput: {query: a}", stated)
     assert [case.thresholds for case in suite.under({}).cases] == [{"overall_score": 70.0}, {"overall_score": 80.0}]
     converted = json.loads(convert(suite).suite)["cases"]
