@@ -110,8 +110,8 @@ async def runner(port, cases, concurrency):
     kind, options = parse_options({"http": f"http://127.0.0.1:{port}/", "concurrency": concurrency})
     jobs = (Job(Case(f"case-{n}", (Turn("hello " * 20),)), 1) for n in range(cases))
     async with create(kind, options, root=Path(), environment={}) as agent:
-        trials = execute(agent, jobs, concurrency=concurrency, timeout=60, retries=2)
-        return [trial.duration async for trial in trials if trial.error is None]
+        finished = execute(agent, jobs, concurrency=concurrency, timeout=60, retries=2)
+        return [trial.duration async for trials in finished for trial in trials if trial.error is None]
 
 
 async def httpx(port, cases, concurrency):

@@ -152,7 +152,8 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
     added = " ".join(sorted({name.split("/")[0] for name in [*names, *earlier]}))
     click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
     if proposal.secrets:
-        click.echo(f"  give CI the key        {', '.join(proposal.secrets)}, as a repository secret")
+        kind = "CI/CD variable" if ".gitlab-ci.yml" in proposal.files else "repository secret"
+        click.echo(f"  give CI the key        {', '.join(proposal.secrets)}, as a {kind}")
     if proposal.first_push:
         click.echo("  push                   git push")
     else:

@@ -325,8 +325,9 @@ def _with_options_of(before: Sequence[CriterionSpec], effective: Sequence[Criter
 
 def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
     """Return each case of the base commit by its current id, paired as trials are paired."""
-    planned = [[PlannedCase(case.id, of_case(case)) for case in cases] for cases in (head, base)]
-    match = match_cases(*planned)
+    now = [PlannedCase(case.id, of_case(case)) for case in head]
+    before = [PlannedCase(case.id, of_case(case)) for case in base]
+    match = match_cases(now, before)
     found = {}
     for case in base:
         if case.id in match.same or case.id in match.edited:

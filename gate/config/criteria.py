@@ -323,7 +323,10 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
 def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
     """Return a note with the number of cases whose rubrics no criterion reads; empty if there are none."""
     read = {scorer.metric.rubric_type for scorer in scorers} - {""}
-    unread = [case.id for case in cases if any(rubric.type not in read for rubric in rubrics_of(case))]
+    unread = []
+    for case in cases:
+        if any(rubric.type not in read for rubric in rubrics_of(case)):
+            unread.append(case.id)
     if not unread:
         return ""
     return f"cases with rubrics that no criterion reads: {len(unread)} (first: {shorten(unread[0], 80)})"
@@ -333,15 +336,17 @@ def unread_expectations(cases: Sequence[Case], scorers: Sequence[Scorer]) -> lis
     """Return a note for each part of the cases that no criterion compares with, with the key that would."""
     if not all(_is_built_in(scorer.metric) for scorer in scorers):
         return []  # the user's own metric may read anything
-    with_tools = [case for case in cases if any(turn.tools for turn in case.turns)]
-    without_tools = [case for case in cases if any(turn.tools == () for turn in case.turns)]
-    with_response = [case for case in cases if any(turn.response is not None for turn in case.turns)]
+    with_tools = without_tools = with_response = 0
+    for case in cases:
+        with_tools += any(turn.tools for turn in case.turns)
+        without_tools += any(turn.tools == () for turn in case.turns)
+        with_response += any(turn.response is not None for turn in case.turns)
     told = []
     if with_tools and not any(scorer.metric.compares_calls for scorer in scorers):
         told.append(_unread(with_tools, "tools", "tool_trajectory_avg_score: 0.8"))
     if without_tools and not any(scorer.metric.refuses_other_calls for scorer in scorers):
-        expects = "case expects" if len(without_tools) == 1 else "cases expect"
-        what = f"{len(without_tools):,} {expects} no call in a turn, which no criterion checks"
+        expects = "case expects" if without_tools == 1 else "cases expect"
+        what = f"{without_tools:,} {expects} no call in a turn, which no criterion checks"
         told.append(f"{what}: add `tool_selection_accuracy: 0.9` to the criteria")
     if with_response and not any(scorer.metric.reads_response for scorer in scorers):
         told.append(_unread(with_response, "a response", "response_match_score: 0.5"))
@@ -364,9 +369,9 @@ def _is_built_in(metric: Metric[Any]) -> bool:
     return module.startswith("gate.metrics.") and not module.startswith("gate.metrics.custom")
 
 
-def _unread(cases: Sequence[Case], part: str, key: str) -> str:
-    states = "case states" if len(cases) == 1 else "cases state"
-    return f"{len(cases):,} {states} {part} that no criterion reads: add `{key}` to the criteria, or leave it out"
+def _unread(cases: int, part: str, key: str) -> str:
+    states = "case states" if cases == 1 else "cases state"
+    return f"{cases:,} {states} {part} that no criterion reads: add `{key}` to the criteria, or leave it out"
 
 
 def rubrics_of(case: Case) -> list[Rubric]:

@@ -385,7 +385,7 @@ def _plan(
         scorers = with_calibrations(config, scorers, suite.cases, rules.before if rules is not None else ())
         hint = "; ".join((*_held_back(scorers), "see `gate calibrate`, or let another criterion block"))
         check_something_blocks(scorers, setting.place.at(), hint)
-    deselected = frozenset(case.id for case in whole) - {case.id for case in suite.cases}
+    deselected = frozenset(case.id for case in whole).difference(case.id for case in suite.cases)
     notes = _notes(suite, stated, scorers)
     if stated.is_configured:
         notes = (*notes, *unread_expectations(suite.cases, scorers), *idle_thresholds(scorers))
@@ -402,7 +402,10 @@ def _without_idle(built: Sequence[Scorer], only_base: frozenset[str], cases: Seq
     for scorer in built:
         if scorer.criterion.name not in only_base or not is_idle(scorer, cases):
             busy.append(scorer)
-    return busy if any(_blocks(scorer) for scorer in busy) else list(built)
+    for scorer in busy:
+        if scorer.criterion.blocking and not scorer.metric.needs_others:
+            return busy
+    return list(built)
 
 
 def _notes(suite: Suite, stated: StatedCriteria, scorers: Sequence[Scorer]) -> tuple[str, ...]:
@@ -424,10 +427,6 @@ def _notes(suite: Suite, stated: StatedCriteria, scorers: Sequence[Scorer]) -> t
 def _held_back(scorers: Iterable[Scorer]) -> list[str]:
     """Return the criteria that may not block because of their judge, with the reason."""
     return [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
-
-
-def _blocks(scorer: Scorer) -> bool:
-    return scorer.criterion.blocking and not scorer.metric.needs_others
 
 
 def _only_at_base(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[str]:

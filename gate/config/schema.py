@@ -12,6 +12,7 @@ from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
 from gate.baselines.ledger import MOST_DAYS
 from gate.config.production import MonitorSection
+from gate.errors import kind_of
 from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions, SimulatedUserOptions
 from gate.model import Scale
@@ -226,10 +227,16 @@ class File(StrictModel):
     @field_validator("publish", mode="before")
     @classmethod
     def _names_or_options(cls, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {name: {} if options is None else options for name, options in value.items()}
-        names = [value] if isinstance(value, str) else value
-        return {name: {} for name in names} if isinstance(names, list) else value
+        names = one_or_more(value)
+        if not isinstance(names, list | Mapping):
+            return value
+        named = {}
+        for name in names:
+            if not isinstance(name, str):
+                raise ValueError(f"expected names of hosts, found {kind_of(name)} (as in publish: {{github: {{}}}})")
+            options = value[name] if isinstance(value, Mapping) else None
+            named[name] = {} if options is None else options
+        return named
 
     @field_validator("suite")
     @classmethod
@@ -243,14 +250,9 @@ class File(StrictModel):
     def _auto_or_a_number(cls, value: Any) -> Any:
         if isinstance(value, Mapping):
             _check_trials(value)
-            return value
-        if value == "auto" or str(value).isdecimal() or isinstance(value, TrialsSection | int):
-            return value
-        raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1")
-
-    @field_validator("trials")
-    @classmethod
-    def _at_least_one(cls, value: Any) -> Any:
-        if isinstance(value, bool) or (isinstance(value, int) and not 1 <= value <= 1000):
-            raise ValueError("a number of trials is between 1 and 1000")
+        elif isinstance(value, int) or str(value).isdecimal():
+            if isinstance(value, bool) or not 1 <= int(value) <= 1000:
+                raise ValueError("a number of trials is between 1 and 1000")
+        elif value != "auto" and not isinstance(value, TrialsSection):
+            raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1")
         return value

@@ -159,8 +159,13 @@ def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
 
 
 def _refuse_undecided(spec: CriterionSpec, where: str, *, adk: bool) -> None:
-    """Raise ConfigError for a blocking criterion of an ADK file without any limit; google-adk refuses it, too."""
-    common = spec.common
+    """Raise ConfigError for a blocking criterion of an ADK file without any limit; google-adk refuses it, too.
+
+    google-adk has no metric for which lower is better, so such a limit may be left to the cases.
+    """
+    common, metric = spec.common, spec.metric_type
+    if metric is not None and metric.direction is Direction.LOWER:
+        return
     if adk and common.blocking and common.threshold is None and common.max is None and not spec.quantiles:
         raise ConfigError("threshold is missing", where=where, hint='as {"threshold": 0.8}')
 

@@ -1,9 +1,18 @@
 """Decides: pass, regressed or inconclusive, at a stated error rate. Pure: no network, clock, environment or disk.
 
 A `Comparison` is one suite against one reference. `next_step` returns the trials to run next, or the verdict; `wanted`
-only the trials to run next; `verdict_on` the verdict on the trials so far. To get there, `prepare` completes the
-scores, `sequential` runs the test in `engine`, `rows` hold the results of each criterion, and the first rule in `rules`
-that applies gives the verdict.
+only the trials to run next; `verdict_on` the verdict on the trials so far. The modules, in the order of their use:
+
+- `settings` and `comparison`: the rules, and the trials of both sides. `repeats` and `coupling` find trials that are
+  not independent draws; `correction` corrects the scores of a calibrated judge.
+- `prepare`: completes the scores (`all_pass`, `consistency`) and leaves out what does not count (`unseen` tool calls,
+  incomplete `stored_epochs`, failures in `outages`).
+- `sequential`: the test of the paired cases, which `engine` runs on plain numbers.
+- `findings` and `thresholds`: the facts on each criterion; `rows` and `cases`: its result, and that of each case.
+- `crashes`, `problems` and `gaps`: agent failures, and what kept the suite from being measured or compared.
+- `rules`: the first that applies gives the verdict; `causes` has its grounds, `verdict` assembles the result.
+- `warnings`, `changes`, `course`, `tags`, `pairs`, `estimates`: facts that change no verdict.
+- `power`: the changes that a suite finds, by simulation.
 """
 
 from gate.decision.comparison import Comparison

@@ -41,14 +41,6 @@ def _e_value(before: Sequence[bool], now: Sequence[bool]) -> float | None:
     return e_of(case_log_e(sum(before), len(before), sum(now), len(now)))
 
 
-def _e_value_decided(comparison: Comparison, case_id: str, outcome: Outcome | None) -> float | None:
-    """Return the e-value used in the decision if trials are coupled, since these are weaker evidence than independent
-    draws; None if none are, or if the decision lists no evidence on the case."""
-    if outcome is None or not comparison.coupling.partners or case_id not in outcome.evidence.cases:
-        return None
-    return outcome.evidence.cases[case_id].e_value
-
-
 def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) -> CaseResult:
     criteria = comparison.deciding(case.id)
     measured = comparison.measured(case.id)
@@ -56,14 +48,16 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
     of_base = comparison.of_base(case.id)
     now = outcomes_of(counted, case, criteria)
     before = outcomes_of(comparison.counted(of_base), case, criteria)
-    e_value = _e_value_decided(comparison, case.id, outcome)
-    if e_value is None:
-        e_value = _e_value(before, now)
+    e_value, is_broken = _e_value(before, now), False
+    if outcome is not None:
+        is_broken = case.id in outcome.cases
+        if comparison.coupling.partners and case.id in outcome.evidence.cases:
+            # coupled trials are weaker evidence than independent draws
+            e_value = outcome.evidence.cases[case.id].e_value
     is_clean = len(criteria) == len(comparison.criteria) and len(now) == len(counted) and all(now)
     failing: list[Trial] = []
     if not is_clean:
         failing = [trial for trial in measured if _fails(trial, case, comparison.criteria)]
-    is_broken = outcome is not None and case.id in outcome.cases
     attempts = comparison.candidate.get(case.id, ())
     worst = min(failing, key=_sum_of_scores, default=None)
     expected, actual = _responses(case, worst, comparison.criteria)
@@ -82,7 +76,7 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         reasons=_reasons(comparison, case, failing, attempts),
         expected=tuple([turn.tools for turn in case.turns]),
         actual=_calls(worst),
-        reference=_calls(_first_passing(of_base, case, criteria)),
+        reference=_calls(next((trial for trial in of_base if passed(trial, case, criteria)), None)),
         scores={criterion.name: _means(comparison, case.id, criterion) for criterion in comparison.criteria},
         quarantine=comparison.settings.quarantine.get(case.id, ""),
         expected_text=expected,
@@ -96,13 +90,6 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         difference=difference(attempts),
         thresholds=case.thresholds,
     )
-
-
-def _first_passing(trials: Iterable[Trial], case: Case, criteria: Sequence[Criterion]) -> Trial | None:
-    for trial in trials:
-        if passed(trial, case, criteria):
-            return trial
-    return None
 
 
 def _sum_of_scores(trial: Trial) -> float:
@@ -125,8 +112,12 @@ def _calls(trial: Trial | None) -> tuple[tuple[ToolCall, ...], ...]:
 
 def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[float | None, float | None]:
     now = measured_values(comparison.measured(case_id), criterion)
-    before = comparison.stored_values(criterion).get(case_id)
-    return (mean(now) if now else None), (mean(before) if before else None)
+    before = comparison.stored_values(criterion).get(case_id, ())
+    return _mean(now), _mean(before)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return mean(values) if values else None
 
 
 # --- the status -----------------------------------------------------------------------------------

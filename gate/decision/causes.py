@@ -67,42 +67,41 @@ def not_enough_evidence(rows: Sequence[CriterionResult], cases: Sequence[CaseRes
 
 
 def got_worse(
-    comparison: Comparison, rows: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None
+    comparison: Comparison, rows: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome
 ) -> Finding:
     """Return the grounds for a proven loss: a trade-off, the cases that broke, or the suite as a whole."""
     trade = trade_of(outcome)
     if trade is not None:
         return trade if trade["named"] else trade.but(cases=most_suspect(cases) or trade["cases"])
     broken = [case for case in cases if case.status is CaseStatus.BROKEN]
-    if broken and (outcome is None or proven_by_cases(outcome)):
-        counts = {} if outcome is None else outcome.evidence.cases
+    if broken and proven_by_cases(outcome):
+        counts = outcome.evidence.cases
         broke = tuple([tally(case.id, counts.get(case.id, case)) for case in broken])
-        return Finding.of("cases_broke", cases=broke, of=0 if outcome is None else outcome.evidence.paired)
-    blocking = [row for row in rows if row.criterion.blocking]
-    at_fault = [row.criterion for row in blocking if row.verdict is Verdict.REGRESSED]
-    found = _whole_got_worse(comparison, at_fault, cases, outcome)
-    missed = tuple([row.criterion.name for row in blocking if row.is_below])
-    moot = bool(missed) and found["perhaps_drift"] and comparison.settings.rerun != "never"
-    return found.but(missed=missed, drift_moot=moot)
-
-
-def _whole_got_worse(
-    comparison: Comparison, at_fault: Sequence[Criterion], cases: Sequence[CaseResult], outcome: Outcome | None
-) -> Finding:
-    """Return the criteria that got worse if no case is named, with the most suspect cases as a starting point.
-
-    These are the cases that got worse by that criterion; only for the pass rate are whole trials counted.
-    """
-    names = tuple([criterion.name for criterion in at_fault])
+        return Finding.of("cases_broke", cases=broke, of=outcome.evidence.paired)
+    at_fault, missed = [], []
+    for row in rows:
+        if row.criterion.blocking and row.verdict is Verdict.REGRESSED:
+            at_fault.append(row.criterion)
+        if row.criterion.blocking and row.is_below:
+            missed.append(row.criterion.name)
+    names = [criterion.name for criterion in at_fault]
     alone = [criterion for criterion in at_fault if set(names).isdisjoint(criterion.parts)]
     criterion = (alone or at_fault)[0]
-    drift = outcome is not None and outcome.stage.drift_open and not comparison.base_ran_now
-    by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
-    found = Finding.of("suite_got_worse", criteria=names, by_mean=by_mean, perhaps_drift=drift)
-    if criterion.name == PASS_RATE and outcome is not None:
+    drift = outcome.stage.drift_open and not comparison.base_ran_now
+    found = Finding.of(
+        "suite_got_worse",
+        criteria=tuple(names),
+        by_mean=proven_by_mean(outcome, criterion.name),
+        perhaps_drift=drift,
+        missed=tuple(missed),
+        drift_moot=bool(missed) and drift and comparison.settings.rerun != "never",
+    )
+    # The cases to look at first got worse by that criterion; only for the pass rate are whole trials counted.
+    if criterion.name == PASS_RATE:
         return found.but(suspects=most_suspect(cases))
-    wording = worst_wording(comparison, criterion) if reads_text(criterion) else None
-    return found.but(fell=_fell(criterion, cases), wording=wording)
+    if reads_text(criterion):
+        found = found.but(wording=worst_wording(comparison, criterion))
+    return found.but(fell=_fell(criterion, cases))
 
 
 def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:
@@ -119,15 +118,13 @@ def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]
     return tuple(found[:MOST_SUSPECTS])
 
 
-def trade_of(outcome: Outcome | None) -> Finding | None:
+def trade_of(outcome: Outcome) -> Finding | None:
     """Return the trade-off in a proven regression, or None if there is none.
 
     Cases broke, or the statistic that is most sensitive to a few large drops rejected; others gained; and no metric
     that carries the regression has a lower mean than before. If a mean fell, the suite is worse, whatever single cases
     gained.
     """
-    if outcome is None or outcome.verdict != "REGRESSION":
-        return None
     evidence = outcome.evidence
     gains = evidence.gained or evidence.perhaps_gained
     if not gains:
@@ -191,9 +188,11 @@ def badness(case: CaseResult, *, elsewhere: bool = False) -> tuple[float | str, 
 
     ``elsewhere``: True outside the tags that the loss is concentrated in; sorts a case after others of its status.
     """
-    rank = GOT_WORSE.index(case.status) if case.status in GOT_WORSE else len(GOT_WORSE)
-    before = case.baseline_passed / case.baseline_trials if case.baseline_trials else 0.0
-    now = case.passed / case.trials if case.trials else 0.0
+    rank = len(GOT_WORSE)
+    if case.status in GOT_WORSE:
+        rank = GOT_WORSE.index(case.status)
+    before = case.baseline_passed / max(1, case.baseline_trials)
+    now = case.passed / max(1, case.trials)
     return (rank, elsewhere, -(case.e_value or 0.0), now - before, now, case.id)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
@@ -212,15 +213,25 @@ class Comparison(Struct, frozen=True, dict=True):
     # --- the candidate's trials -------------------------------------------------------------------
 
     @cached_property
+    def own(self) -> tuple[Trial, ...]:
+        """The candidate's trials, errors included."""
+        return tuple([trial for trial in self.trials if trial.side is Side.CANDIDATE])
+
+    @cached_property
     def candidate(self) -> ByCase:
         """The candidate's trials by case, errors included."""
-        return _by_case(trial for trial in self.trials if trial.side is Side.CANDIDATE)
+        return _by_case(self.own)
 
     @cached_property
     def errors(self) -> tuple[Trial, ...]:
         """The candidate's trials without an answer. Usually there are none: then nothing failed and nothing was
         lost."""
-        return tuple([trial for trial in self.trials if trial.error is not None and trial.side is Side.CANDIDATE])
+        return tuple([trial for trial in self.own if trial.error is not None])
+
+    @property
+    def has_failures(self) -> bool:
+        """True if the agent failed in any of the candidate's trials."""
+        return any(trial.failed for trial in self.errors)
 
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
         """Return the candidate's trials of a case that count: answered, or failed by the agent. ``full``: only those
@@ -232,14 +243,11 @@ class Comparison(Struct, frozen=True, dict=True):
     def _measured(self) -> ByCase:
         if not self.errors:
             return self.candidate
-        return {case_id: tuple([t for t in group if t.measured]) for case_id, group in self.candidate.items()}
+        return _by_case([trial for trial in self.own if trial.measured])
 
     @cached_property
     def _full(self) -> ByCase:
-        found = {}
-        for case_id, group in self._measured.items():
-            found[case_id] = tuple([trial for trial in group if trial.tag in (FULL, NARROW)])
-        return found
+        return _by_case([trial for trial in self.own if trial.measured and trial.tag in (FULL, NARROW)])
 
     @cached_property
     def judged_trials(self) -> tuple[Trial, ...]:
@@ -295,7 +303,8 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def _trials_in_epochs(self) -> Sequence[int]:
         """Number of trials in epochs by judged case, including infrastructure errors."""
-        return [sum([trial.tag == FULL for trial in self.scheduled(case.id)]) for case in self.judged]
+        counts = Counter([trial.case_id for trial in self.own if trial.tag == FULL and not trial.again])
+        return [counts[case.id] for case in self.judged]
 
     def scheduled(self, case_id: str) -> tuple[Trial, ...]:
         """Return the candidate's trials of a case, including lost ones, but not those that replaced a lost one."""
@@ -308,8 +317,6 @@ class Comparison(Struct, frozen=True, dict=True):
         for trial in trials:
             if not trial.measured and not trial.again:
                 left.setdefault((trial.round, trial.tag, trial.case_id), []).append(trial)
-        if not left:
-            return []
         for trial in trials:
             replaced = left.get((trial.round, trial.tag, trial.case_id))
             if replaced and trial.measured and trial.again:
@@ -321,13 +328,15 @@ class Comparison(Struct, frozen=True, dict=True):
         """Share of the candidate's trials that were lost to infrastructure and not replaced."""
         if not self.errors:
             return 0.0
-        trials = list(chain.from_iterable(self.candidate.values()))
-        planned = [trial for trial in trials if not trial.again]
-        if not planned:
-            return 0.0
-        return len(self.lost(trials)) / len(planned)
+        planned = sum([not trial.again for trial in self.own])
+        return len(self.lost(self.own)) / max(1, planned)
 
     # --- the baseline's trials --------------------------------------------------------------------
+
+    @cached_property
+    def base_now(self) -> tuple[Trial, ...]:
+        """The trials of the baseline's agent in this run."""
+        return tuple([trial for trial in self.trials if trial.side is Side.BASELINE])
 
     @cached_property
     def baseline(self) -> ByCase:
@@ -335,13 +344,12 @@ class Comparison(Struct, frozen=True, dict=True):
 
         Reruns are left out, since they were picked by outcome.
         """
-        run_now = [trial for trial in self.trials if trial.side is Side.BASELINE]
-        return _by_case(trial for trial in (*self.stored, *run_now) if trial.measured and trial.tag == FULL)
+        return _by_case([trial for trial in (*self.stored, *self.base_now) if trial.measured and trial.tag == FULL])
 
     @cached_property
     def base_reruns(self) -> ByCase:
         """The baseline's measured trials run now outside whole epochs, by case."""
-        return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured and t.tag != FULL)
+        return _by_case([trial for trial in self.base_now if trial.measured and trial.tag != FULL])
 
     def of_base(self, case_id: str) -> tuple[Trial, ...]:
         """Return the measured trials of the base commit's agent, both stored and run now; none if the case is not
@@ -395,42 +403,36 @@ class Comparison(Struct, frozen=True, dict=True):
     def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
         """Return the candidate's values of a criterion in its epochs, by judged case; cases without a value are left
         out."""
-        found = self._values.get(criterion.name)
-        if found is None:
-            found = {}
-            for case in self.judged:
-                values = measured_values(self.measured(case.id, full=True), criterion)
-                if values:
-                    found[case.id] = values
-            self._values[criterion.name] = found
+        key = criterion.name, "now"
+        if key not in self.cache:
+            trials = {case.id: self.measured(case.id, full=True) for case in self.judged}
+            self.cache[key] = _values_by_case(trials, criterion)
+        found: dict[str, list[float]] = self.cache[key]
         return found
 
     def stored_values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
         """Return the baseline's values that can be compared with those, by case; cases without a value are left out."""
-        found = self._stored_values.get(criterion.name)
-        if found is None:
-            found = {}
-            for case_id, trials in self.baseline.items():
-                if (case_id, criterion.name) in self.not_comparable:
-                    continue
-                values = measured_values(trials, criterion)
-                if values:
-                    found[case_id] = values
-            self._stored_values[criterion.name] = found
+        key = criterion.name, "stored"
+        if key not in self.cache:
+            trials = {c: group for c, group in self.baseline.items() if (c, criterion.name) not in self.not_comparable}
+            self.cache[key] = _values_by_case(trials, criterion)
+        found: dict[str, list[float]] = self.cache[key]
         return found
 
     @cached_property
-    def _values(self) -> dict[str, dict[str, list[float]]]:
+    def cache(self) -> dict[tuple[str, str], Any]:
+        """Values that are computed only once, by criterion and kind."""
         return {}
 
-    @cached_property
-    def _stored_values(self) -> dict[str, dict[str, list[float]]]:
-        return {}
 
-    @cached_property
-    def samples(self) -> dict[str, Any]:
-        """Cache of the samples that `thresholds` computes over all judged cases, by criterion."""
-        return {}
+def _values_by_case(trials: ByCase, criterion: Criterion) -> dict[str, list[float]]:
+    """Return the measured values of a criterion, without cases that have none."""
+    found = {}
+    for case_id, group in trials.items():
+        values = measured_values(group, criterion)
+        if values:
+            found[case_id] = values
+    return found
 
 
 def _by_case(trials: Iterable[Trial]) -> dict[str, tuple[Trial, ...]]:

@@ -147,8 +147,7 @@ def probes(comparison: Comparison) -> tuple[Request, ...]:
     paired = tuple([case_id for case_id in cases if case_id in comparison.with_baseline])
     if comparison.settings.rerun != "never" and paired:
         once.append(Request(Side.BASELINE, PROBE, paired, 1))
-    found = tuple(once * n)
-    return found if comparison.affords(found) else ()
+    return tuple(once * n)
 
 
 def _answering(comparison: Comparison, n: int) -> Sequence[str]:
@@ -158,6 +157,11 @@ def _answering(comparison: Comparison, n: int) -> Sequence[str]:
         trials = comparison.measured(case.id)
         if trials and all(trial.answered for trial in trials):
             ids.append(case.id)
+    return spread(ids, n)
+
+
+def spread(ids: Sequence[str], n: int) -> Sequence[str]:
+    """Return ``n`` of the cases, spread over the suite; all if there are fewer."""
     return ids[:: max(1, len(ids) // n)][:n]
 
 
@@ -176,15 +180,23 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
     asked = [trial for trial in comparison.trials if trial.tag == PROBE]
     if not asked:
         return Finding.of("failures_not_confirmed", failed=failed, why="nothing_rerun")
-    seen = [trial for trial in asked if trial.measured]
-    lost = len(asked) - len(seen)
+    picked = failures_by_case(comparison, confirming=False)
+    now: list[Trial] = []
+    others: list[Trial] = []
+    base: list[Trial] = []
+    lost = 0
+    for trial in asked:
+        if not trial.measured:
+            lost += 1
+        elif trial.case_id not in picked:
+            if trial.side is Side.CANDIDATE:
+                others.append(trial)
+        elif trial.side is Side.CANDIDATE:
+            now.append(trial)
+        else:
+            base.append(trial)
     if lost > MOST_LOST * len(asked):
         return Finding.of("failures_not_confirmed", failed=failed, why="lost", lost=lost, trials=len(asked))
-    picked = failures_by_case(comparison, confirming=False)
-    own = [trial for trial in seen if trial.side is Side.CANDIDATE]
-    now = [trial for trial in own if trial.case_id in picked]
-    others = [trial for trial in own if trial.case_id not in picked]
-    base = [trial for trial in seen if trial.side is Side.BASELINE and trial.case_id in picked]
     beside = base or others
     if beside and _p_of_answering_less(now, beside) <= comparison.settings.own_alpha:
         return None if base else _slowed_down(comparison, others, failed)
@@ -247,8 +259,10 @@ def _slowed_down(comparison: Comparison, others: Iterable[Trial], failed: int) -
     """Return a finding if answers slowed beyond the latency margin, which would explain the failures."""
     took, took_before = [], []
     for trial in others:
-        of_base = comparison.baseline.get(trial.case_id, ())
-        known = [stored.duration for stored in of_base if stored.answered and stored.duration]
+        known = []
+        for stored in comparison.baseline.get(trial.case_id, ()):
+            if stored.answered and stored.duration:
+                known.append(stored.duration)
         if trial.answered and trial.duration and known:
             took.append(trial.duration)
             took_before.append(fmean(known))

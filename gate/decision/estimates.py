@@ -97,18 +97,16 @@ def change_of(found: MetricChange, criterion: Criterion) -> Change:
     return Change(value, low, high, found.cases)
 
 
-def change_estimate(found: MetricChange | None, criterion: Criterion) -> Estimate | None:
+def change_estimate(found: MetricChange, criterion: Criterion) -> Estimate:
     """Return the paired change with its interval, whose bad end is bounded by the certificate."""
-    if found is None:
-        return None
     change = change_of(found, criterion)
     if change.low is None or change.high is None or found.trials < 2:
         return Estimate(change.value, change.value, change.value, found.cases, found.trials, level=0.0)
     return Estimate(change.value, change.low, change.high, found.cases, found.trials, level=0.9)
 
 
-def detectable_drop(found: MetricChange | None, criterion: Criterion) -> float | None:
+def detectable_drop(found: MetricChange, criterion: Criterion) -> float | None:
     """Return the smallest drop that is found in 80 % of cases, in the criterion's unit; always positive."""
-    if found is None or found.detectable is None:
+    if found.detectable is None:
         return None
     return natural_margin(found.detectable, criterion)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -21,15 +22,15 @@ def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome |
         return [Finding.of("no_value", Verdict.NOT_APPLIED, why="applies_to_none")]
     lost = _scores_lost(comparison, criterion)
     findings = [
-        *_hard_rule(comparison, criterion),
-        *_not_measured(comparison, criterion, lost),
-        *suite_threshold(comparison, criterion),
-        *own_thresholds(comparison, criterion),
-        *trial_limit(comparison, criterion),
+        _hard_rule(comparison, criterion),
+        _not_measured(comparison, criterion, lost),
+        suite_threshold(comparison, criterion),
+        own_thresholds(comparison, criterion),
+        trial_limit(comparison, criterion),
         *quantile_limits(comparison, criterion),
-        *change_against_base(comparison, criterion, outcome),
+        change_against_base(comparison, criterion, outcome),
     ]
-    judged = findings or [Finding.of("nothing_decides")]
+    judged = [finding for finding in findings if finding is not None] or [Finding.of("nothing_decides")]
     if lost is not None and not any(finding.kind == "scores_lost" for finding in judged):
         judged.append(replace(lost, verdict=Verdict.PASS))
     return judged
@@ -38,15 +39,17 @@ def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome |
 # --- hard failures and missing scores -------------------------------------------------------------
 
 
-def _hard_rule(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+def _hard_rule(comparison: Comparison, criterion: Criterion) -> Finding | None:
     """Return the failures of a hard criterion: one failing trial of any case, quarantined or not, in any round."""
     if not criterion.hard:
-        return []
-    reasons = {t.case_id: t.scores[criterion.name].reason for t in comparison.hard_failures[criterion.name]}
+        return None
+    reasons = {}
+    for trial in comparison.hard_failures[criterion.name]:
+        reasons[trial.case_id] = trial.scores[criterion.name].reason
     if not reasons:
-        return [Finding.of("hard_rule")] if comparison.answers else []
+        return Finding.of("hard_rule") if comparison.answers else None
     case_id, reason = next(iter(reasons.items()))
-    return [Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id=case_id, more=len(reasons) - 1, reason=reason)]
+    return Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id=case_id, more=len(reasons) - 1, reason=reason)
 
 
 def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
@@ -65,36 +68,39 @@ def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
     return answered
 
 
-def _not_measured(comparison: Comparison, criterion: Criterion, lost: Finding | None) -> list[Finding]:
+def _not_measured(comparison: Comparison, criterion: Criterion, lost: Finding | None) -> Finding | None:
     """Return the reason a criterion could not be measured: a case without scores, too many lost, or nothing to
     check."""
     if comparison.has_failed_hard:
-        return []  # the verdict does not wait for scores that were not computed
+        return None  # the verdict does not wait for scores that were not computed
     unscored = _unscored_cases(comparison, criterion)
     if unscored:
-        found = [error_of(trial, criterion) for case_id in unscored for trial in comparison.measured(case_id)]
-        errors = [error for error in found if error]
-        cases = tuple(unscored) if len(unscored) < len(comparison.judged) else ()
-        return [Finding.of("scores_lost", lost=len(errors), of=len(errors), cases=cases, error=errors[0])]
+        errors = list(chain.from_iterable(unscored.values()))
+        cases = tuple(unscored)
+        if len(cases) == len(comparison.judged):
+            cases = ()
+        return Finding.of("scores_lost", lost=len(errors), of=len(errors), cases=cases, error=errors[0])
     if lost is not None and lost.verdict is Verdict.NOT_MEASURED:
-        return [lost]
-    if comparison.answers and not measured_values(comparison.answers, criterion):
-        went_with_cases = criterion.name in comparison.criteria_without_cases  # the base's rules may still name it
-        verdict = Verdict.NOT_COMPARED if went_with_cases else Verdict.NOT_MEASURED
-        return [Finding.of("no_value", verdict, why="applies_to_none")]
-    return []
+        return lost
+    if not comparison.answers or measured_values(comparison.answers, criterion):
+        return None
+    verdict = Verdict.NOT_MEASURED
+    if criterion.name in comparison.criteria_without_cases:  # the base's rules may still name it
+        verdict = Verdict.NOT_COMPARED
+    return Finding.of("no_value", verdict, why="applies_to_none")
 
 
-def _unscored_cases(comparison: Comparison, criterion: Criterion) -> list[str]:
-    """Return the answered cases of which no trial has a required score."""
-    if not any(error_of(trial, criterion) for trial in comparison.answers):
-        return []
-    found = []
-    for case in comparison.judged:
-        answered = [trial for trial in comparison.measured(case.id) if trial.answered]
-        if answered and all(error_of(trial, criterion) for trial in answered):
-            found.append(case.id)
-    return found
+def _unscored_cases(comparison: Comparison, criterion: Criterion) -> dict[str, list[str]]:
+    """Return the answered cases of which no trial has a required score, each with the reasons."""
+    errors: dict[str, list[str]] = {}
+    scored = set()
+    for trial in comparison.answers:
+        error = error_of(trial, criterion)
+        if error:
+            errors.setdefault(trial.case_id, []).append(error)
+        else:
+            scored.add(trial.case_id)
+    return {case_id: reasons for case_id, reasons in errors.items() if case_id not in scored}
 
 
 def _scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None:
@@ -128,28 +134,31 @@ def error_of(trial: Trial, criterion: Criterion) -> str | None:
 # --- the engine's answer, criterion by criterion --------------------------------------------------
 
 
-def change_against_base(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
-    """Return the results of the sequential test for a criterion.
+def change_against_base(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> Finding | None:
+    """Return the result of the sequential test for a criterion.
 
     In a proven regression, the criteria whose own adjusted p rejects are worse, and so is the pass rate if cases broke.
     """
     if outcome is None or criterion.hard:
-        return []
+        return None
     found = outcome.evidence.metrics.get(criterion.name)
     if found is None:
-        is_open = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
-        return [Finding.of("nothing_decides", Verdict.INCONCLUSIVE)] if is_open else []
+        if criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE":
+            return Finding.of("nothing_decides", Verdict.INCONCLUSIVE)
+        return None
     change = change_of(found, criterion)
     if not found.blocks_regression:
-        return [_change_that_warns(comparison, criterion, found, change)]
+        return _change_that_warns(comparison, criterion, found, change)
     if outcome.verdict == "PASS":
-        return [Finding.of("change", change=change)]
+        return Finding.of("change", change=change)
     if outcome.verdict == "INCONCLUSIVE":
-        return [_not_proven(outcome, criterion, found)]
-    if criterion.name not in regressed_metrics(outcome):  # the run ended at the proof, whatever this criterion's result
-        return [Finding.of("change", change=change) if found.holds else _open_change(found, change, criterion)]
-    broken = outcome.cases if criterion.name == PASS_RATE else ()
-    return [Finding.of("change", Verdict.REGRESSED, change=change, broken=broken)]
+        return _not_proven(outcome, criterion, found, change)
+    if criterion.name in regressed_metrics(outcome):
+        broken = outcome.cases if criterion.name == PASS_RATE else ()
+        return Finding.of("change", Verdict.REGRESSED, change=change, broken=broken)
+    if found.holds:  # the run ended at the proof, whatever this criterion's result
+        return Finding.of("change", change=change)
+    return _open_change(found, change, criterion)
 
 
 def _change_that_warns(comparison: Comparison, criterion: Criterion, found: MetricChange, change: Change) -> Finding:
@@ -159,9 +168,8 @@ def _change_that_warns(comparison: Comparison, criterion: Criterion, found: Metr
     return Finding.of("change", change=change, only_warns=is_worse, wording=wording)
 
 
-def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> Finding:
+def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange, change: Change) -> Finding:
     """Return the finding on one metric in an inconclusive comparison."""
-    change = change_of(found, criterion)
     moved: Mapping[StageKind, WhyOpen] = {StageKind.DRIFTED: "drifted", StageKind.MOVED_BEFORE: "moved_before"}
     if outcome.stage.kind in moved and criterion.name in regressed_metrics(outcome):
         return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why=moved[outcome.stage.kind])

@@ -3,9 +3,7 @@ apply."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
-from msgspec import Struct
+from collections.abc import Iterable, Sequence
 
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.outcomes import PASS_RATE, mark, measured_values, outcomes_of
@@ -95,55 +93,34 @@ def _known_at_base(comparison: Comparison) -> list[Criterion]:
     return [criterion for criterion in comparison.criteria if criterion.name in names]
 
 
-class _Sides(Struct, frozen=True):
-    """The outcomes of an edited case's trials, now and at the base: True for a pass."""
-
-    now: Sequence[bool]
-    before: Sequence[bool]
-
-    @property
-    def fell(self) -> bool:
-        """True if the case passes less often than at the base."""
-        return mean(self.now) < mean(self.before)
-
-    @property
-    def misses_now(self) -> bool:
-        """True if fewer than half of its trials pass now, and at least half passed at the base."""
-        return 2 * sum(self.now) < len(self.now) and 2 * sum(self.before) >= len(self.before)
-
-
 def edited_and_missing(comparison: Comparison) -> Finding | None:
     """Return a finding on edited cases that passed at the base and now miss; cases in quarantine do not count.
 
     A single case counts if fewer than half of its trials pass and at least half did, or if a score without a pass mark
     fell by half of its scale. All cases that fell count if chance does not explain their joint fall.
     """
-    sides = _edited_sides(comparison)
-    fell = [case_id for case_id, side in sides.items() if side.fell]
-    if not fell or not _fell_beyond_chance(comparison, sides):
-        fell = [case_id for case_id in fell if sides[case_id].misses_now]
-    for case_id in sides:
-        if case_id not in fell and _fell_by_half(comparison, case_id):
-            fell.append(case_id)
-    return Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=tuple(fell)) if fell else None
-
-
-def _edited_sides(comparison: Comparison) -> dict[str, _Sides]:
-    found, criteria = {}, _known_at_base(comparison)
+    criteria = _known_at_base(comparison)
+    fell, missing, by_half, counts = [], [], [], []
     for case_id in edited_cases(comparison):
         if case_id in comparison.settings.quarantine:
             continue
         case = comparison.by_id[case_id]
         now = outcomes_of(comparison.measured(case_id), case, criteria)
         before = outcomes_of(comparison.baseline[case_id], case, criteria)
-        if now and before:
-            found[case_id] = _Sides(now, before)
-    return found
-
-
-def _fell_beyond_chance(comparison: Comparison, sides: Mapping[str, _Sides]) -> bool:
-    counts = [(sum(one.now), len(one.now), sum(one.before), len(one.before)) for one in sides.values()]
-    return stratified_fisher_less(counts) <= comparison.settings.own_alpha
+        if not now or not before:
+            continue
+        counts.append((sum(now), len(now), sum(before), len(before)))
+        if mean(now) < mean(before):
+            fell.append(case_id)
+            if 2 * sum(now) < len(now) and 2 * sum(before) >= len(before):
+                missing.append(case_id)
+        if _fell_by_half(comparison, case_id):
+            by_half.append(case_id)
+    found = missing
+    if fell and stratified_fisher_less(counts) <= comparison.settings.own_alpha:
+        found = fell
+    cases = tuple(dict.fromkeys([*found, *by_half]))
+    return Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=cases) if cases else None
 
 
 def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
@@ -167,25 +144,6 @@ def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
 # --- criteria that no longer have anything to check -----------------------------------------------
 
 
-class _Applied(Struct, frozen=True):
-    """The trials of one case to which a criterion applies, and all trials to which it could apply."""
-
-    before: int
-    of_before: int
-    now: int
-    of_now: int
-
-    @property
-    def no_longer_applies(self) -> bool:
-        """True if the criterion always applied at the baseline and never does now."""
-        return self.before == self.of_before and not self.now
-
-    @property
-    def is_mixed(self) -> bool:
-        """True if the criterion applies to some of the trials but not to all."""
-        return self.before + self.now < self.of_before + self.of_now
-
-
 def silent_criteria(comparison: Comparison) -> tuple[Finding, ...]:
     """Return the blocking criteria that lost too much of what they checked at the baseline for a pass.
 
@@ -201,29 +159,26 @@ def silent_criteria(comparison: Comparison) -> tuple[Finding, ...]:
         known = comparison.stored_values(criterion).keys() & comparison.with_baseline
         if are_few(len(known - comparison.values(criterion).keys()), len(known)):
             continue
-        applied = _applied_at_base(comparison, criterion)
-        gone = tuple([case_id for case_id, one in applied.items() if one.no_longer_applies])
-        if are_few(len(gone), len(applied)):
+        applied, gone, mixed = 0, [], []
+        for case_id in comparison.paired:
+            if (case_id, criterion.name) in comparison.not_comparable:
+                continue
+            before, of_before = _applies_to(comparison.counted(comparison.baseline[case_id]), criterion)
+            now, of_now = _applies_to(comparison.counted(comparison.measured(case_id, full=True)), criterion)
+            if not before or not of_now:
+                continue
+            applied += 1
+            if before == of_before and not now:
+                gone.append(case_id)
+            if before + now < of_before + of_now:
+                mixed.append((now, of_now, before, of_before))
+        if are_few(len(gone), applied):
             continue
-        if _as_silent_by_chance(applied.values()) <= comparison.settings.own_alpha / len(comparison.blocking):
-            silent = Finding.of(
-                "not_compared", criterion=criterion.name, why="nothing_to_check", cases=gone, of=len(applied)
-            )
-            found.append(silent)
+        by_chance = stratified_fisher_less(mixed[:MOST_CASES])
+        if by_chance <= comparison.settings.own_alpha / len(comparison.blocking):
+            why = "nothing_to_check"
+            found.append(Finding.of("not_compared", criterion=criterion.name, why=why, cases=tuple(gone), of=applied))
     return tuple(found)
-
-
-def _applied_at_base(comparison: Comparison, criterion: Criterion) -> dict[str, _Applied]:
-    """Return the compared cases to which the criterion applied at the baseline."""
-    found = {}
-    for case_id in comparison.paired:
-        if (case_id, criterion.name) in comparison.not_comparable:
-            continue
-        before, of_before = _applies_to(comparison.counted(comparison.baseline[case_id]), criterion)
-        now, of_now = _applies_to(comparison.counted(comparison.measured(case_id, full=True)), criterion)
-        if before and of_now:
-            found[case_id] = _Applied(before, of_before, now, of_now)
-    return found
 
 
 def _applies_to(trials: Iterable[Trial], criterion: Criterion) -> tuple[int, int]:
@@ -239,9 +194,3 @@ def _applies_to(trials: Iterable[Trial], criterion: Criterion) -> tuple[int, int
         elif not score.error:
             without += 1
     return with_value, with_value + without
-
-
-def _as_silent_by_chance(cases: Iterable[_Applied]) -> float:
-    """Return the probability of at least as many trials now without anything to check, if both sides are alike."""
-    mixed = [one for one in cases if one.is_mixed][:MOST_CASES]
-    return stratified_fisher_less([(one.now, one.of_now, one.before, one.of_before) for one in mixed])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
-from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, unexplained
+from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, spread, unexplained
 from gate.decision.engine.state import FULL, More, Request
 from gate.decision.findings import findings_of
 from gate.decision.outages import excused
@@ -16,7 +16,7 @@ from gate.decision.outcomes import lacks_trials
 from gate.decision.prepare import prepared
 from gate.decision.rules import Table, judge
 from gate.decision.sequential import answer_of, outcome_without_runs, with_all_cases
-from gate.decision.thresholds import may_turn, own_is_open
+from gate.decision.thresholds import may_turn
 from gate.decision.verdict import result_of_table, table_of
 from gate.model import REPEAT, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
@@ -38,19 +38,18 @@ FEW_CRASHING = 3
 # --- the public questions -------------------------------------------------------------------------
 
 
-def next_step(comparison: Comparison, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
+def next_step(comparison: Comparison, *, verdict_only: bool = False) -> More | SuiteResult:
     """Return the next trials to run, or the verdict.
 
-    ``can_run=False`` judges the trials so far: those of one round in one look, those of several as their schedule
-    looked. ``verdict_only`` computes only the verdict and the criteria, which saves a second per 10,000 cases. The
-    pipeline completes baseline, cost, duration and commit of the result.
+    ``verdict_only`` computes only the verdict and the criteria, which saves a second per 10,000 cases. The pipeline
+    completes baseline, cost, duration and commit of the result.
     """
     known = prepared(comparison)
-    step = _before_the_verdict(known, can_run=can_run)
+    step = _before_the_verdict(known)
     if isinstance(step, More):
         return step
-    table = table_of(known, step, can_run=can_run, with_cases=not verdict_only)
-    if can_run and not known.stopped:
+    table = table_of(known, step, can_run=True, with_cases=not verdict_only)
+    if not known.stopped:
         further = _to_settle_failures(known, table, step)
         if further is not None:
             return further
@@ -63,7 +62,7 @@ def wanted(comparison: Comparison) -> More | None:
     If no agent failed, that verdict affects only the number of rounds, so it is not computed here.
     """
     known = prepared(comparison)
-    step = _before_the_verdict(known, can_run=True)
+    step = _before_the_verdict(known)
     if isinstance(step, More):
         return step
     if known.stopped or crash_facts(known) is None:
@@ -100,7 +99,8 @@ def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
     known = prepared(comparison)
     if _failures_left_it_unmeasured(comparison):
         return tuple(known.trials)  # including answers: keeping only those would select by outcome
-    down = [case for case in known.judged if any(trial.excused for trial in known.candidate.get(case.id, ()))]
+    excused_cases = {trial.case_id for trial in known.errors if trial.excused}
+    down = [case for case in known.judged if case.id in excused_cases]
     if not known.outage or len(down) < min(LEAST_DOWN, (len(known.judged) + 1) // 2):
         return ()
     first = min([trial.round for trial in known.trials])
@@ -119,16 +119,16 @@ def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
 # --- trials before there is a verdict -------------------------------------------------------------
 
 
-def _before_the_verdict(comparison: Comparison, *, can_run: bool) -> More | Outcome | None:
+def _before_the_verdict(comparison: Comparison) -> More | Outcome | None:
     """Return the trials to run before any verdict; else the result of the sequential test, None if nothing is
     paired."""
-    may_run = can_run and not comparison.stopped
+    may_run = not comparison.stopped
     if may_run:
         again = _lost_ones_again(comparison)
         if again is not None:
             return again
     more: More | None = None
-    outcome = answer_of(comparison, can_run=can_run, stopped=bool(comparison.stopped))
+    outcome = answer_of(comparison, can_run=True, stopped=not may_run)
     if isinstance(outcome, More):
         more, outcome = outcome, None
     found = _findings_without_baseline(comparison)
@@ -142,7 +142,7 @@ def _before_the_verdict(comparison: Comparison, *, can_run: bool) -> More | Outc
             if more.runs:  # a round without trials would be requested forever
                 return more
     if more is not None:
-        return outcome_without_runs(comparison, can_run=can_run)
+        return outcome_without_runs(comparison, can_run=True)
     return outcome
 
 
@@ -216,12 +216,11 @@ def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequ
 
 def _is_open(comparison: Comparison, found: Sequence[Finding], last: int) -> bool:
     """True if further epochs may change the result of a threshold or a limit."""
-    if any(one.verdict is Verdict.INCONCLUSIVE for one in found):
-        return True
-    for criterion in comparison.blocking:
-        if may_turn(comparison, criterion, last) or own_is_open(comparison, criterion):
+    for finding in found:
+        is_short = finding.kind == "own_thresholds" and finding.verdict is Verdict.PASS and finding["short"]
+        if finding.verdict is Verdict.INCONCLUSIVE or is_short:
             return True
-    return False
+    return any(may_turn(comparison, criterion, last) for criterion in comparison.blocking)
 
 
 def _whether_repeats_count(comparison: Comparison) -> More | None:
@@ -237,7 +236,7 @@ def _whether_repeats_count(comparison: Comparison) -> More | None:
     if known.ask:
         cases, n = known.ask[:VARYING], 2
     else:
-        cases, n = _spread(_steady(comparison), REPEATED), 1
+        cases, n = tuple(spread(_steady(comparison), REPEATED)), 1
     if not cases:
         return None
     sides = [Side.CANDIDATE]
@@ -257,19 +256,13 @@ def _steady(comparison: Comparison) -> list[str]:
     return found
 
 
-def _spread(ids: Sequence[str], n: int) -> tuple[str, ...]:
-    """Return ``n`` of the cases, spread over the suite."""
-    step = max(1, len(ids) // n)
-    return tuple(ids[::step][:n])
-
-
 # --- trials that settle failures of the agent -----------------------------------------------------
 
 
 def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome | None) -> More | None:
     """Return the trials that a verdict depending on agent failures still needs: a confirmation, or answers that clear a
     case."""
-    if not any(trial.failed for trial in comparison.errors) or comparison.outage:
+    if not comparison.has_failures or comparison.outage:
         return None
     if table.not_confirmed is not None:
         requests = _reruns_without_failures(comparison, outcome)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from itertools import chain
 
 from msgspec.structs import replace
@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT
 from gate.decision.outcomes import lacks_a_score
-from gate.model import FULL, PROBE, ErrorKind, Side, Trial, TrialError, Verdict
-from gate.model.finding import Finding, LostBy
+from gate.model import FULL, PROBE, ErrorKind, Trial, TrialError, Verdict
+from gate.model.finding import Finding
 from gate.security.limits import cut
 
 MAX_MESSAGE_CHARS = 200
@@ -96,21 +96,15 @@ def _without_base_that_is_down(comparison: Comparison) -> Comparison:
     down = _rounds_of_a_base_that_is_down(comparison)
     if not down:
         return comparison
-    trials = []
-    for trial in comparison.trials:
-        is_of_base = trial.side is Side.BASELINE and trial.round in down
-        trials.append(_excuse(trial) if is_of_base else trial)
-    return replace(comparison, trials=tuple(trials))
+    return _excusing(comparison, {id(trial) for trial in comparison.base_now if trial.round in down})
 
 
 def _rounds_of_a_base_that_is_down(comparison: Comparison) -> set[int]:
     answered_before = {trial.case_id for trial in comparison.stored if trial.answered}
     asked: dict[int, set[str]] = defaultdict(set)
     up: dict[int, set[str]] = defaultdict(set)
-    for trial in comparison.trials:
-        if trial.side is not Side.BASELINE or not trial.measured or trial.tag not in OF_ALL_CASES:
-            continue
-        if trial.case_id in answered_before:
+    for trial in comparison.base_now:
+        if trial.measured and trial.tag in OF_ALL_CASES and trial.case_id in answered_before:
             asked[trial.round].add(trial.case_id)
             if trial.answered:
                 up[trial.round].add(trial.case_id)
@@ -123,28 +117,29 @@ def excused(comparison: Comparison) -> Comparison:
     Violations of a hard rule in the turns before a failure remain valid.
     """
     hard = {criterion.name for criterion in comparison.criteria if criterion.hard}
+    return _excusing(comparison, {id(trial) for trial in comparison.own if hard.isdisjoint(trial.scores)})
+
+
+def _excusing(comparison: Comparison, chosen: Collection[int]) -> Comparison:
+    """Return the comparison as if infrastructure had kept those of the chosen trials (by ``id``) that failed from being
+    measured."""
     trials = []
     for trial in comparison.trials:
-        stays = trial.side is Side.BASELINE or any(name in hard for name in trial.scores)
-        trials.append(trial if stays else _excuse(trial))
+        if trial.error is not None and id(trial) in chosen:
+            trials.append(replace(trial, error=replace(trial.error, excused=True)))
+        else:
+            trials.append(trial)
     return replace(comparison, trials=tuple(trials))
-
-
-def _excuse(trial: Trial) -> Trial:
-    """Return a failed trial as if infrastructure had kept it from being measured; others unchanged."""
-    return trial if trial.error is None else replace(trial, error=replace(trial.error, excused=True))
 
 
 def failures_excused(comparison: Comparison) -> list[Finding]:
     """Return a finding per side on the failures that do not count: an agent that is down fails everything."""
     found = []
-    by: Mapping[Side, LostBy] = {Side.CANDIDATE: "agent", Side.BASELINE: "base"}
-    for side, name in by.items():
-        own = [trial for trial in comparison.trials if trial.side is side]
-        failed = [trial for trial in own if trial.excused]
+    for by, trials in (("agent", comparison.own), ("base", comparison.base_now)):
+        failed = [trial for trial in trials if trial.excused]
         if failed:
             error = commonest_error(failed)
-            found.append(Finding.of("trials_lost", Verdict.PASS, lost=len(failed), of=len(own), error=error, by=name))
+            found.append(Finding.of("trials_lost", Verdict.PASS, lost=len(failed), of=len(trials), error=error, by=by))
     return found
 
 
@@ -152,9 +147,8 @@ def base_gone(comparison: Comparison) -> Finding | None:
     """Return a finding if the base's agent no longer answers: its newest trials, in whole rounds and at least
     `LEAST_IN_VAIN`, are all lost. Its earlier trials still count."""
     rounds: dict[int, list[Trial]] = {}
-    for trial in comparison.trials:
-        if trial.side is Side.BASELINE:
-            rounds.setdefault(trial.round, []).append(trial)
+    for trial in comparison.base_now:
+        rounds.setdefault(trial.round, []).append(trial)
     lost: list[Trial] = []
     for number in sorted(rounds, reverse=True):
         if any(trial.measured for trial in rounds[number]):
@@ -162,7 +156,7 @@ def base_gone(comparison: Comparison) -> Finding | None:
         lost += rounds[number]
     if len(lost) < LEAST_IN_VAIN:
         return None
-    of, error = sum(map(len, rounds.values())), commonest_error(lost)
+    of, error = len(comparison.base_now), commonest_error(lost)
     return Finding.of("trials_lost", Verdict.PASS, lost=len(lost), of=of, error=error, by="base", gone=True)
 
 

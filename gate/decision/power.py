@@ -294,18 +294,14 @@ def power_of(
     criteria = len(rates.scores.metrics) if rates.scores else 0
     n = runs or runs_of(design, questions, criteria)
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
-    unchanged, spent = Counter[str](), list[int]()
-    for _ in range(n):
-        verdict, agent_runs = _run(rates, design, rng, tick)
-        unchanged[verdict] += 1
-        spent.append(agent_runs)
-    counts = [(drop, _count_found(rates, design, drop, n, rng, tick), n) for drop in ladder]
+    unchanged, spent = _verdicts(rates, design, n, rng, tick)
+    counts = []
+    for drop in ladder:
+        verdicts, _ = _verdicts(rates, design, n, rng, tick, drop=drop)
+        counts.append((drop, verdicts["REGRESSION"], n))
     curve = Curve.fitted(counts)
     drops = [Drop(drop, curve.at(drop, n * len(ladder)), share_of(count, n)) for drop, count, _ in counts]
-    breaks = Counter[str]()
-    for _ in range(n):
-        verdict, _ = _run(rates, design, rng, tick, broken=True)
-        breaks[verdict] += 1
+    breaks, _ = _verdicts(rates, design, n, rng, tick, broken=True)
     tried, broken = n - breaks[NONE_BREAKS], None
     if tried:
         broken = share_of(breaks["REGRESSION"], tried)
@@ -321,17 +317,21 @@ def power_of(
         broken=broken,
         blocked=share_of(unchanged["REGRESSION"], n),
         inconclusive=share_of(unchanged["INCONCLUSIVE"], n),
-        runs_per_case=fmean(spent) / design.cases,
+        runs_per_case=spent / n / design.cases,
     )
 
 
-def _count_found(rates: Rates, design: Design, drop: float, runs: int, rng: Random, tick: Tick) -> int:
-    """Return the number of simulated changes in which the drop is found."""
-    found = 0
-    for _ in range(runs):
-        verdict, _ = _run(rates, design, rng, tick, drop=drop)
-        found += verdict == "REGRESSION"
-    return found
+def _verdicts(
+    rates: Rates, design: Design, changes: int, rng: Random, tick: Tick, *, drop: float = 0.0, broken: bool = False
+) -> tuple[Counter[str], int]:
+    """Return the number of simulated changes by the rule's answer, and the agent runs used for all of them."""
+    found, spent = Counter[str](), 0
+    for _ in range(changes):
+        verdict, runs = _run(rates, design, rng, drop=drop, broken=broken)
+        found[verdict] += 1
+        spent += runs
+        tick()
+    return found, spent
 
 
 def wanted_designs(
@@ -346,7 +346,8 @@ def wanted_designs(
         while low < high:
             middle = (low + high) // 2
             tried = replace(design, cases=DESIGNS[middle], stored=stored)
-            share = share_of(_count_found(rates, tried, drop, runs, rng, tick), runs)
+            verdicts, _ = _verdicts(rates, tried, runs, rng, tick, drop=drop)
+            share = share_of(verdicts["REGRESSION"], runs)
             if share.share >= WANTED:
                 high, best = middle, share
             else:
@@ -375,9 +376,7 @@ def runs_of(design: Design, questions: int, criteria: int = 0) -> int:
     return max(LEAST_RUNS, min(MOST_RUNS, int(SECONDS / questions / one)))
 
 
-def _run(
-    rates: Rates, design: Design, rng: Random, tick: Tick, *, drop: float = 0.0, broken: bool = False
-) -> tuple[str, int]:
+def _run(rates: Rates, design: Design, rng: Random, *, drop: float, broken: bool) -> tuple[str, int]:
     """Return the rule's answer on one simulated change, and the number of agent runs used."""
     from gate.decision.engine.rule import follow  # weight: only a simulation needs it
 
@@ -392,31 +391,27 @@ def _run(
         if not able:
             return NONE_BREAKS, 0
         now[rng.choice(able)] = 0.0
-    ids = [f"{place:04d}" for place in range(design.cases)]
-    known = dict(zip(ids, drawn, strict=True))
-    sides = {Side.BASELINE: dict(zip(ids, before, strict=True)), Side.CANDIDATE: dict(zip(ids, now, strict=True))}
-    scores = rates.scores
-    metrics = [Metric("success", "binary", margin=design.margin)]
-    if scores is not None:
-        metrics += scores.metrics
+    places = {f"{place:04d}": place for place in range(design.cases)}
 
-    def trial(side: Side, case_id: str) -> Row:
-        passes = rng.random() < sides[side][case_id]
-        if scores is None:
-            return [float(passes)]
-        return [float(passes), *scores.draw(rng, known[case_id].like, passes)]
-
-    def trials(side: Side, cases: Iterable[str], n: int) -> dict[str, list[Row]]:
-        found = {}
+    def run(side: Side, cases: Iterable[str], n: int) -> dict[str, list[Row]]:
+        true_rates = before if side is Side.BASELINE else now
+        found: dict[str, list[Row]] = {}
         for case_id in cases:
-            found[case_id] = [trial(side, case_id) for _ in range(n)]
+            place = places[case_id]
+            trials = found[case_id] = []
+            for _ in range(n):
+                passes = rng.random() < true_rates[place]
+                others = rates.scores.draw(rng, drawn[place].like, passes) if rates.scores else ()
+                trials.append([float(passes), *others])
         return found
 
-    stored, seed = trials(Side.BASELINE, ids, design.stored), rng.randrange(1 << 30)
-    clusters = {case_id: case.cluster for case_id, case in known.items() if case.cluster}
+    metrics = [Metric("success", "binary", margin=design.margin)]
+    if rates.scores is not None:
+        metrics += rates.scores.metrics
+    stored, seed = run(Side.BASELINE, places, design.stored), rng.randrange(1 << 30)
+    clusters = {case_id: drawn[place].cluster for case_id, place in places.items() if drawn[place].cluster}
     start = State(tuple(metrics), stored, (), replace(design.config, fineness=FINENESS), seed, clusters)
-    outcome, spent = follow(start, trials)
-    tick()
+    outcome, spent = follow(start, run)
     return outcome.verdict, spent
 
 
@@ -459,10 +454,13 @@ def missed_thresholds(
 def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None) -> Rates:
     """Return the pass rates of the candidate's trials in a record; ``cases`` provide the thresholds of single cases."""
     groups = _by_outcome(trials, criteria, cases)
-    counts, clusters = [], []
+    known, counts, clusters = cases or {}, [], []
     for case_id, group in groups.items():
         counts.append((sum([outcome for _, outcome in group]), len(group)))
-        clusters.append(cluster_of(cases[case_id]) if cases and case_id in cases else "")
+        cluster = ""
+        if case_id in known:
+            cluster = cluster_of(known[case_id])
+        clusters.append(cluster)
     return Rates(tuple(counts), _scores([*groups.values()], criteria), tuple(clusters))
 
 
@@ -510,8 +508,9 @@ def _by_outcome(
     groups: dict[str, list[tuple[Trial, bool]]] = {}
     known = cases or {}
     for trial in trials:
-        case = known.get(trial.case_id) or Case(trial.case_id, ())
-        outcome = passed(trial, case, criteria) if trial.side is Side.CANDIDATE else None
+        if trial.side is not Side.CANDIDATE:
+            continue
+        outcome = passed(trial, known.get(trial.case_id) or Case(trial.case_id, ()), criteria)
         if outcome is not None:
             groups.setdefault(trial.case_id, []).append((trial, outcome))
     return groups

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gate.decision.comparison import Comparison
 from gate.decision.outages import commonest_error
-from gate.model import Criterion, ErrorKind, Side, Trial
+from gate.model import ErrorKind, Trial
 from gate.model.finding import CaseTally, Finding
 from gate.statistics.intervals import mean_of_means, stratified_fisher_less
 
@@ -26,14 +26,19 @@ def measuring_problem(comparison: Comparison) -> Finding | None:
         return Finding.of("not_run", quarantined=bool(comparison.cases))
     most = comparison.settings.max_error_rate
     if comparison.error_share > most:
-        trials = [trial for group in comparison.candidate.values() for trial in group]
-        return _trials_lost(comparison.lost(trials), sum(not trial.again for trial in trials), most=most)
-    silent = {case.id: comparison.scheduled(case.id) for case in comparison.judged if not comparison.measured(case.id)}
+        return _trials_lost(
+            comparison.lost(comparison.own), sum([not trial.again for trial in comparison.own]), most=most
+        )
+    silent: list[str] = []
+    attempts: list[Trial] = []
+    for case in comparison.judged:
+        if not comparison.measured(case.id):
+            silent.append(case.id)
+            attempts += comparison.scheduled(case.id)
+    if silent and not attempts:
+        return Finding.of("not_run", cases=tuple(silent))
     if silent:
-        lost = [trial for group in silent.values() for trial in group]
-        if not lost:
-            return Finding.of("not_run", cases=tuple(silent))
-        return _trials_lost(lost, len(lost), cases=tuple(silent))
+        return _trials_lost(attempts, len(attempts), cases=tuple(silent))
     return _lost_case(comparison)
 
 
@@ -43,7 +48,7 @@ def _lost_case(comparison: Comparison) -> Finding | None:
         return None
     for case in comparison.judged:
         trials = comparison.candidate.get(case.id, ())
-        refused = list(filter(_asked_in_vain, trials))
+        refused = [trial for trial in trials if _asked_in_vain(trial)]
         if refused:
             return _trials_lost(refused, len(trials), cases=(case.id,))
     for case in comparison.judged:
@@ -70,7 +75,8 @@ def _asked_in_vain(trial: Trial) -> bool:
 
 
 def collapsed(comparison: Comparison) -> Finding | None:
-    """Return the first blocking criterion whose values are all the worst, unlike the baseline's.
+    """Return the first blocking criterion whose values are all the worst of its scale, unlike the baseline's, beyond
+    chance.
 
     Such a suite does not pass, however few cases it has.
     """
@@ -79,30 +85,21 @@ def collapsed(comparison: Comparison) -> Finding | None:
             continue
         now, before = comparison.values(criterion), comparison.stored_values(criterion)
         both = [case_id for case_id in comparison.paired if now.get(case_id) and before.get(case_id)]
-        if both and _fell_to_the_worst([(now[case_id], before[case_id]) for case_id in both], criterion):
-            return Finding.of(
-                "collapsed",
-                criterion=criterion.name,
-                cases=len(both),
-                trials=sum(len(now[case_id]) for case_id in both),
-                copies=bool(comparison.repeats.cases),
-            )
+        values = [value for case_id in both for value in now[case_id]]
+        worst, best = criterion.worst, criterion.best
+        assert worst is not None and best is not None  # the scale is bounded
+        if not both or set(values) != {worst}:
+            continue
+        counts = []
+        for case_id in both:
+            better = sum([value != worst for value in before[case_id]])
+            counts.append((0, len(now[case_id]), better, len(before[case_id])))
+        share = (mean_of_means([before[case_id] for case_id in both]) - worst) / (best - worst)
+        if share >= OFTEN or (share > 0 and stratified_fisher_less(counts) <= RARE):
+            copies = bool(comparison.repeats.cases)
+            name, cases, trials = criterion.name, len(both), len(values)
+            return Finding.of("collapsed", criterion=name, cases=cases, trials=trials, copies=copies)
     return None
-
-
-def _fell_to_the_worst(pairs: list[tuple[Sequence[float], Sequence[float]]], criterion: Criterion) -> bool:
-    """True if every value now is the worst of its scale and the baseline's values were better, beyond chance."""
-    worst, best = criterion.worst, criterion.best
-    assert worst is not None and best is not None  # the scale is bounded
-    counts = []
-    for now, before in pairs:
-        if any(value != worst for value in now):
-            return False
-        counts.append((0, len(now), sum(value != worst for value in before), len(before)))
-    share = (mean_of_means([before for _, before in pairs]) - worst) / (best - worst)
-    if share >= OFTEN:
-        return True
-    return share > 0 and stratified_fisher_less(counts) <= RARE
 
 
 def base_fails_too(comparison: Comparison) -> Finding | None:
@@ -112,15 +109,18 @@ def base_fails_too(comparison: Comparison) -> Finding | None:
     provider may have moved, or the agent that runs as the base's is another one, for example because of a wrong address
     or an environment that belongs to the change.
     """
-    if not any(trial.side is Side.BASELINE for trial in comparison.trials):
+    if not comparison.base_now:
         return None
-    stored = {id(trial) for trial in comparison.stored}
+    run_now = {id(trial) for trial in comparison.base_now}
     found = []
     for case_id in comparison.paired:
         before: list[bool] = []
         base: list[bool] = []
         for trial in comparison.of_base(case_id):
-            (before if id(trial) in stored else base).append(comparison.passes(trial))
+            if id(trial) in run_now:
+                base.append(comparison.passes(trial))
+            else:
+                before.append(comparison.passes(trial))
         now = [comparison.passes(trial) for trial in comparison.measured(case_id)]
         enough = min(len(before), len(base), len(now)) >= LEAST_TRIALS
         if enough and all(before) and not any(base) and not any(now):

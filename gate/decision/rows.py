@@ -19,8 +19,8 @@ from gate.decision.estimates import (
 )
 from gate.decision.findings import change_against_base, error_of, findings_of
 from gate.decision.gaps import silent_criteria
-from gate.decision.outcomes import PASS_RATE, all_unchecked, as_values, outcomes_of
-from gate.decision.tags import BothSides, Pairs, estimates_of, pairs_of
+from gate.decision.outcomes import PASS_RATE, all_unchecked
+from gate.decision.pairs import BothSides, Pairs, pairs_of
 from gate.model import Criterion, CriterionResult, Estimate, EvidenceSummary, Outcome, Scale, Trial, Verdict, worst
 from gate.model.finding import Finding
 from gate.statistics.intervals import all_pass, mean_of_means
@@ -28,19 +28,10 @@ from gate.statistics.intervals import all_pass, mean_of_means
 NOTHING_DECIDES = Finding.of("nothing_decides")
 
 
-def rows_of(
-    comparison: Comparison, outcome: Outcome | None, *, failures_prove: float | None = None
-) -> tuple[CriterionResult, ...]:
-    """Return the pass rate and then each criterion; criteria that only the base has come last.
-
-    ``failures_prove``: the p-value at which recurring agent failures prove a loss of the pass rate.
-    """
+def rows_of(comparison: Comparison, outcome: Outcome | None) -> tuple[CriterionResult, ...]:
+    """Return the pass rate and then each criterion; criteria that only the base has come last."""
     judged = [criterion for criterion in comparison.criteria if criterion is not comparison.rate]
     rows = [_row(comparison, criterion, outcome) for criterion in (comparison.metrics[0], *judged)]
-    if failures_prove is not None:
-        proof = Finding.of("agent_fails", p=failures_prove)
-        warnings = [finding for finding in rows[0].findings if finding.is_warning]
-        rows[0] = replace(rows[0], verdict=Verdict.REGRESSED, findings=(proof, *warnings))
     if comparison.same_as:
         return tuple(map(_with_same_trials, rows))
     rows = _with_what_is_not_compared(comparison, rows)
@@ -85,23 +76,20 @@ def _not_compared(row: CriterionResult, why: Finding) -> CriterionResult:
 
 
 def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> CriterionResult:
+    sides, trials = pairs_of(comparison, criterion, by_all=True), comparison.judged_trials
+    unscored = crashes = 0
+    why = "no_trial"
     if criterion.name == PASS_RATE:
-        findings = _findings_of_rate(comparison, criterion, outcome)
-        sides = _outcomes_of_all(comparison)
-        unscored = crashes = 0
-        why, dimensions = "no_trial", _pass_power(sides, criterion)
-        if comparison.judged_trials:
+        findings, dimensions = _findings_of_rate(comparison, criterion, outcome), _pass_power(sides, criterion)
+        if trials:
             why = "unchecked"
     else:
-        findings = findings_of(comparison, criterion, outcome)
-        sides = _scores_of_all(comparison, criterion)
-        unscored = sum([error_of(trial, criterion) is not None for trial in comparison.judged_trials])
-        crashes = count_failed(comparison.judged_trials)
-        why, dimensions = "no_trial", _dimensions(comparison, criterion)
+        findings, dimensions = findings_of(comparison, criterion, outcome), _dimensions(comparison, criterion)
+        unscored, crashes = sum([error_of(trial, criterion) is not None for trial in trials]), count_failed(trials)
     verdict = worst([finding.verdict for finding in findings])
     warnings = [finding for finding in findings if finding.is_warning]
     checked = [finding for finding in findings if not finding.is_warning] != [NOTHING_DECIDES]
-    now, before = estimates_of(sides, criterion.scale)
+    now, before = sides.estimates([case.id for case in comparison.judged], criterion.scale)
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
         findings = [Finding.of("no_value", why=why), *warnings]
@@ -126,9 +114,9 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
 
 def _with_change(comparison: Comparison, row: CriterionResult, evidence: EvidenceSummary) -> CriterionResult:
     """Return the row with the figures of the sequential test."""
-    criterion = row.criterion
-    if evidence.last_look is not None and criterion.name in evidence.last_look.metrics:
-        row = replace(row, p_value=evidence.last_look.metrics[criterion.name].p_adjusted)
+    criterion, look = row.criterion, evidence.last_look
+    if look is not None and criterion.name in look.metrics:
+        row = replace(row, p_value=look.metrics[criterion.name].p_adjusted)
     change = evidence.metrics.get(criterion.name)
     if change is None:
         return row
@@ -144,9 +132,12 @@ def _with_change(comparison: Comparison, row: CriterionResult, evidence: Evidenc
 
 def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return the findings on the pass rate: from the criterion that limits it, if any, and from the sequential test."""
-    findings = change_against_base(comparison, rate, outcome)
+    findings = []
     if comparison.rate is not None:
-        findings = findings_of(comparison, comparison.rate, None) + findings
+        findings = findings_of(comparison, comparison.rate, None)
+    change = change_against_base(comparison, rate, outcome)
+    if change is not None:
+        findings.append(change)
     return [*(findings or [NOTHING_DECIDES]), *_unchecked_cases(comparison)]
 
 
@@ -181,35 +172,10 @@ def _compared_means(comparison: Comparison, criterion: Criterion) -> tuple[float
 # --- estimates ------------------------------------------------------------------------------------
 
 
-def _scores_of_all(comparison: Comparison, criterion: Criterion) -> Pairs:
-    """Return the scores of all judged cases in epochs, since reruns pick the cases that failed."""
-    stored = comparison.stored_values(criterion)
-    before = {case.id: stored[case.id] for case in comparison.judged if case.id in stored}
-    return Pairs(comparison.values(criterion), before)
-
-
-def _outcomes_of_all(comparison: Comparison) -> Pairs:
-    """Return 1 for each passing trial of an epoch and 0 for each other, by judged case with trials.
-
-    The candidate's trials are judged by all criteria, since the estimate describes the suite; the baseline's by those
-    that can be compared.
-    """
-    now, before = {}, {}
-    for case in comparison.judged:
-        passes = outcomes_of(comparison.measured(case.id, full=True), case, comparison.criteria)
-        if passes:
-            now[case.id] = as_values(passes)
-        if case.id in comparison.with_baseline:
-            passes = outcomes_of(comparison.baseline[case.id], case, comparison.comparable(case.id))
-            if passes:
-                before[case.id] = as_values(passes)
-    return Pairs(now, before)
-
-
 def _pass_power(sides: Pairs, criterion: Criterion) -> dict[str, BothSides]:
     """Return pass^k next to the pass rate, for the number of trials that each case has; empty if a case has only
     one."""
-    k = min(map(len, sides.now.values()), default=0)
+    k = min(map(len, filter(None, sides.now.values())), default=0)
     if k < 2:
         return {}
     now = _estimate_pass_power(sides.now.values(), k, criterion)

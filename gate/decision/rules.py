@@ -78,6 +78,7 @@ def loss(table: Table) -> Finding | None:
     if table.failures_prove is not None:
         return Finding.of("agent_fails", p=table.failures_prove)
     if table.with_verdict(Verdict.REGRESSED):
+        assert table.outcome is not None  # it is what makes a row regressed
         return got_worse(comparison, table.rows, table.cases, table.outcome)
     return None
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from random import Random
 from statistics import fmean
-
-from msgspec import Struct
 
 from gate.decision.comparison import Comparison
 from gate.decision.consistency import clusters_of
 from gate.decision.engine.clusters import grouped
-from gate.decision.estimates import estimate_of
-from gate.decision.outcomes import PASS_RATE, as_values, outcomes_of
+from gate.decision.pairs import MOST_LABELLINGS, Pairs, pairs_of
 from gate.model import (
     Case,
     CaseResult,
@@ -25,7 +21,6 @@ from gate.model import (
     Estimate,
     GroupKind,
     GroupResult,
-    Scale,
     Verdict,
 )
 from gate.model.finding import Finding
@@ -34,95 +29,10 @@ from gate.statistics.intervals import mean, mean_of_means, paired_change
 
 MOST_GROUPS = 200
 """Maximum number of groups, the largest; further tags name only single cases."""
-MOST_LABELLINGS = 300
 EXPLAINED = (Verdict.REGRESSED, Verdict.INCONCLUSIVE)
 """The verdicts for which the location of the loss is reported."""
 
 Group = tuple[GroupKind, str]
-
-
-# --- both sides of a criterion --------------------------------------------------------------------
-
-
-BothSides = tuple[Estimate | None, Estimate | None]
-"""The estimates of the candidate and the baseline."""
-
-
-class Pairs(Struct, frozen=True):
-    """The values of a criterion for each judged case, on both sides; empty or missing for a case without values."""
-
-    now: Mapping[str, Sequence[float]]
-    before: Mapping[str, Sequence[float]]
-
-    def groups(self, cases: Iterable[str]) -> tuple[list[Sequence[float]], list[Sequence[float]]]:
-        """Return the values of these cases, of the candidate and of the baseline."""
-        now: list[Sequence[float]] = []
-        before: list[Sequence[float]] = []
-        for case_id in cases:
-            now.append(self.now.get(case_id, ()))
-            before.append(self.before.get(case_id, ()))
-        return now, before
-
-    def losses(self, cases: Iterable[str], criterion: Criterion) -> dict[str, float]:
-        """Return the losses of these cases against the baseline, without cases that lack values on a side."""
-        found = {}
-        for case_id in cases:
-            now, before = self.now.get(case_id), self.before.get(case_id)
-            if now and before:
-                loss = _loss_of(now, before, criterion)
-                if loss is not None:
-                    found[case_id] = loss
-        return found
-
-    def by_chance(self, case_id: str, criterion: Criterion, rng: Random) -> list[float]:
-        """Return the losses of a case under relabellings of its trials: all of them, or a sample if there are many."""
-        now, values = len(self.now[case_id]), [*self.now[case_id], *self.before[case_id]]
-        ways: Iterable[Sequence[int]] = combinations(range(len(values)), now)
-        if math.comb(len(values), now) > MOST_LABELLINGS:
-            ways = [rng.sample(range(len(values)), now) for _ in range(MOST_LABELLINGS)]
-        found = []
-        for way in ways:
-            here = [values[place] for place in way]
-            there = [value for place, value in enumerate(values) if place not in way]
-            found.append(_loss_of(here, there, criterion) or 0.0)
-        return found
-
-
-def _loss_of(now: Sequence[float], before: Sequence[float], criterion: Criterion) -> float | None:
-    """Return the loss of the mean; for money, time and counts the log ratio, None if that is undefined."""
-    mean_now, mean_before = fmean(now), fmean(before)
-    if criterion.scale.is_relative:
-        if min(mean_now, mean_before) <= 0:
-            return None
-        mean_now, mean_before = math.log(mean_now), math.log(mean_before)
-    return criterion.direction.sign * (mean_before - mean_now)
-
-
-def _outcomes(comparison: Comparison) -> Pairs:
-    """Return the outcomes of trials in whole epochs by judged case, by the comparable criteria if there are any."""
-    now, before = {}, {}
-    for case in comparison.judged:
-        criteria = comparison.deciding(case.id)
-        now[case.id] = as_values(outcomes_of(comparison.measured(case.id, full=True), case, criteria))
-        if case.id in comparison.with_baseline:
-            before[case.id] = as_values(outcomes_of(comparison.baseline[case.id], case, criteria))
-    return Pairs(now, before)
-
-
-def pairs_of(comparison: Comparison, criterion: Criterion) -> Pairs:
-    """Return the values of a criterion, or the outcomes for the pass rate, of trials in whole epochs."""
-    if criterion.name == PASS_RATE:
-        return _outcomes(comparison)
-    return _scores(comparison, criterion)
-
-
-def _scores(comparison: Comparison, criterion: Criterion) -> Pairs:
-    return Pairs(comparison.values(criterion), comparison.stored_values(criterion))
-
-
-def estimates_of(sides: Pairs, scale: Scale) -> BothSides:
-    """Return the means over cases on both sides."""
-    return estimate_of(sides.now.values(), scale), estimate_of(sides.before.values(), scale)
 
 
 # --- results by group -----------------------------------------------------------------------------
@@ -147,7 +57,8 @@ def by_group(comparison: Comparison, cases: Sequence[CaseResult]) -> tuple[tuple
     groups = groups_of(comparison.judged)
     if not groups:
         return (), 0
-    rates, broken = _outcomes(comparison), {case.id for case in cases if case.status is CaseStatus.BROKEN}
+    rates = pairs_of(comparison, comparison.metrics[0])
+    broken = {case.id for case in cases if case.status is CaseStatus.BROKEN}
     found = [_result(comparison, group, ids, rates, broken) for group, ids in list(groups.items())[:MOST_GROUPS]]
     found.sort(key=_badness)
     return tuple(found), max(0, len(groups) - MOST_GROUPS)
@@ -155,8 +66,11 @@ def by_group(comparison: Comparison, cases: Sequence[CaseResult]) -> tuple[tuple
 
 def _badness(found: GroupResult) -> tuple[float | str, ...]:
     """Return the key that sorts groups: most broken cases first, then the largest loss, then the lowest rate."""
-    change = found.change.value if found.change is not None else 0.0
-    rate = found.candidate.value if found.candidate is not None else 1.0
+    change, rate = 0.0, 1.0
+    if found.change is not None:
+        change = found.change.value
+    if found.candidate is not None:
+        rate = found.candidate.value
     return (-found.broken, change, rate, -found.cases, found.kind is not GroupKind.TAG, found.name)
 
 
@@ -165,8 +79,8 @@ def _result(comparison: Comparison, group: Group, ids: Sequence[str], rates: Pai
     losses = rates.losses(ids, rate)
     means = {}
     for criterion in comparison.criteria:
-        means[criterion.name] = _both(_scores(comparison, criterion), ids, criterion.scale)
-    candidate, baseline = _both(rates, ids, rate.scale)
+        means[criterion.name] = pairs_of(comparison, criterion).estimates(ids, criterion.scale)
+    candidate, baseline = rates.estimates(ids, rate.scale)
     return GroupResult(
         *group,
         len(ids),
@@ -180,24 +94,30 @@ def _result(comparison: Comparison, group: Group, ids: Sequence[str], rates: Pai
     )
 
 
-def _both(sides: Pairs, ids: Iterable[str], scale: Scale) -> BothSides:
-    now, before = sides.groups(ids)
-    return estimate_of(now, scale), estimate_of(before, scale)
-
-
 def _change(comparison: Comparison, losses: Mapping[str, float], rates: Pairs) -> Estimate | None:
     """Return the paired change of the pass rate with its 90 % interval, computed as for the suite."""
     if not losses:
         return None
-    ids = list(losses)
-    units = grouped(ids, clusters_of(comparison.judged))
-    differences = [-mean([losses[ids[place]] for place in members]) for members in units]
-    inverse = mean([1 / len(rates.now[case_id]) + 1 / len(rates.before[case_id]) for case_id in ids])
+    units = _units(comparison, losses)
+    differences = [-_mean_loss(losses, unit) for unit in units]
+    inverse = mean([1 / len(rates.now[case_id]) + 1 / len(rates.before[case_id]) for case_id in losses])
     value, low, high = paired_change(differences, extra_variance=inverse / 2 / len(units) ** 2)
-    trials = sum([len(rates.now[case_id]) for case_id in ids])
+    trials = sum([len(rates.now[case_id]) for case_id in losses])
     if not math.isfinite(low):
-        return Estimate(value, value, value, len(ids), trials, level=0.0)
-    return Estimate(value, max(-1.0, low), min(1.0, high), len(ids), trials, level=0.9)
+        return Estimate(value, value, value, len(losses), trials, level=0.0)
+    return Estimate(value, max(-1.0, low), min(1.0, high), len(losses), trials, level=0.9)
+
+
+def _units(comparison: Comparison, losses: Iterable[str]) -> list[list[str]]:
+    """Return the cases of each unit: those of a cluster, or a single case."""
+    ids, found = list(losses), []
+    for places in grouped(ids, clusters_of(comparison.judged)):
+        found.append([ids[place] for place in places])
+    return found
+
+
+def _mean_loss(losses: Mapping[str, float], unit: Iterable[str]) -> float:
+    return mean([losses[case_id] for case_id in unit])
 
 
 # --- where a loss is concentrated -----------------------------------------------------------------
@@ -223,13 +143,12 @@ def _concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) 
     """Test all groups together, and return the figures of the groups that the test names."""
     losses = pairs.losses([case.id for case in comparison.judged], criterion)
     groups = list(groups_of(case for case in comparison.judged if case.id in losses).items())[:MOST_GROUPS]
-    ids = list(losses)
-    units = grouped(ids, clusters_of(comparison.judged))
-    losses_of_units = [mean([losses[ids[place]] for place in members]) for members in units]
-    units_of_groups = [_units_of(frozenset(in_group), ids, units) for _, in_group in groups]
-    seed = f"{criterion.name}: {len(ids)}"
+    units = _units(comparison, losses)
+    losses_of_units = [_mean_loss(losses, unit) for unit in units]
+    units_of_groups = [_units_in(frozenset(members), units) for _, members in groups]
+    seed = f"{criterion.name}: {len(losses)}"
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
-    chance = [_by_chance([ids[place] for place in unit], pairs, criterion, rng) for unit in units]
+    chance = [_by_chance(unit, pairs, criterion, rng) for unit in units]
     found = []
     for one in concentrated(losses_of_units, units_of_groups, chance, seed=seed):
         group, members = groups[one.group]
@@ -246,13 +165,12 @@ def _by_chance(ids: Sequence[str], pairs: Pairs, criterion: Criterion, rng: Rand
     return [fmean(column) for column in columns]
 
 
-def _units_of(group: frozenset[str], ids: Sequence[str], units: Sequence[Sequence[int]]) -> frozenset[int]:
-    """Return the units with most of their cases in a group."""
+def _units_in(group: frozenset[str], units: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Return the positions of the units with most of their cases in a group."""
     found = set()
-    for unit, members in enumerate(units):
-        inside = sum([ids[place] in group for place in members])
-        if 2 * inside > len(members):
-            found.add(unit)
+    for position, unit in enumerate(units):
+        if 2 * len(group.intersection(unit)) > len(unit):
+            found.add(position)
     return frozenset(found)
 
 

@@ -104,13 +104,14 @@ class Sample(Struct, frozen=True):
 
 def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
     """Return the sample of all judged cases without their own threshold, computed once."""
-    found: Sample | None = comparison.samples.get(criterion.name)
-    if found is None:
+    key = criterion.name, "sample"
+    if key not in comparison.cache:
         own = {case.id for case in _with_own_threshold(comparison, criterion)}
         cases = [case for case in comparison.judged if case.id not in own]
-        found = replace(_sample_of(comparison, criterion, cases), correction=comparison.correction_of(criterion))
-        comparison.samples[criterion.name] = found
-    return found
+        found = _sample_of(comparison, criterion, cases)
+        comparison.cache[key] = replace(found, correction=comparison.correction_of(criterion))
+    sample: Sample = comparison.cache[key]
+    return sample
 
 
 def _sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
@@ -147,23 +148,23 @@ def _stand_ins(trials: Iterable[Trial], criterion: Criterion) -> list[float]:
     return found
 
 
-def suite_threshold(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return the finding on the mean over epochs against the suite's threshold; none without a threshold or values."""
+def suite_threshold(comparison: Comparison, criterion: Criterion) -> Finding | None:
+    """Return the finding on the mean over epochs against the suite's threshold; None without a threshold or values."""
     if criterion.threshold is None or criterion.hard:
-        return []
+        return None
     sample = _judged_sample(comparison, criterion)
     if not sample.all.values:
-        return []
+        return None
     held = _held(comparison, sample, criterion)
     if not criterion.direction.is_worse(held.value, held.threshold):
         without = _without_new_cases(sample, held, criterion)
-        return [without or Finding.of("mean", mean=held, chance=_chance_if_close(sample, criterion))]
+        return without or Finding.of("mean", mean=held, chance=_chance_if_close(sample, criterion))
     if _is_excused(comparison, sample, held, criterion):
-        return [Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))]
+        return Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))
     lost = _lost(comparison, criterion)
     if lost and not _misses_with_hits(sample, held, criterion, lost):
-        return [Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)]
-    return [_misses(held, sample.all)]
+        return Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)
+    return _misses(held, sample.all)
 
 
 def _misses(held: HeldMean, group: Group, *, base_cases: bool = False) -> Finding:
@@ -345,8 +346,9 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
     return min(high, max(low, value))
 
 
-def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding]:
-    """Return the findings on cases with their own threshold, each based on its own trials."""
+def own_thresholds(comparison: Comparison, criterion: Criterion) -> Finding | None:
+    """Return the finding on the cases with their own threshold, each judged by its own trials; None if there are
+    none."""
     error = error_of_tests(comparison)
     held = excused = short = 0
     missed: list[tuple[HeldMean, int]] = []
@@ -364,22 +366,13 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> list[Finding
         else:
             missed.append((HeldMean(value, least, len(groups), case.id), len(sample.all.trials)))
     if not held:
-        return []
+        return None
+    found = Finding.of("own_thresholds", cases=held, excused=excused, short=short)
     if not missed:
-        return [Finding.of("own_thresholds", cases=held, excused=excused, short=short)]
+        return found
     first, trials = missed[0]
-    return [
-        Finding.of(
-            "own_thresholds",
-            Verdict.BELOW_THRESHOLD,
-            cases=held,
-            excused=excused,
-            short=short,
-            missed=first,
-            trials=trials,
-            more=len(missed) - 1,
-        )
-    ]
+    found = found.but(missed=first, trials=trials, more=len(missed) - 1)
+    return replace(found, verdict=Verdict.BELOW_THRESHOLD)
 
 
 def _was_below(sample: Sample, least: float, criterion: Criterion) -> bool:
@@ -388,81 +381,44 @@ def _was_below(sample: Sample, least: float, criterion: Criterion) -> bool:
     return bool(before) and criterion.direction.is_worse(mean_of_means(before), least)
 
 
-def own_is_open(comparison: Comparison, criterion: Criterion) -> bool:
-    """True if a case is below its own threshold and further epochs may show that it misses it."""
-    found = own_thresholds(comparison, criterion)
-    return any(finding.verdict is Verdict.PASS and finding["short"] for finding in found)
-
-
 def _misses_own(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:
     """True if a case misses its own threshold: beyond chance, or in every one of a few trials."""
     values, is_worse = sample.all.trials, criterion.direction.is_worse
     if len(values) >= FEWEST_TRIALS and all(is_worse(value, least) for value in values):
         return True
-    reach = _best_case([mean(group) for group in sample.all.values], values, criterion, error)
+    reach = _upper_bound(values, criterion, error)
     return reach is not None and is_worse(reach, least)
 
 
-def _best_case(means: Sequence[float], values: Sequence[float], criterion: Criterion, error: float) -> float | None:
-    """Return the one-sided bound of the mean on its good side; None with too little data.
+def _upper_bound(values: Sequence[float], criterion: Criterion, error: float) -> float | None:
+    """Return the one-sided upper bound of the mean of one case; None with too little data.
 
-    Exact for 0/1 scores. Otherwise the tighter of Student's bound over case means and, for bounded scores, Chernoff's
-    over all trials, each at half the error; a single case has no spread over cases, which leaves only Chernoff's.
+    Exact for 0/1 scores, Chernoff's for other bounded scores, else Student's over the trials.
     """
-    higher = criterion.direction is Direction.HIGHER
     low, high = criterion.scale.range
     if are_successes(values, criterion.scale):
-        ones, n = round(sum(values)), len(values)
-        if higher:
-            return share_upper_bound(ones, n, error)
-        return 1 - share_upper_bound(n - ones, n, error)
-    if not criterion.scale.is_bounded or not low <= min(values) <= max(values) <= high:
-        return _student(means if len(means) > 1 else values, error, higher=higher)
-    student = _student(means, error / 2, higher=higher)
-    if student is None:
-        return _chernoff(values, criterion, error)
-    chernoff = _chernoff(values, criterion, error / 2)
-    if criterion.direction.is_worse(chernoff, student):
-        return chernoff
-    return student
-
-
-def _student(sample: Sequence[float], error: float, *, higher: bool) -> float | None:
-    if len(sample) < 2:
+        return share_upper_bound(round(sum(values)), len(values), error)
+    if criterion.scale.is_bounded and low <= min(values) <= max(values) <= high:
+        share = (mean(values) - low) / (high - low)
+        return low + (high - low) * bounded_upper_bound(share, len(values), error)
+    if len(values) < 2:
         return None
-    low, high = mean_interval(sample, 1 - 2 * error)
-    return high if higher else low
+    return mean_interval(values, 1 - 2 * error)[1]
 
 
-def _chernoff(values: Sequence[float], criterion: Criterion, error: float) -> float:
-    """Return Chernoff's bound on the scale itself, towards its best value."""
-    worst, best = criterion.worst, criterion.best
-    assert worst is not None and best is not None
-    share = (mean(values) - worst) / (best - worst)
-    return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
-
-
-def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+def trial_limit(comparison: Comparison, criterion: Criterion) -> Finding | None:
     """Return a finding if a trial is above the maximum for single trials, unless its case was as far above before."""
     if criterion.direction is Direction.HIGHER:
-        return []
+        return None
     if criterion.limit is None and not any(criterion.name in case.thresholds for case in comparison.judged):
-        return []
+        return None
     over = _trials_over(comparison, criterion)
     if not over:
-        return [Finding.of("limit")]
+        return Finding.of("limit")
     beyond = [(value, case) for value, case in over if not _was_above(comparison, criterion, value, case)]
     value, case = max(beyond or over, key=lambda one: one[0])
-    return [
-        Finding.of(
-            "limit",
-            Verdict.BELOW_THRESHOLD if beyond else Verdict.PASS,
-            case_id=case.id,
-            value=value,
-            limit=mark(criterion, case),
-            over=len(beyond),
-        )
-    ]
+    found = Finding.of("limit", case_id=case.id, value=value, limit=mark(criterion, case), over=len(beyond))
+    return replace(found, verdict=Verdict.BELOW_THRESHOLD) if beyond else found
 
 
 def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[float, Case]]:

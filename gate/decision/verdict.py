@@ -15,7 +15,7 @@ from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_t
 from gate.decision.sequential import outcome_without_runs
 from gate.decision.tags import by_group, where
 from gate.decision.warnings import warnings
-from gate.model import Outcome, Side, SuiteResult, Verdict
+from gate.model import Outcome, SuiteResult, Verdict
 from gate.model.finding import Finding
 
 
@@ -27,12 +27,15 @@ def table_of(comparison: Comparison, outcome: Outcome | None, *, can_run: bool, 
     measured.
     """
     table = _plain_table(comparison, outcome, with_cases=with_cases)
-    if any(trial.failed for trial in comparison.errors) and comparison.settings.confirm_after is not None:
-        table = _with_failures_settled(table, can_run=can_run, with_cases=with_cases)
+    if comparison.has_failures and comparison.settings.confirm_after is not None:
+        if _blocks(table):
+            table = _without_unconfirmed_failures(table, can_run=can_run, with_cases=with_cases)
+        else:
+            table = _with_proof_by_failures(table)
     return replace(table, lost=_lost_that_decide(table, can_run=can_run))
 
 
-def _plain_table(comparison: Comparison, outcome: Outcome | None, *, with_cases: bool) -> Table:
+def _plain_table(comparison: Comparison, outcome: Outcome | None, *, with_cases: bool = False) -> Table:
     cases = case_results(comparison, outcome) if with_cases else ()
     return Table(comparison, outcome, rows_of(comparison, outcome), cases)
 
@@ -42,14 +45,20 @@ def _outcome_of(comparison: Comparison, *, can_run: bool) -> Outcome | None:
     return None if comparison.same_as else outcome_without_runs(comparison, can_run=can_run)
 
 
-def _with_failures_settled(table: Table, *, can_run: bool, with_cases: bool) -> Table:
-    """Return the table with agent failures counted only as far as they are confirmed."""
+def _with_proof_by_failures(table: Table) -> Table:
+    """Return the table with a loss of the pass rate if recurring agent failures alone prove one."""
+    p = proven(table.comparison)
+    if p is None:
+        return table
+    rate, *others = table.rows
+    warnings = [finding for finding in rate.findings if finding.is_warning]
+    rate = replace(rate, verdict=Verdict.REGRESSED, findings=(Finding.of("agent_fails", p=p), *warnings))
+    return replace(table, rows=(rate, *others), failures_prove=p)
+
+
+def _without_unconfirmed_failures(table: Table, *, can_run: bool, with_cases: bool) -> Table:
+    """Return a table that blocks, with agent failures counted only as far as they are confirmed."""
     comparison = table.comparison
-    if not _blocks(table):
-        p = proven(comparison)
-        if p is None:
-            return table
-        return replace(table, rows=rows_of(comparison, table.outcome, failures_prove=p), failures_prove=p)
     why = unconfirmed(comparison)
     if why is None:
         return table
@@ -86,9 +95,8 @@ def _lost_that_decide(table: Table, *, can_run: bool) -> Finding | None:
     turned = judge(replace(table, comparison=worse, outcome=outcome, rows=rows_of(worse, outcome))).verdict
     if turned is verdict or turned in (Verdict.PASS, Verdict.ERROR):
         return None
-    own = [trial for trial in comparison.trials if trial.side is Side.CANDIDATE]
-    without_score = sum(id(trial) in unscored for trial in own)
-    return Finding.of("trials_lost", lost=len(unmeasured), of=len(own), unscored=without_score, decide=True)
+    without_score = sum([id(trial) in unscored for trial in comparison.own])
+    return Finding.of("trials_lost", lost=len(unmeasured), of=len(comparison.own), unscored=without_score, decide=True)
 
 
 def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
@@ -121,7 +129,7 @@ def _with_facts(comparison: Comparison, result: SuiteResult) -> SuiteResult:
         warnings=warnings(comparison, result),
         agent_runs=len(comparison.trials),
         errors=len(lost_to_infrastructure(comparison.trials)),
-        retried=sum(trial.attempts - 1 for trial in comparison.trials),
+        retried=sum([trial.attempts - 1 for trial in comparison.trials]),
         tools=tool_times_of(comparison),
         groups=groups,
         further_groups=further,

@@ -10,7 +10,7 @@ from gate.decision.outages import base_gone, failures_excused, lost_to_infrastru
 from gate.decision.outcomes import PASS_RATE, outcomes_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.unseen import fell_silent, silence
-from gate.model import SILENT, MetricChange, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model import SILENT, MetricChange, Outcome, SuiteResult, Trial, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import Finding
 
@@ -31,8 +31,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
         if result.cause.kind != "same_agent":
             found.append(Finding.of("same_agent", commit=comparison.same_as))
     else:
-        found += _few_cases(comparison, result.outcome)
-        found += _thin_baseline(comparison, result.outcome)
+        found += _little_power(comparison, result.outcome)
     found += _errors(comparison)
     found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
@@ -43,19 +42,19 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
 # --- a comparison with little power ---------------------------------------------------------------
 
 
-def _rate_change(outcome: Outcome | None) -> MetricChange | None:
-    return outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
+def _little_power(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
+    """Return the findings on a suite, or a baseline, that is too small to show a loss."""
+    found = []
+    rate: MetricChange | None = None
+    if outcome is not None:
+        rate = outcome.evidence.metrics.get(PASS_RATE)
+    if 0 < len(comparison.paired) < FEW_CASES:
+        blind = rate is not None and rate.margin >= BLIND_MARGIN
+        found.append(Finding.of("few_cases", cases=len(comparison.paired), blind=blind))
+    return found + _thin_baseline(comparison, rate)
 
 
-def _few_cases(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
-    n = len(comparison.paired)
-    if not 0 < n < FEW_CASES:
-        return []
-    rate = _rate_change(outcome)
-    return [Finding.of("few_cases", cases=n, blind=rate is not None and rate.margin >= BLIND_MARGIN)]
-
-
-def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
+def _thin_baseline(comparison: Comparison, rate: MetricChange | None) -> list[Finding]:
     """Return a finding if a case has fewer stored trials than the decision, or the configured power, needs."""
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
     settings = comparison.settings
@@ -67,28 +66,28 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Find
         wanted = _wanted_for(goal, comparison)
     if counts[0] >= wanted:
         return []
-    rate = _rate_change(outcome)
+    from gate.decision.power import provable  # weight: only with a baseline
+
+    blind = settings.rerun == "never" and not provable(
+        len(counts), counts[0], settings.own_alpha, recorded=comparison.is_recorded
+    )
+    drop, most = None, settings.stored_trials
+    if rate is not None:
+        drop = rate.detectable
+    if goal is not None:
+        most = wanted
     return [
         Finding.of(
             "thin_baseline",
-            cases=sum(n < wanted for n in counts),
+            cases=sum([n < wanted for n in counts]),
             wanted=wanted,
             least=counts[0],
             typical=counts[(len(counts) - 1) // 2],
-            blind=_cannot_prove_one(comparison, len(counts), counts[0]),
-            drop=None if rate is None else rate.detectable,
-            grows=counts[0] < (settings.stored_trials if goal is None else wanted),
+            blind=blind,
+            drop=drop,
+            grows=counts[0] < most,
         )
     ]
-
-
-def _cannot_prove_one(comparison: Comparison, cases: int, stored: int) -> bool:
-    """True if so few stored trials could not prove a single broken case, and the base is not run again."""
-    from gate.decision.power import provable  # weight: only with a baseline
-
-    if comparison.settings.rerun != "never":
-        return False
-    return not provable(cases, stored, comparison.settings.own_alpha, recorded=comparison.is_recorded)
 
 
 def _wanted_for(goal: Goal, comparison: Comparison) -> int:
@@ -102,7 +101,9 @@ def _wanted_for(goal: Goal, comparison: Comparison) -> int:
         if outcomes:
             counts.append((sum(outcomes), len(outcomes)))
     settings = comparison.settings
-    return stored_wanted(Rates(tuple(counts)), goal, alpha=settings.own_alpha, epochs=settings.looks) if counts else 0
+    if not counts:
+        return 0
+    return stored_wanted(Rates(tuple(counts)), goal, alpha=settings.own_alpha, epochs=settings.looks)
 
 
 # --- lost trials -----------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ def _errors(comparison: Comparison) -> list[Finding]:
     gone = base_gone(comparison)
     if gone is not None:
         found.append(gone)
-        trials = [trial for trial in trials if trial.side is Side.CANDIDATE]
+        trials = comparison.own
     for excused in failures_excused(comparison):
         if not (excused["by"] == "base" and gone):
             found.append(excused)
@@ -140,11 +141,16 @@ def _repeats(comparison: Comparison) -> list[Finding]:
         trials = comparison.measured(case.id)
         if len(trials) > 1 and any(map(_said, trials)):
             groups.append(trials)
-    if len(groups) < 3 or any(len({_said(trial) for trial in trials}) > 1 for trials in groups):
+    if len(groups) < 3 or any(_differ(trials) for trials in groups):
         return []
-    quicker = sum(map(_is_quicker, groups))
-    why = "faster" if quicker >= MOST_QUICKER * len(groups) else "steady"
+    why = "steady"
+    if sum(map(_is_quicker, groups)) >= MOST_QUICKER * len(groups):
+        why = "faster"
     return [Finding.of("repeats_alike", cases=len(groups), of=len(groups), why=why)]
+
+
+def _differ(trials: Sequence[Trial]) -> bool:
+    return len(set(map(_said, trials))) > 1
 
 
 def _is_quicker(trials: Sequence[Trial]) -> bool:

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision import Comparison, More, Settings, next_step
+from gate.decision import Comparison, More, Settings, next_step, verdict_on
 from gate.decision.outcomes import passed
 from gate.decision.power import Drawn, Rates, Share, share_of
 from gate.model import FULL, Case, Criterion, Direction, Score, Side, SuiteResult, Trial, Verdict
@@ -183,9 +183,7 @@ def _change(
         if isinstance(step, SuiteResult):
             return stored, step, trials
         trials += _asked(step, trial)
-    result = next_step(known, can_run=False, verdict_only=True)
-    assert isinstance(result, SuiteResult)
-    return stored, result, trials
+    return stored, verdict_on(known), trials
 
 
 def _asked(step: More, trial: Callable[[str, Side, str, int], Trial]) -> list[Trial]:

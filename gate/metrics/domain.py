@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput
 from gate.metrics.efficiency import plausible
 from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
 from gate.model import RESULTS, Case, Direction, Scale, Score
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 
 class SupportOptions(JudgedOptions):

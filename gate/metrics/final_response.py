@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import NOTHING_STATED, TrialOutput, TurnFinding, mean, unpaired
 from gate.metrics.judged import (
@@ -20,6 +19,9 @@ from gate.metrics.judged import (
     settled_by,
 )
 from gate.model import Case, Invocation, Scale, Score, Turn, text_of
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 VALID = ("valid", "true")
 INVALID = ("invalid", "false", "almost", "partially", "partially_valid", "partially valid")

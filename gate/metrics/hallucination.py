@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import statistics
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput, TurnFinding
 from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, answer_text, of_turns, rationale, steps
 from gate.model import Case, Invocation, Score
 from gate.security.limits import shorten
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 SUPPORTED = ("supported", "not_applicable")
 NOT_SUPPORTED = ("unsupported", "contradictory", "disputed")

@@ -6,17 +6,19 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from msgspec import Struct, field
 from pydantic import Field
 
-from gate.judges.client import Judge
 from gate.judges.options import JudgeModelOptions
 from gate.judges.prompt import A, Answer, Answers, Question
 from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, TrialOutput, TurnFinding, mean
 from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
 from gate.security.limits import shorten
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 MAX_RESULT_CHARS = 20_000
 """The most characters of one tool's arguments or result that a judge sees."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import NotMeasurableError, Options, TrialOutput
 from gate.metrics.claims import FactualAccuracy, FactualAccuracyOptions
 from gate.metrics.graded import LEVELS
 from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
 from gate.model import Case, Score
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 LevelValue = Annotated[float, Field(ge=0, le=1, strict=True)]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput, mean
 from gate.metrics.graded import LEVELS, SCALE, Level
@@ -15,6 +14,9 @@ from gate.metrics.judged import JudgedMetric, JudgedOptions, Voted, VoteMark, ra
 from gate.metrics.presets import PRESETS
 from gate.model import Case, Scale, Score
 from gate.security.limits import shorten
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 
 class CitedSource(Answer):

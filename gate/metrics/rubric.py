@@ -7,11 +7,10 @@ import asyncio
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from gate.judges.client import Judge
 from gate.judges.prompt import Answer, Answers
 from gate.metrics.base import MAX_REASON_CHARS, Options, TrialOutput, unpaired
 from gate.metrics.judged import (
@@ -27,6 +26,9 @@ from gate.metrics.judged import (
 )
 from gate.model import Case, Invocation, Rubric, Score
 from gate.security.limits import shorten
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 
 class RubricContent(Options):

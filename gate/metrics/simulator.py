@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput, TurnFinding
 from gate.metrics.final_response import validity_of
 from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, answer_text, by_majority, settled_by
 from gate.model import Case, Invocation, Scenario, Score
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 
 def _label(value: Any) -> Any:

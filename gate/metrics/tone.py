@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedOptions, Voted, VoteMark, answer_text, rationale
 from gate.model import Case, Score
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 Tone = Literal["friendly", "professional", "neutral"]
 HeardByWords = Literal["friendly", "professional"]

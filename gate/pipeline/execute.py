@@ -83,8 +83,8 @@ async def execute(
     transient: Sequence[str] = (),
     world: World | None = None,
     users: Callable[[Job], User] | None = None,
-) -> AsyncGenerator[Trial, None]:
-    """Yield finished, unscored trials as they finish, in no particular order.
+) -> AsyncGenerator[list[Trial], None]:
+    """Yield unscored trials in no particular order, each time all that have finished.
 
     ``agent`` is already entered. ``jobs`` is consumed as room allows, at most twice ``concurrency`` ahead of the trials
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
@@ -103,15 +103,19 @@ async def execute(
     try:
         ended = 0
         while ended < len(tasks):
-            trial = await run.finished.get()
-            if trial is not None:
+            ready = [await run.finished.get()]
+            while not run.finished.empty():
+                ready.append(run.finished.get_nowait())
+            trials = [trial for trial in ready if trial is not None]
+            for _ in trials:
                 run.room.release()
-                yield trial
-                continue
-            ended += 1
-            for task in tasks:
-                if task.done():
-                    task.result()
+            if trials:
+                yield trials
+            if len(trials) < len(ready):
+                ended += len(ready) - len(trials)
+                for task in tasks:
+                    if task.done():
+                        task.result()
     finally:
         for task in tasks:
             task.cancel()

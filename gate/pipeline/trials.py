@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -151,33 +152,47 @@ class TrialRunner:
 
     def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
         """Yield trials that were run before, scored and redacted, as they finish, in no particular order."""
-        return self._scored(trials, partial(redacted, redactor=self.redactor))
+        return self._scored(([trial] async for trial in trials), partial(redacted, redactor=self.redactor))
 
-    async def _scored(self, finished: AsyncIterator[Trial], done: Callable[[Trial], T]) -> AsyncGenerator[T, None]:
+    async def _scored(
+        self, finished: AsyncIterator[list[Trial]], done: Callable[[Trial], T]
+    ) -> AsyncGenerator[T, None]:
         """Score finished trials, and yield what ``done`` makes of each.
 
-        Both work off the event loop. The wait for judges and other processes overlaps with the agent's next trials.
+        Both work off the event loop, on several trials at once if that is quick: each turn of the other thread costs as
+        much as scoring a few. The wait for judges and other processes overlaps with the agent's next trials.
         """
         scorers, cases, waiting = self.plan.scorers, self.plan.cases, set[asyncio.Task[T]]()
         judge, processes = await self._open_judge(), await self._open_in_agent()
+        pace = _BatchSize(self.config.agent.concurrency)
 
-        def score(trial: Trial) -> T:
-            return done(score_recorded(scorers, cases[trial.case_id], trial))
+        def score(trials: Sequence[Trial]) -> tuple[list[T], float]:
+            began = perf_counter()
+            found = [done(score_recorded(scorers, cases[trial.case_id], trial)) for trial in trials]
+            return found, perf_counter() - began
 
         async def ask(trial: Trial) -> T:
             return await off_loop(done, await score_trial(scorers, cases[trial.case_id], trial, judge, processes))
 
         try:
-            async for trial in finished:
+            async for trials in finished:
                 if judge is None and processes is None:
-                    yield await off_loop(score, trial)
+                    begun = 0
+                    while begun < len(trials):
+                        part = trials[begun : begun + pace.size]
+                        begun += len(part)
+                        found, seconds = await off_loop(score, part)
+                        pace.learn(len(part), seconds)
+                        for one in found:
+                            yield one
                     continue
-                waiting.add(asyncio.create_task(ask(trial)))
-                if len(waiting) >= JUDGE_BACKLOG:
-                    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for task in [task for task in waiting if task.done()]:
-                    waiting.discard(task)
-                    yield task.result()
+                for trial in trials:
+                    waiting.add(asyncio.create_task(ask(trial)))
+                    if len(waiting) >= JUDGE_BACKLOG:
+                        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    for task in [task for task in waiting if task.done()]:
+                        waiting.discard(task)
+                        yield task.result()
             for next_done in asyncio.as_completed(list(waiting)):
                 yield await next_done
         finally:

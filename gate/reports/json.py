@@ -58,14 +58,14 @@ def _plain(value: Any, depth: int = 0) -> Any:
     """Return the JSON value of anything in a result; agents' arguments are bounded in depth."""
     if type(value) is str:
         return unicode_only(value)
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, bool | int):
-        return value
     if isinstance(value, float):
         if math.isfinite(value):
             return value
         return None
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | int):
+        return value
     if depth > MAX_NESTING:
         return "[nested too deeply]"
     if isinstance(value, Finding):

@@ -118,7 +118,7 @@ class RowView:
 
     # --- the figures ------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def wanted(self) -> str:
         return threshold(self.criterion)
 

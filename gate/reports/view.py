@@ -217,12 +217,13 @@ class View:
             now, _ = case.scores.get(row.name, (None, None))
             if now is None:
                 continue
-            criterion = row.criterion
+            criterion, limit = row.criterion, row.wanted
             if row.name in case.thresholds:
                 criterion = replace(criterion, threshold=case.thresholds[row.name], limit=None, quantiles=())
+                limit = threshold(criterion)
             text = f"{row.name} {figure(now, criterion.scale)}"
             if criterion.has_threshold:
-                text += f" ({threshold(criterion)})"
+                text += f" ({limit})"
             said.append(text)
         return tuple(said)
 

@@ -308,6 +308,8 @@ def test_a_suite_with_checks_that_the_gate_lacks_is_converted(project: Project) 
     assert (ran.code, ran.out.count("lost check: ")) == (0, 2), ran.out + ran.err
     ran = project.gate("init")
     assert ran.code == 0, ran.out + ran.err
+    assert "found promptfoo's configuration in promptfooconfig.yaml: converted to evals/promptfooconfig.json" in ran.out
+    assert "convert your cases" not in ran.out
     config = config_of(project)
     assert config["suite"] == "evals/promptfooconfig.json", "not the sample beside it"
     assert config["criteria"] == "evals/promptfooconfig.criteria.json"
@@ -472,6 +474,14 @@ def test_the_workflow_is_that_of_the_host(project: Project, mark: str, file: str
     assert workflow == expected
     assert "The first push to main stores the baseline" in ran.out
     assert "give CI the key        OPENAI_API_KEY, as a repository secret" in ran.out
+
+
+def test_a_key_is_a_variable_on_gitlab(project: Project) -> None:
+    sample(project, "agents_sdk")
+    project.git("init", "-q")
+    project.git("remote", "add", "origin", "https://gitlab.example/some/repository")
+    ran = project.gate("init", "--no-run")
+    assert "give CI the key        OPENAI_API_KEY, as a CI/CD variable" in ran.out, ran.out + ran.err
 
 
 def test_a_repository_on_gitlab_gets_both_jobs_and_keeps_its_baselines_in_git(project: Project) -> None:

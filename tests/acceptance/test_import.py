@@ -51,6 +51,18 @@ def test_a_lost_check_writes_nothing_unless_allowed(agent: Project) -> None:
     assert agent.gate("run", "-q").code == 0
 
 
+def test_a_limit_that_only_the_cases_state_is_kept(agent: Project) -> None:
+    tests = [{"description": "one", "vars": {"q": "Hi"}, "assert": [{"type": "latency", "threshold": 5000}]}]
+    agent.write("promptfooconfig.yaml", {"prompts": ["{{q}}"], "tests": tests})
+    assert agent.gate("import", "promptfooconfig.yaml", "--to", "suite.json").code == 0
+    configure(agent, criteria="suite.criteria.json")
+    ran = agent.gate("run", "-q")
+    assert ran.code == 0, ran.out + ran.err
+    suite = agent.root / "suite.json"
+    suite.write_text(suite.read_text().replace("5.0", "0.0000001"))
+    assert agent.gate("run", "-q").code == 1
+
+
 ADK_TURN = {"user_content": {"parts": [{"text": "Hi"}]}, "final_response": {"parts": [{"text": "Hello"}]}}
 ADK_CASE = {"eval_id": "one", "conversation": [ADK_TURN], "final_session_state": {"paid": True}}
 PROMPTFOO = {"description": "one", "vars": {"q": "Hi"}, "assert": [{"type": "javascript", "value": "1"}]}

@@ -448,13 +448,20 @@ def _read(root: Path, source: str, kind: str) -> FoundSuite:
         return FoundSuite(source, kind, problem=problem)
     if not any(loss.check for loss in losses):
         return FoundSuite(source, kind, problem=problem)
+    converted = _converted(Path(source))
+    if (root / converted).is_file():
+        return FoundSuite(source, kind, problem=f"converted to {converted}")
     cases, conversion = sum(len(suite.cases) for suite in suites), _conversion_of(Path(source))
     problem = f"{count(cases, 'case')} can be read; `{conversion}` writes them and lists {_lost(losses)}"
     return FoundSuite(source, kind, problem=problem, conversion=conversion)
 
 
 def _conversion_of(source: Path) -> str:
-    return shlex.join(["gate", "import", source.as_posix(), "--to", f"evals/{source.stem}.json", "--allow-loss"])
+    return shlex.join(["gate", "import", source.as_posix(), "--to", _converted(source), "--allow-loss"])
+
+
+def _converted(source: Path) -> str:
+    return f"evals/{source.stem}.json"
 
 
 def _lost(losses: Sequence[Loss]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from gate.decision.engine.coupled import with_pairs
-from gate.decision.engine.state import FULL, NARROW, Partner, Row
+from gate.decision.engine.state import CONCURRENT, FULL, NARROW, Partner, Row
 from gate.model import Side
 from gate.statistics.evalues import case_log_e, e_of
 from gate.statistics.paired import Coupled, coupled_log_e
@@ -110,11 +110,23 @@ class CaseEvidence(Struct):
         return coupled_log_e(exchanged, self.passed, self.trials, self.baseline_passed, self.baseline_trials)
 
     def add(self, tag: str, side: Side, rows: Sequence[Row], links: Sequence[Partner | None]) -> None:
-        """Add the measured trials of a round; ``links``: the stored trial with which each is coupled."""
-        if side is Side.BASELINE:
-            self._add_baseline(tag, rows)
+        """Add the trials of a round, without those that ended in an error: these count as run but not as seen.
+
+        ``links``: the stored trial with which each is coupled.
+        """
+        measured, linked = [], []
+        for row, link in zip(rows, links, strict=True):
+            if is_measured(row):
+                measured.append(row)
+                linked.append(link)
+        if tag == CONCURRENT and side is Side.BASELINE:
+            self.now += measured
+        elif tag == CONCURRENT:
+            self.again += measured
+        elif side is Side.BASELINE:
+            self._add_baseline(tag, measured)
         else:
-            self._add_candidate(tag, rows, links)
+            self._add_candidate(tag, measured, linked)
 
     def _add_baseline(self, tag: str, rows: Sequence[Row]) -> None:
         outcomes = _outcomes(rows)
@@ -164,8 +176,3 @@ def _outcomes(rows: Sequence[Row]) -> list[bool]:
 def is_measured(row: Row) -> bool:
     """True if any value of a trial was measured."""
     return any(value is not None for value in row)
-
-
-def measured_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the trials without those that ended in an error: these count as run but not as seen."""
-    return [row for row in rows if is_measured(row)]

@@ -19,17 +19,15 @@ from gate.decision.engine.evidence import (
     look_part,
 )
 from gate.decision.engine.looks import test_rows
-from gate.decision.engine.state import CONCURRENT, CONFIRM, Config, Request, Row
+from gate.decision.engine.state import CONCURRENT, CONFIRM, More, Request, Row, round_of
 from gate.model import Side
 from gate.statistics.intervals import stratified_fisher_less
 from gate.statistics.permutation import ComparedTrials
 
 
 class Check(Struct, frozen=True):
-    """One step of the check: the number of further trials per case on each side, and the bounds of its test."""
+    """One step of the check for drift, as the bounds of its test."""
 
-    candidate: int
-    baseline: int
     share: float
     """Share of the check's error budget; the shares add up to 1."""
     futile: float
@@ -38,18 +36,18 @@ class Check(Struct, frozen=True):
 
 
 QUARTERS = (
-    Check(0, 1, 0.05, 1.1),
-    Check(0, 1, 0.10, 0.8),
-    Check(0, 1, 0.05, 0.6),
-    Check(0, 1, 0.25, 0.35),
+    Check(0.05, 1.1),
+    Check(0.10, 0.8),
+    Check(0.05, 0.6),
+    Check(0.25, 0.35),
 )
 """Runs the baseline's agent alone on a quarter of the cases at a time, beginning with those that were steadiest when
 stored. The first step alone clears nothing."""
-WHOLE = (Check(0, 1, 0.45, 0.35),)
+WHOLE = (Check(0.45, 0.35),)
 """The only step in a suite too small to be divided."""
-AGAIN = Check(0, 1, 0.10, 0.3)
+AGAIN = Check(0.10, 0.3)
 """Runs the baseline's agent alone once more on every case, if its agreement with the record is unclear."""
-BOTH = Check(1, 1, 0.45, 0.0)
+BOTH = Check(0.45, 0.0)
 """Runs both sides once more if the baseline's agent fell."""
 LEAST_CLEAR = 0.1
 """A smaller p-value never clears a suite."""
@@ -72,27 +70,27 @@ NAMED_NOW = 3
 """Trials of the baseline's agent in each broken case: if it fails there, too, the change broke nothing."""
 LEAST_PART = 10
 """With fewer cases it is not clear that the baseline's agent runs at all."""
+ASKING_BASE = "asking the base commit's agent, too"
 LEAST_DIVIDED = 20
 """With fewer cases a part of them says little."""
 
 
-def next_check(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Return the trials of the next step; empty if none is needed, possible or affordable."""
-    step = _next_step(evidence)
+def next_check(evidence: Evidence) -> More | None:
+    """Return the trials of the next step; None if none is needed, possible or affordable."""
+    config, step = evidence.config, _next_step(evidence)
     if not config.can_run or config.rerun != "match" or step is None:
-        return ()
+        return None
     cases = live_cases(evidence)
     if step not in (AGAIN, BOTH):
         cases = _unasked(evidence)
     if not cases:
-        return ()
-    requests = []
-    for side, n in ((Side.BASELINE, step.baseline), (Side.CANDIDATE, step.candidate)):
-        if n:
-            requests.append(Request(side, CONCURRENT, cases, n))
+        return None
+    requests = [Request(Side.BASELINE, CONCURRENT, cases, 1)]
+    if step is BOTH:
+        requests.append(Request(Side.CANDIDATE, CONCURRENT, cases, 1))
     if not config.affords(requests):
-        return ()
-    return tuple(requests)
+        return None
+    return round_of(requests, ASKING_BASE)
 
 
 def _next_step(evidence: Evidence) -> Check | None:
@@ -185,7 +183,7 @@ def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
     proven = _record_proves(evidence)
     if proven and any(agrees(known) for known in evidence.beside):
         return True
-    level = LEVEL * evidence.state.config.alpha
+    level = LEVEL * evidence.config.alpha
     near = DOUBTED if doubted else 1.0
     for number, found in enumerate(evidence.checks):
         step = _step_of(evidence, number)
@@ -237,22 +235,22 @@ def _record_proves(evidence: Evidence) -> bool:
 def repeats_confirmed(evidence: Evidence) -> bool | None:
     """True if a drop proven by reruns of failing cases also shows against reruns of the baseline's current agent."""
     p = evidence.repeats_now
-    if p is None or REPEATED_FUTILE > p > LEVEL * evidence.state.config.alpha * REPEATED_SHARE:
+    if p is None or REPEATED_FUTILE > p > LEVEL * evidence.config.alpha * REPEATED_SHARE:
         return None
     return p < REPEATED_FUTILE
 
 
-def next_named(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Return trials of the baseline's agent in the named cases that it has not run yet; empty if none can be run."""
+def next_named(evidence: Evidence) -> More | None:
+    """Return trials of the baseline's agent in the named cases that it has not run yet; None if none can be run."""
     asked: set[str] = set()
     for done in evidence.state.rounds:
         if done.side is Side.BASELINE:
             asked.update(done.trials)
     cases = tuple([case_id for case_id in evidence.named if case_id not in asked])
-    if not cases or not config.can_run:
-        return ()
-    requests = (Request(Side.BASELINE, CONFIRM, cases, NAMED_NOW),)
-    return requests if config.affords(requests) else ()
+    requests = [Request(Side.BASELINE, CONFIRM, cases, NAMED_NOW)]
+    if not cases or not evidence.config.can_run or not evidence.config.affords(requests):
+        return None
+    return round_of(requests, ASKING_BASE)
 
 
 def named_confirmed(evidence: Evidence) -> bool | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 
 from msgspec import Struct, field
 
 from gate.decision.engine.bounds import bound_of, collapsed_metrics
-from gate.decision.engine.case import CaseEvidence, is_measured, measured_rows
+from gate.decision.engine.case import CaseEvidence, is_measured
 from gate.decision.engine.clusters import grouped, log_es_of
 from gate.decision.engine.coupled import apart_from, compared, linked, uncoupled
 from gate.decision.engine.looks import LookPart, NewTrials, comparable_metrics, look_of, test_rows, weight_of
@@ -117,6 +117,11 @@ class Evidence(Struct, dict=True):
     known: KnownTests | None = None
     """The tests computed in earlier steps of this schedule; this step adds its own."""
 
+    @property
+    def config(self) -> Config:
+        """The error rate and the number of runs that the decision may cost."""
+        return self.state.config
+
     @cached_property
     def named(self) -> tuple[str, ...]:
         """Cases that are worse than at the baseline, as named by `e_bh`."""
@@ -139,12 +144,16 @@ class Evidence(Struct, dict=True):
         for case in self.cases.values():
             links = [(there, here) for here, there in linked(case.links)]
             exchanged.append(ComparedTrials(case.before, case.full, links))
-        return test_rows(exchanged, [0], f"{self.state.seed}:gain", self.state.config.alpha, self.units).p
+        return test_rows(exchanged, [0], f"{self.state.seed}:gain", self.config.alpha, self.units).p
 
     @cached_property
     def units(self) -> list[list[int]]:
         """The positions of the cases in each unit: a cluster, or a single case."""
         return grouped(self.cases, self.state.clusters)
+
+    def named_metrics(self, metrics: Iterable[int]) -> dict[int, str]:
+        """Return the names of these metrics by position."""
+        return {m: self.state.metrics[m].name for m in metrics}
 
     def end(self) -> None:
         """Treat the next bounds as the last ones, which certify only these cases: see `bound_of`."""
@@ -177,7 +186,7 @@ class Evidence(Struct, dict=True):
     @property
     def e_threshold(self) -> float:
         """The suite's e-value that proves a regression."""
-        return 1 / (self.state.config.alpha * CASES_SHARE)
+        return 1 / (self.config.alpha * CASES_SHARE)
 
     @cached_property
     def unproven(self) -> tuple[str, ...]:
@@ -203,8 +212,10 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
                 _look(evidence, share)
                 _look_beside(evidence)
             _pick(evidence)
-        if round_.tag == CONFIRM:
-            _confirm(evidence, round_, trials)
+        if round_.tag == CONFIRM and round_.side is Side.CANDIDATE:
+            _repeat(evidence, round_, trials)
+        elif round_.tag == CONFIRM and evidence.repeats_now is None:
+            evidence.repeats_now = _repeated_now(evidence)
         if round_.tag == CONCURRENT and not _awaits_candidate(round_, following):
             _check(evidence, paired=round_.side is Side.CANDIDATE)
         _weigh(evidence)
@@ -212,14 +223,6 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
         _look(evidence, ONE_LOOK_SHARE)
         _look_beside(evidence)
     return evidence
-
-
-def _confirm(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]]) -> None:
-    """Add the reruns of failing cases, of either side."""
-    if round_.side is Side.CANDIDATE:
-        _repeat(evidence, round_, trials)
-    elif evidence.repeats_now is None and evidence.proof and evidence.proof.kind is StageKind.REPEATS:
-        evidence.repeats_now = _repeated_now(evidence)
 
 
 def _awaits_candidate(round_: Round, following: Round | None) -> bool:
@@ -258,7 +261,7 @@ def look_part(evidence: Evidence) -> float:
     """Return the newest look's part of the budget of all looks in this design; the parts add up to 1."""
     if evidence.last_look is None:
         return 0.0
-    config, whole = evidence.state.config, ONE_LOOK_SHARE
+    config, whole = evidence.config, ONE_LOOK_SHARE
     if not _one_look(evidence.state):
         whole = sum(look_shares(config, repeated=_repeats_failing(evidence)).values())
     return evidence.last_look.spent / (config.alpha * whole)
@@ -298,40 +301,20 @@ def _add(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row]])
     """Add the oriented trials of a round."""
     tag, side = round_.tag, round_.side
     evidence.runs[side] += sum(map(len, trials.values()))
-    if tag == CONCURRENT:
-        _add_to_check(evidence, side, trials)
-        return
     if side is Side.CANDIDATE and tag == FULL:
         evidence.epochs += max(map(len, trials.values()), default=0)
         evidence.waves = 0
     elif side is Side.CANDIDATE and tag == NARROW:
         evidence.narrowing += sum(map(len, trials.values()))
         evidence.waves = 0
-    elif side is Side.CANDIDATE:
+    elif side is Side.CANDIDATE and tag != CONCURRENT:
         evidence.waves += 1
         evidence.naming_waves += tag == CONFIRM and evidence.proof is not None
     for case_id, rows in trials.items():
-        if case_id not in evidence.cases:
-            continue
-        measured = []
-        links = []
-        for row, link in zip(rows, round_.links_of(case_id), strict=True):
-            if is_measured(row):
-                measured.append(row)
-                links.append(link)
-        evidence.cases[case_id].add(tag, side, measured, links)
-
-
-def _add_to_check(evidence: Evidence, side: Side, trials: Mapping[str, Sequence[Row]]) -> None:
-    """Add the trials of a check for drift."""
-    for case_id, rows in trials.items():
-        if side is Side.BASELINE:
+        if side is Side.BASELINE and tag == CONCURRENT:
             evidence.asked_now[case_id] += len(rows)
-        case = evidence.cases.get(case_id)
-        if case is not None and side is Side.BASELINE:
-            case.now += measured_rows(rows)
-        elif case is not None:
-            case.again += measured_rows(rows)
+        if case_id in evidence.cases:
+            evidence.cases[case_id].add(tag, side, rows, round_.links_of(case_id))
 
 
 # --- looks ----------------------------------------------------------------------------------------
@@ -344,7 +327,7 @@ def _look(evidence: Evidence, share: float) -> None:
     last ones says nothing about the order of the rest: so the p-values of successive looks are independent, and can be
     combined by their known joint law. No budget is lost to overlapping looks.
     """
-    spent = level = share * evidence.state.config.alpha
+    spent = level = share * evidence.config.alpha
     added = _new_parts(evidence)
     if added:
         evidence.weights.append(math.hypot(*[part.weight for part in added]))
@@ -354,19 +337,12 @@ def _look(evidence: Evidence, share: float) -> None:
         seed = str(evidence.epochs)
         if new.side is Side.BASELINE:
             seed += ":baseline"
-        evidence.parts.append(_part_of(evidence, new, seed, level))
-    names = tuple([evidence.state.metrics[m].name for m in blocking_metrics(evidence)])
-    look = look_of(evidence.parts, names, epochs=evidence.epochs, threshold=level, spent=spent)
+        evidence.parts.append((new, _tested(evidence, new.pairs, new.blocking, seed, level)))
+    metrics = evidence.named_metrics(blocking_metrics(evidence))
+    look = look_of(evidence.parts, metrics, epochs=evidence.epochs, threshold=level, spent=spent)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.SUITE_LOOK, look.epochs)
-
-
-def _part_of(evidence: Evidence, new: NewTrials, seed: str, level: float) -> LookPart:
-    """Return the test of the new trials of a look, with its metrics by name."""
-    test = _tested(evidence, new.pairs, new.blocking, seed, level)
-    names = [evidence.state.metrics[m].name for m in new.blocking]
-    return LookPart(new.weight, dict(zip(names, test.metrics, strict=True)), test)
 
 
 def _tested(
@@ -407,7 +383,7 @@ def _repeat(evidence: Evidence, round_: Round, trials: Mapping[str, Sequence[Row
                 outcome = row[0] >= 0.5
             of_case.append(outcome)
         outcomes[case_id] = of_case
-    test = evidence.repeats.add(outcomes, evidence.epochs, evidence.state.config.alpha)
+    test = evidence.repeats.add(outcomes, evidence.epochs, evidence.config.alpha)
     if test is not None and test.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.REPEATS, evidence.epochs)
 
@@ -419,6 +395,8 @@ def _repeated_now(evidence: Evidence) -> float | None:
     trials decided which cases were picked. None if the cases were not all run equally often: outcomes may be the
     reason.
     """
+    if evidence.proof is None or evidence.proof.kind is not StageKind.REPEATS:
+        return None
     cases = []
     for case_id, asked in evidence.repeats.cases.items():
         case = evidence.cases[case_id]
@@ -441,7 +419,7 @@ def _check(evidence: Evidence, *, paired: bool) -> None:
     steady.
     """
     step = len(evidence.checks) + 1
-    blocking, level = blocking_metrics(evidence), evidence.state.config.alpha
+    blocking, level = blocking_metrics(evidence), evidence.config.alpha
     pairs = [_against_now(case) for case in evidence.cases.values()]
     found = _tested(evidence, pairs, blocking, f"check {step}", level)
     pairs = [ComparedTrials(case.now, case.before[: case.before_job]) for case in evidence.cases.values()]
@@ -486,32 +464,20 @@ def _look_beside(evidence: Evidence) -> None:
     level = 0.0
     weights: list[float] = []
     for number, look in enumerate(evidence.looks):
-        new = _new_beside(evidence, number)
+        new = _new_candidate(evidence, number, beside=True)
         if new is None:
             continue
         spent.append(look.spent * BESIDE)
         weights.append(new.weight)
         level = nominal_level(tuple(spent), tuple(weights))
-        parts.append(_part_of(evidence, new, f"beside {rounds} {number}", level))
-    names = tuple(evidence.looks[-1].metrics)
+        parts.append((new, _tested(evidence, new.pairs, new.blocking, f"beside {rounds} {number}", level)))
+    names = list(evidence.looks[-1].metrics)
     if not parts or len(moved) != len(names):
         return
-    look = look_of(parts, names, epochs=evidence.epochs, threshold=level, spent=spent[-1])
+    metrics = {m: metric.name for m, metric in enumerate(evidence.state.metrics) if metric.name in names}
+    look = look_of(parts, metrics, epochs=evidence.epochs, threshold=level, spent=spent[-1])
     clearest = min(range(len(names)), key=lambda place: look.metrics[names[place]].p_adjusted)
     evidence.beside.append(Beside(look, moved[clearest], rounds))
-
-
-def _new_beside(evidence: Evidence, number: int) -> NewTrials | None:
-    """Return the new trials of a look, with the baseline's trials of this job among the earlier ones; None if there is
-    nothing to compare."""
-    pairs: list[ComparedTrials] = []
-    sizes = []
-    for case in evidence.cases.values():
-        start, end = case.looked_at[number : number + 2]
-        before = [*case.before[: case.before_job], *case.now]
-        pairs.append(compared(case.full[:end], case.links[:end], start, before))
-        sizes.append((end - start, len(before), start))
-    return _new_trials(evidence, Side.CANDIDATE, pairs, sizes)
 
 
 # --- new trials since the last look ---------------------------------------------------------------
@@ -523,10 +489,11 @@ def _new_parts(evidence: Evidence) -> list[NewTrials]:
     New trials of the baseline are compared with all earlier trials of both sides: if the candidate is worse, they pass
     more often.
     """
-    found = [_new_baseline(evidence), _new_candidate(evidence)]
+    of_baseline = _new_baseline(evidence)
     for case in evidence.cases.values():
         case.looked_before = len(case.before)
         case.looked_at.append(len(case.full))
+    found = [of_baseline, _new_candidate(evidence, len(evidence.looks))]
     return [new for new in found if new is not None]
 
 
@@ -554,13 +521,18 @@ def _new_baseline(evidence: Evidence) -> NewTrials | None:
     return _new_trials(evidence, Side.BASELINE, pairs, sizes)
 
 
-def _new_candidate(evidence: Evidence) -> NewTrials | None:
+def _new_candidate(evidence: Evidence, number: int, *, beside: bool = False) -> NewTrials | None:
+    """Return the candidate's new trials of a look; ``beside``: with the baseline's trials of this job among the earlier
+    ones."""
     pairs: list[ComparedTrials] = []
     sizes = []
     for case in evidence.cases.values():
-        looked = case.looked_at[-1]
-        pairs.append(compared(case.full, case.links, looked, case.before))
-        sizes.append((len(case.full) - looked, len(case.before), looked))
+        start, end = case.looked_at[number : number + 2]
+        before: Sequence[Row] = case.before
+        if beside:
+            before = [*case.before[: case.before_job], *case.now]
+        pairs.append(compared(case.full[:end], case.links[:end], start, before))
+        sizes.append((end - start, len(before), start))
     return _new_trials(evidence, Side.CANDIDATE, pairs, sizes)
 
 

@@ -18,14 +18,6 @@ from gate.statistics.sequential import combined_p
 NOTHING_SEEN = MetricTest(1.0, 1.0, 1.0)
 
 
-class LookPart(Struct, frozen=True):
-    """The test of the new trials of a look against all earlier ones."""
-
-    weight: float
-    metrics: Mapping[str, MetricTest]
-    test: JointTest
-
-
 class NewTrials(Struct, frozen=True):
     """The trials of one side since the last look."""
 
@@ -35,6 +27,10 @@ class NewTrials(Struct, frozen=True):
     """The new trials of each case, and the trials to compare them with."""
     blocking: Sequence[int]
     """The blocking metrics in which they can be compared."""
+
+
+LookPart = tuple[NewTrials, JointTest]
+"""The new trials of a look, and their test against all earlier ones."""
 
 
 def weight_of(sizes: Sequence[tuple[int, int, int]]) -> float:
@@ -53,16 +49,21 @@ def weight_of(sizes: Sequence[tuple[int, int, int]]) -> float:
 
 
 def look_of(
-    parts: Sequence[LookPart], names: Sequence[str], *, epochs: int, threshold: float, spent: float
+    parts: Sequence[LookPart], metrics: Mapping[int, str], *, epochs: int, threshold: float, spent: float
 ) -> LookTest:
-    """Return one test of the whole suite that combines the parts so far, in these metrics."""
+    """Return one test of the whole suite that combines the parts so far, in these metrics (position → name)."""
     if not parts:
-        return LookTest(epochs, 1.0, threshold, 0, dict.fromkeys(names, NOTHING_SEEN), spent)
-    metrics = {}
-    for name in names:
-        metrics[name] = _combined([(part.metrics[name], part.weight) for part in parts if name in part.metrics])
-    p = combined_p([(part.test.p, part.weight) for part in parts])
-    return LookTest(epochs, p, threshold, parts[-1].test.relabelings, metrics, spent)
+        return LookTest(epochs, 1.0, threshold, 0, dict.fromkeys(metrics.values(), NOTHING_SEEN), spent)
+    found = {}
+    for m, name in metrics.items():
+        tests = []
+        for new, test in parts:
+            if m in new.blocking:
+                tests.append((test.metrics[new.blocking.index(m)], new.weight))
+        found[name] = _combined(tests)
+    p = combined_p([(test.p, new.weight) for new, test in parts])
+    _, newest = parts[-1]
+    return LookTest(epochs, p, threshold, newest.relabelings, found, spent)
 
 
 def _combined(tests: Sequence[tuple[MetricTest, float]]) -> MetricTest:

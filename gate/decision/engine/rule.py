@@ -60,37 +60,24 @@ def decide(state: State, known: KnownTests | None = None) -> Step:
     Tests and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
     probability, given independent trials and no drift since the baseline was stored.
     """
-    evidence, config = gather(state, known), state.config
+    evidence = gather(state, known)
     if evidence.proof:
-        requests = next_naming(evidence, config)
-        if requests and not evidence.checks:
-            return More(requests, "asking the failing cases again")
-        return _against_now(evidence, evidence.proof)
+        more = None if evidence.checks else next_naming(evidence)
+        return more or _against_now(evidence, evidence.proof)
     if evidence.checks and confirmed(evidence):
         return _proven_beside(evidence)
     if not _screened(evidence):
-        requests = next_pass(evidence, config)
-        if requests:
-            return More(requests, "asking each case")
-        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOTHING))
-    requests = next_kept_pass(evidence, config)
-    if requests:
-        return More(requests, "asking each case again")
-    requests = next_wave(evidence, config)
-    if requests:
-        return More(requests, "asking the failing cases again")
+        return next_pass(evidence) or _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOTHING))
+    more = next_kept_pass(evidence) or next_wave(evidence)
+    if more is not None:
+        return more
     if _certified(evidence, final=False):
         return _passed(evidence)
     if _doubtful(evidence):
-        requests = next_check(evidence, config)
-        if requests:
-            return More(requests, "asking the base commit's agent, too")
-    requests = next_narrowing(evidence, config)
-    if requests:
-        return More(requests, "asking the cases that vary again")
-    requests = next_pass(evidence, config)
-    if requests:
-        return More(requests, "asking each case again")
+        more = next_check(evidence)
+    more = more or next_narrowing(evidence) or next_pass(evidence)
+    if more is not None:
+        return more
     evidence.end()
     if _certified(evidence, final=True):
         return _passed(evidence)
@@ -112,7 +99,7 @@ def follow(state: State, run: Run) -> tuple[Outcome, int]:
 
 def _screened(evidence: Evidence) -> bool:
     """True if the epochs that the design requires before its first look have run."""
-    config = evidence.state.config
+    config = evidence.config
     if config.exact_epochs is not None and config.can_run and config.runs_left != 0:
         return evidence.epochs >= config.exact_epochs
     return evidence.epochs >= 1
@@ -172,13 +159,13 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
     drift since then remains a possible explanation. A few named cases must fail more often than they now do with the
     baseline's agent; failures all over the suite that name no case count as a drop of the whole.
     """
-    config = evidence.state.config
+    config = evidence.config
     proof = replace(proof, replayed=not went_live(evidence))
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
     if few and not proof.replayed and config.rerun == "match":
-        requests = next_named(evidence, config)
-        if requests:
-            return More(requests, "asking the base commit's agent, too")
+        more = next_named(evidence)
+        if more is not None:
+            return more
         if named_confirmed(evidence) is False:
             return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
     if few or proof.replayed:
@@ -197,9 +184,9 @@ def _checked(evidence: Evidence, proof: Stage) -> Step:
     if found is None:
         if not begun and moved_before(evidence, clearly=True):
             return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
-        requests = next_check(evidence, evidence.state.config)
-        if requests:
-            return More(requests, "asking the base commit's agent, too")
+        more = next_check(evidence)
+        if more is not None:
+            return more
         if not begun:
             return _against_newest(evidence, proof)
     if found:

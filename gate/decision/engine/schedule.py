@@ -10,7 +10,7 @@ from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.coupled import values_in
 from gate.decision.engine.evidence import ZERO_TRIALS, Evidence
 from gate.decision.engine.repeats import REPEATS
-from gate.decision.engine.state import CONFIRM, FULL, NARROW, Config, Request
+from gate.decision.engine.state import CONFIRM, FULL, NARROW, More, Request, round_of
 from gate.model import Side
 from gate.statistics.evalues import e_bh, suite_e
 from gate.statistics.shift import shared_out, spreads
@@ -36,45 +36,50 @@ NARROW_P = 0.05
 """If the newest look has a smaller p-value, the last epoch runs every case: it may yet prove a loss."""
 
 
+FAILING = "asking the failing cases again"
+AGAIN = "asking each case again"
+
+
 def suspicious(case: CaseEvidence) -> bool:
     """True if the newest trial of an epoch failed, the case used to pass, and later evidence does not clear it."""
     return case.newest_failed and case.stored_passed >= RERUN_RATE * case.stored and case.seems_worse
 
 
-def next_wave(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Return reruns of the suspicious cases; of both sides with ``match``. Empty if no rerun would change the
+def next_wave(evidence: Evidence) -> More | None:
+    """Return reruns of the suspicious cases; of both sides with ``match``. None if no rerun would change the
     verdict."""
     left = ALL_WAVES[evidence.waves :]
-    if not left or not _reruns(evidence, config):
-        return ()
+    if not left or not _reruns(evidence):
+        return None
     cases, n = _foremost(evidence), left[0]
-    if not _provable(evidence, cases, config, left):
+    if not _provable(evidence, cases, left):
         cases = [case for case in cases if case.never_passes and case.trials + n <= ZERO_TRIALS]
     for case_id in evidence.repeats.newest:
         if evidence.cases[case_id] not in cases:
             cases.append(evidence.cases[case_id])
-    return _wave(cases, n, config)
+    return _wave(evidence, cases, n)
 
 
-def next_naming(evidence: Evidence, config: Config) -> tuple[Request, ...]:
+def next_naming(evidence: Evidence) -> More | None:
     """Return reruns after the suite is proven worse that may name another case, or prove one and so spare a check."""
     left = WAVES[evidence.naming_waves : NAMING_WAVES]
-    if not left or not _reruns(evidence, config):
-        return ()
+    if not left or not _reruns(evidence):
+        return None
     # A proof by single cases would spare a block of the whole suite its check for drift.
-    wants_proof = config.rerun == "match" and evidence.case_proof is None
+    wants_proof = evidence.config.rerun == "match" and evidence.case_proof is None
     few = sum(WAVES[:NAMING_WAVES])
     cases = []
     for case in _suspects(evidence):
         if case.reruns < few and (wants_proof or case.id not in evidence.named):
             cases.append(case)
-    if len(cases) > NAMING_CASES or not _provable(evidence, cases, config, left, proof=wants_proof):
-        return ()
-    return _wave(cases, left[0], config)
+    if len(cases) > NAMING_CASES or not _provable(evidence, cases, left, proof=wants_proof):
+        return None
+    return _wave(evidence, cases, left[0])
 
 
-def _reruns(evidence: Evidence, config: Config) -> bool:
+def _reruns(evidence: Evidence) -> bool:
     """True if this design reruns single cases and their answers could differ."""
+    config = evidence.config
     return config.can_run and config.exact_epochs is None and not evidence.state.frozen
 
 
@@ -89,11 +94,10 @@ def _foremost(evidence: Evidence) -> list[CaseEvidence]:
 
 def unprovable(evidence: Evidence) -> tuple[str, ...]:
     """Return the suspicious cases if no number of further failures would prove or name one."""
-    config = evidence.state.config
-    if evidence.proof or config.rerun != "never":
+    if evidence.proof or evidence.config.rerun != "never":
         return ()
     cases = [case for case in _suspects(evidence) if case.id not in evidence.named]
-    if _provable(evidence, cases, config, ALL_WAVES):
+    if _provable(evidence, cases, ALL_WAVES):
         return ()
     return tuple([case.id for case in cases])
 
@@ -102,91 +106,118 @@ def _suspects(evidence: Evidence) -> list[CaseEvidence]:
     return [case for case in evidence.cases.values() if suspicious(case)]
 
 
-def _provable(
-    evidence: Evidence, cases: Sequence[CaseEvidence], config: Config, left: Sequence[int], *, proof: bool = True
-) -> bool:
+def _provable(evidence: Evidence, cases: Sequence[CaseEvidence], left: Sequence[int], *, proof: bool = True) -> bool:
     """True if a case could be named, or with ``proof`` proven broken, if all trials in the remaining waves failed.
 
     One stored trial is too little: against it a thousand failures are evidence of only ten, and hundreds are needed.
     """
-    best = {case.id: _best_log_e(case, left, config) for case in cases}
+    runs_base = evidence.config.rerun != "never"
+    best = {case.id: _best_log_e(case, left, runs_base=runs_base) for case in cases}
     log_es = [best.get(case.id, case.log_e) for case in evidence.cases.values()]
     names = len(e_bh(log_es)) > len(evidence.named)
     return names or (proof and suite_e(log_es, recorded=evidence.state.recorded) >= evidence.e_threshold)
 
 
-def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> float:
-    """Return the most evidence that these waves could bring."""
+def _best_log_e(case: CaseEvidence, waves: Sequence[int], *, runs_base: bool) -> float:
+    """Return the most evidence that these waves could bring; ``runs_base``: of both sides."""
     more_now = more_before = 0
     found = case.log_e
     for n in waves:
         if n in LONG_WAVES and found < math.log(LONG_E):
             break
         more_now += n
-        if config.rerun != "never":
+        if runs_base:
             more_before = max(more_before, case.trials + more_now - case.baseline_trials)
         found = case.log_e_after(more_now, more_before)
     return found
 
 
-def _wave(cases: Sequence[CaseEvidence], n: int, config: Config) -> tuple[Request, ...]:
+def _wave(evidence: Evidence, cases: Sequence[CaseEvidence], n: int) -> More | None:
     """Return ``n`` more trials of each case within the budget, the most suspicious cases first."""
     cases = sorted(cases, key=lambda case: (-case.log_e, case.id))
     requests = [Request(Side.CANDIDATE, CONFIRM, tuple([case.id for case in cases]), n)]
     short: dict[int, list[str]] = {}
     for case in cases:
         missing = case.trials + n - case.baseline_trials
-        if missing > 0 and config.rerun != "never":
+        if missing > 0 and evidence.config.rerun != "never":
             short.setdefault(missing, []).append(case.id)
     for missing, ids in sorted(short.items()):
         requests.append(Request(Side.BASELINE, CONFIRM, tuple(ids), missing))
-    return _within(requests, config.runs_left)
+    left = evidence.config.runs_left
+    affordable = []
+    for request in requests:
+        ids = list(request.cases)
+        if left is not None:
+            ids = ids[: left // request.n]
+            left -= len(ids) * request.n
+        if ids:
+            affordable.append(Request(request.side, request.tag, tuple(ids), request.n))
+    return round_of(affordable, FAILING)
 
 
-def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Return one more epoch, or all epochs of a fixed design; empty if none is left or affordable."""
-    return _epoch(evidence, config, config.max_epochs)
+# --- epochs -----------------------------------------------------------------------------------------
 
 
-def _epoch(evidence: Evidence, config: Config, most: int) -> tuple[Request, ...]:
-    exact, n = config.exact_epochs, 1
+def next_pass(evidence: Evidence) -> More | None:
+    """Return one more epoch, or all epochs of a fixed design; None if none is left or affordable."""
+    exact = evidence.config.exact_epochs
     if exact is not None:
-        n, most = exact - evidence.epochs, exact
-    if not config.can_run or evidence.epochs_spent >= most:
-        return ()
-    if evidence.state.frozen and exact is None and evidence.epochs:
-        return ()
+        return _epoch(evidence, exact - evidence.epochs, exact, "asking each case")
+    return _epoch(evidence, 1, evidence.config.max_epochs, AGAIN if evidence.epochs else "asking each case")
+
+
+def next_kept_pass(evidence: Evidence) -> More | None:
+    """Return another of the epochs that will run anyway: its results may spare the suspicious cases their reruns."""
+    config = evidence.config
+    if config.exact_epochs is not None or not _suspects(evidence):
+        return None
+    return _epoch(evidence, 1, config.kept_epochs, AGAIN)
+
+
+def _epoch(evidence: Evidence, n: int, most: int, why: str) -> More | None:
+    """Return ``n`` more epochs, with the baseline's agent beside the candidate if that is affordable."""
+    config = evidence.config
+    repeats = config.exact_epochs is None and evidence.epochs > 0
+    if not config.can_run or evidence.epochs_spent >= most or (evidence.state.frozen and repeats):
+        return None
     wanted: list[str] = []
     left_out: list[str] = []
     for case_id in evidence.wanted:
-        if exact is None and _is_exhausted(evidence, case_id):
+        if config.exact_epochs is None and _is_exhausted(evidence, case_id):
             left_out.append(case_id)
         else:
             wanted.append(case_id)
     if evidence.wanted and not wanted:
-        return ()
+        return None
     request = Request(Side.CANDIDATE, FULL, tuple(wanted), n, tuple(left_out))
-    for requests in ((*_beside(evidence, config), request), (request,)):
-        if config.affords(requests):
-            return requests
-    return ()
+    requests = [request]
+    if config.rerun != "never" and repeats:
+        # Cases with fewer trials at the baseline than here. Chosen by the number of trials and never by their outcomes,
+        # so the new trials are exchangeable with the candidate's.
+        thin = [case.id for case in evidence.cases.values() if len(case.before) <= evidence.epochs]
+        if thin:
+            requests.insert(0, Request(Side.BASELINE, FULL, tuple(thin), 1))
+    for affordable in (requests, [request]):
+        if config.affords(affordable):
+            return round_of(affordable, why)
+    return None
 
 
-def next_narrowing(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Return the trials of the last epoch, given to the cases that vary most; empty if it runs every case.
+def next_narrowing(evidence: Evidence) -> More | None:
+    """Return the trials of the last epoch, given to the cases that vary most; None if it runs every case.
 
     They narrow the interval of the change more than a whole epoch does. Only stored trials decide how often a case
     runs, so its mean stays unbiased; but the new trials are not exchangeable with the stored ones, and no look at the
     suite uses them.
     """
-    if not _may_narrow(evidence, config):
-        return ()
+    if not _may_narrow(evidence):
+        return None
     cases = list(evidence.cases.values())
     varying = [0.0] * len(cases)
     for m, bound in enumerate(evidence.bounds):
         if bound is not None and bound.blocks_regression and not bound.holds:
             if not has_tighter_interval(evidence.state.metrics[m]):
-                return ()
+                return None
             for place, spread in enumerate(spreads([_stored_counts(case, evidence, m) for case in cases])):
                 varying[place] += spread
     shares = shared_out(len(evidence.wanted), varying, [len(case.sample) for case in cases])
@@ -194,16 +225,18 @@ def next_narrowing(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     for case, n in zip(cases, shares, strict=True):
         if n:
             ids.setdefault(n, []).append(case.id)
-    requests = tuple([Request(Side.CANDIDATE, NARROW, tuple(ids[n]), n) for n in sorted(ids)])
-    return requests if config.affords(requests) else ()
+    requests = [Request(Side.CANDIDATE, NARROW, tuple(ids[n]), n) for n in sorted(ids)]
+    if not evidence.config.affords(requests):
+        return None
+    return round_of(requests, "asking the cases that vary again")
 
 
-def _may_narrow(evidence: Evidence, config: Config) -> bool:
+def _may_narrow(evidence: Evidence) -> bool:
     """True if only the interval of the change is open, and the last of several epochs is next."""
     look = evidence.last_look
-    if look is None or look.p < NARROW_P or not _reruns(evidence, config):
+    if look is None or look.p < NARROW_P or not _reruns(evidence):
         return False
-    done = evidence.epochs_spent
+    config, done = evidence.config, evidence.epochs_spent
     if done != config.max_epochs - 1 or evidence.epochs < config.kept_epochs:
         return False
     cases = list(evidence.cases.values())
@@ -223,36 +256,3 @@ def _is_exhausted(evidence: Evidence, case_id: str) -> bool:
     only repeat known results. Depends on the requests, never on an outcome."""
     case = evidence.cases.get(case_id)
     return case is not None and not case.live and len(case.full) >= case.before_job
-
-
-def next_kept_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Return another of the epochs that will run anyway: its results may spare the suspicious cases their reruns."""
-    if config.exact_epochs is not None or evidence.epochs >= config.kept_epochs or not _suspects(evidence):
-        return ()
-    return _epoch(evidence, config, config.kept_epochs)
-
-
-def _beside(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Return an epoch of the baseline's agent, too, for cases that would have fewer trials there than here.
-
-    Chosen by the number of trials and never by their outcomes, so they are exchangeable with the candidate's.
-    """
-    if config.rerun == "never" or config.exact_epochs is not None or not evidence.epochs:
-        return ()
-    thin = tuple([case.id for case in evidence.cases.values() if len(case.before) <= evidence.epochs])
-    if not thin:
-        return ()
-    return (Request(Side.BASELINE, FULL, thin, 1),)
-
-
-def _within(requests: Sequence[Request], runs_left: int | None) -> tuple[Request, ...]:
-    """Return as many of the runs as the budget allows, without requests of no case."""
-    found = []
-    for request in requests:
-        cases = request.cases
-        if runs_left is not None:
-            cases = cases[: runs_left // request.n]
-            runs_left -= len(cases) * request.n
-        if cases:
-            found.append(Request(request.side, request.tag, cases, request.n))
-    return tuple(found)

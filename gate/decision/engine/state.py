@@ -1,12 +1,15 @@
-"""The numbers that a decision is based on, and its answers; knows neither agents nor records."""
+"""The numbers that a decision is based on, and its answers; knows neither agents nor records.
+
+`gate decide` reads a `State` from JSON: names and bounds of fields are those of its protocol.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from gate.model import CONFIRM, FULL, NARROW, Direction, MetricKind, Scale, Side
 from gate.model.defaults import ALPHA, MOST_EPOCHS
@@ -36,22 +39,26 @@ __all__ = [
     "Row",
     "State",
     "margin_of",
+    "round_of",
     "runs_of",
 ]
+
+
+Natural = Annotated[int, Meta(ge=0)]
 
 
 class Metric(Struct, frozen=True):
     """The properties of a metric that the engine needs."""
 
-    name: str
-    kind: MetricKind
+    name: str = ""
+    kind: MetricKind = "bounded"
     direction: Direction = Direction.HIGHER
-    margin: float | None = None
+    margin: Annotated[float, Meta(ge=0)] | None = None
     """The loss still called unchanged, in the metric's unit; relative for positive metrics. None: default."""
-    blocks_regression: bool = True
-    slope: float = 1.0
+    blocks_regression: bool = field(default=True, name="gating")
+    slope: Annotated[float, Meta(gt=0, le=1)] = 1.0
     """The factor by which a true difference shows in these values: below 1 if a calibrated judge errs."""
-    slope_error: float = 0.0
+    slope_error: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """The standard error of the slope."""
 
 
@@ -80,7 +87,7 @@ def margin_of(metric: Metric, cases: int) -> float:
 class Config(Struct, frozen=True):
     """The error rate and the number of runs that a decision may cost."""
 
-    alpha: float = ALPHA
+    alpha: Annotated[float, Meta(gt=0, lt=1)] = ALPHA
     """Bound on P(regressed | unchanged agent) over all metrics, looks and reruns."""
     max_epochs: int = MOST_EPOCHS
     exact_epochs: int | None = None
@@ -89,9 +96,9 @@ class Config(Struct, frozen=True):
     can_run: bool = True
     """False to judge the trials so far. Trials of a single round are looked at once, at the full budget; those of
     several rounds as in the schedule that ran them."""
-    runs_left: int | None = None
+    runs_left: Natural | None = None
     """Maximum number of further agent runs; None: no limit. 0 ends the schedule here."""
-    kept_epochs: int = 0
+    kept_epochs: Natural = 0
     """Epochs that will run in any case, for later changes to compare with: these come before reruns."""
     fineness: int = FINE
     """Fineness of the permutation tests. A simulation of many decisions can use a lower one."""
@@ -104,7 +111,7 @@ class Config(Struct, frozen=True):
 class Partner(Struct, frozen=True):
     """The stored trial whose randomness a trial shares because its recording answered it."""
 
-    stored: int
+    stored: Natural
     """Position of that trial among the baseline's trials of the case; each has at most one partner."""
     whole: bool = False
     """True if the recording answered everything: the model got the same requests."""
@@ -116,7 +123,7 @@ class Round(Struct, frozen=True):
     tag: str
     side: Side
     trials: Mapping[str, Sequence[Row]]
-    links: Mapping[str, Sequence[Partner | None]] = {}
+    links: Mapping[str, Sequence[Partner | None]] = field(default_factory=dict, name="coupled")
     """The partner of each trial, for cases with coupled trials."""
 
     def links_of(self, case_id: str) -> Sequence[Partner | None]:
@@ -127,7 +134,8 @@ class Round(Struct, frozen=True):
 class State(Struct, frozen=True):
     """Everything known so far. A decision is a pure function of it."""
 
-    metrics: tuple[Metric, ...]
+    metrics: Annotated[tuple[Metric, ...], Meta(min_length=1)]
+    """Metric 0 is the trial's success."""
     baseline: Mapping[str, Sequence[Row]]
     rounds: tuple[Round, ...]
     config: Config = field(default_factory=Config)
@@ -178,3 +186,9 @@ class More(Struct, frozen=True):
     def runs(self) -> int:
         """Number of agent runs in these trials."""
         return runs_of(self.requests)
+
+
+def round_of(requests: Iterable[Request], why: str) -> More | None:
+    """Return these requests as the next trials; None if there are none."""
+    requests = tuple(requests)
+    return More(requests, why) if requests else None

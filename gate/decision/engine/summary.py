@@ -59,7 +59,7 @@ def _most_gained(evidence: Evidence) -> list[CaseEvidence]:
     rate = evidence.bounds[0]
     if evidence.gained or rate is None or rate.change < -ROUNDING:
         return []
-    if evidence.gain_p > evidence.state.config.alpha:
+    if evidence.gain_p > evidence.config.alpha:
         return []
     known = [case for case in evidence.cases.values() if case.log_gain > 0]
     return sorted(known, key=lambda case: (-case.log_gain, case.id))[:MOST_GAINS]

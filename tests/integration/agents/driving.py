@@ -48,9 +48,9 @@ async def drive(
     async with make(options, root, environment) as agent:
         watching = asyncio.create_task(end_what_hangs())
         try:
-            async with aclosing(execute(agent, [Job(case, 1) for case in cases], **limits)) as trials:  # type: ignore[arg-type]
-                async for trial in trials:
-                    found.append(trial)
+            async with aclosing(execute(agent, [Job(case, 1) for case in cases], **limits)) as finished:  # type: ignore[arg-type]
+                async for trials in finished:
+                    found += trials
         finally:
             watching.cancel()
         return found

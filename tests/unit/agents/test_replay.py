@@ -28,7 +28,8 @@ def replay(case: Case, number: int) -> Trial:
         kind, options = parse_options({"replay": True})
         async with create(kind, options, root=Path(), environment={}, recorded=RECORDED) as agent:
             jobs = [Job(case, number)]
-            (trial,) = [trial async for trial in execute(agent, jobs, concurrency=1, timeout=5, retries=2)]
+            (trials,) = [trials async for trials in execute(agent, jobs, concurrency=1, timeout=5, retries=2)]
+            (trial,) = trials
             return trial
 
     return asyncio.run(main())

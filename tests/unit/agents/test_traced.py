@@ -154,8 +154,8 @@ def test_calls_that_the_trace_of_a_failed_turn_shows_were_made(
         async with Arrived() as receiver:
             agent = TracedAgent(Failing(failure), receiver, TraceOptions())
             jobs = [Job(Case("c", (Turn("go"),)), 1)]
-            async with aclosing(execute(agent, jobs, concurrency=1, timeout=0.2, retries=0)) as trials:
-                return [trial async for trial in trials]
+            async with aclosing(execute(agent, jobs, concurrency=1, timeout=0.2, retries=0)) as finished:
+                return [trial async for trials in finished for trial in trials]
 
     (trial,) = asyncio.run(main())
     assert trial.error is not None

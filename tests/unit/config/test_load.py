@@ -223,7 +223,15 @@ def test_what_is_no_number_of_trials_is_told_of_with_what_is(tmp_path: Path) -> 
     for value in (2.5, [1]):
         with pytest.raises(ConfigError, match=r"trials: .* is neither 'auto' nor a whole number from 1$"):
             load(tmp_path, {**MINIMAL, "trials": value})
+    with pytest.raises(ConfigError, match=r"trials: a number of trials is between 1 and 1000$"):
+        load(tmp_path, {**MINIMAL, "trials": True})
     assert load(tmp_path, {**MINIMAL, "trials": {"max": 7}}).trials == TrialsSection(max=7)
+
+
+def test_a_list_of_hosts_has_names_alone(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"publish: expected names of hosts, found a mapping \(as in publish: "):
+        load(tmp_path, {**MINIMAL, "publish": [{"github": {}}]})
+    assert load(tmp_path, {**MINIMAL, "publish": ["github"]}).publish == {"github": {}}
 
 
 @pytest.mark.parametrize("wrong", [{"gate": {"pass_rate": 0.85}}, {"pass_rate": 0.85}])

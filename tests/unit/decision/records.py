@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gate.decision import Comparison, More, Settings, next_step, wanted
+from gate.decision import Comparison, More, Settings, next_step, verdict_on, wanted
 from gate.model import (
     Case,
     Criterion,
@@ -76,7 +76,7 @@ def judge(
     """The verdict on what there is."""
     can_run = options.pop("can_run", False)
     known = Comparison(suite, criteria, trials, baseline, settings or Settings(), **options)
-    step = next_step(known, can_run=can_run)
+    step = next_step(known) if can_run else verdict_on(known)
     assert isinstance(step, SuiteResult), step
     return step
 

@@ -438,7 +438,7 @@ def test_a_confirmation_of_which_more_than_a_third_is_lost_confirms_nothing() ->
 
 def test_in_an_outage_nothing_is_asked_again() -> None:
     trials = [failed_trial(case.id) for case in SUITE[:25]] + once(SUITE[25:], trajectory=1.0)
-    step = next_step(Comparison(SUITE, [TRAJECTORY], trials, BASELINE, Settings(exact_epochs=1)), can_run=True)
+    step = next_step(Comparison(SUITE, [TRAJECTORY], trials, BASELINE, Settings(exact_epochs=1)))
     assert isinstance(step, SuiteResult), step
     assert step.cause.kind == "outage"
 

@@ -11,7 +11,7 @@ from types import FrameType
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import Comparison, Settings, next_step
+from gate.decision import Comparison, Settings, next_step, verdict_on
 from gate.model import Case, Trial
 
 from .records import FORBIDDEN, LATENCY, RESPONSE, TRAJECTORY, cases, failed_trial, lost_trial, once, stored
@@ -43,6 +43,7 @@ def worse(suite: Sequence[Case]) -> list[Trial]:
 def calls(suite: Sequence[Case], trials: Sequence[Trial], baseline: Sequence[Trial], *, can_run: bool) -> Counter[str]:
     """The calls of Python functions in one decision, generators' steps included, by function."""
     found: Counter[str] = Counter()
+    judge = next_step if can_run else verdict_on
 
     def count(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
@@ -50,7 +51,7 @@ def calls(suite: Sequence[Case], trials: Sequence[Trial], baseline: Sequence[Tri
 
     sys.setprofile(count)
     try:
-        next_step(Comparison(suite, CRITERIA, trials, baseline, Settings()), can_run=can_run)
+        judge(Comparison(suite, CRITERIA, trials, baseline, Settings()))
     finally:
         sys.setprofile(None)
     return found
@@ -72,7 +73,7 @@ def test_four_times_the_cases_take_about_four_times_the_calls(trials_of, can_run
         suite = cases(size)
         trials = trials_of(suite)
         baseline = stored(suite, 2, **GOOD) if with_baseline else []
-        next_step(Comparison(suite, CRITERIA, trials, baseline, Settings()), can_run=can_run)  # for imports and caches
+        calls(suite, trials, baseline, can_run=can_run)  # for imports and caches
         counts.append(calls(suite, trials, baseline, can_run=can_run))
     few, many = counts
     steep = {where: (few[where], n) for where, n in many.items() if n > 150 * LARGE and n > 8 * few[where]}

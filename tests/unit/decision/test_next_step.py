@@ -918,8 +918,8 @@ def test_the_verdict_alone_is_that_of_the_whole_result(value: float) -> None:
     """What a schedule asks for leaves out what is only shown, and decides alike."""
     held = replace(TRAJECTORY, threshold=0.5)
     for baseline in (BASELINE, []):
-        known = Comparison(SUITE, [held], once(SUITE, trajectory=value), baseline, Settings())
-        whole, alone = (next_step(known, can_run=False, verdict_only=only) for only in (False, True))
+        known = Comparison(SUITE, [held], once(SUITE, trajectory=value), baseline, Settings(), stopped="budget")
+        whole, alone = (next_step(known, verdict_only=only) for only in (False, True))
         assert isinstance(whole, SuiteResult) and isinstance(alone, SuiteResult)
         assert (alone.verdict, type(alone.cause), alone.criteria) == (whole.verdict, type(whole.cause), whole.criteria)
         assert (alone.below, alone.if_accepted) == (whole.below, whole.if_accepted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gate.decision import Comparison, Settings, next_step
+from gate.decision import Comparison, Settings, verdict_on
 from gate.model import Case, Criterion, Replay, Scale, Score, SuiteResult, Trial, Usage
 from gate.model.conversation import Invocation
 from gate.model.course import LiveCase
@@ -34,9 +34,7 @@ def now(case_id: str, replay: Replay | None) -> Trial:
 
 
 def result_of(*trials: Trial) -> SuiteResult:
-    found = next_step(Comparison(CASES, [CRITERION], trials, stored(), Settings()), can_run=False)
-    assert isinstance(found, SuiteResult)
-    return found
+    return verdict_on(Comparison(CASES, [CRITERION], trials, stored(), Settings()))
 
 
 SAME = Replay("base:1", 3, 0, recording="now:1")

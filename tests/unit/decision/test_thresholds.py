@@ -67,7 +67,8 @@ def test_the_chance_of_a_miss_is_that_of_runs_of_the_same_agent(room: float) -> 
 def test_a_threshold_is_close_if_an_unchanged_agent_often_misses_it() -> None:
 
     def chance(now: list[Trial], criterion: Criterion = HALF) -> float | None:
-        [found] = suite_threshold(comparison(cases(40), criterion, now), criterion)
+        found = suite_threshold(comparison(cases(40), criterion, now), criterion)
+        assert found is not None
         told: float | None = found["chance"]
         return told
 
@@ -163,7 +164,8 @@ def held(now: dict[str, float], before: dict[str, float], criterion: Criterion, 
     """Return what one trial per case, here and at the base, comes to."""
     suite = [Case(case_id, ()) for case_id in now]
     sides = [[trial(c, response=value) for c, value in side.items()] for side in (now, before)]
-    [found] = suite_threshold(comparison(suite, criterion, *sides, **options), criterion)
+    found = suite_threshold(comparison(suite, criterion, *sides, **options), criterion)
+    assert found is not None
     return found
 
 

@@ -90,9 +90,9 @@ def test_an_agent_that_answers_alike_is_not_asked_again() -> None:
 
 def test_what_clusters_and_frozen_hold_is_checked() -> None:
     for changes, told in [
-        ({"clusters": []}, "clusters must be an object"),
-        ({"clusters": {CASES[0]: 1}}, "the name of a cluster"),
-        ({"frozen": 1}, "frozen must be true or false"),
+        ({"clusters": []}, "Expected `object`, got `array` - at `$.clusters`"),
+        ({"clusters": {CASES[0]: 1}}, "Expected `str`, got `int` - at `$.clusters[...]`"),
+        ({"frozen": 1}, "Expected `bool`, got `int` - at `$.frozen`"),
     ]:
         assert told in answer(**changes)["error"], (changes, told)
 
@@ -127,26 +127,26 @@ def test_trials_are_written_as_in_the_configuration(trials: Any, requests: int) 
 def test_what_cannot_be_read_is_answered_with_what_is_wrong() -> None:
     for changes, words in [
         ({"protocol": 2}, "protocol must be 1"),
-        ({"metrics": []}, "metrics must not be empty"),
-        ({"metrics": [{"kind": "ordinal"}]}, "metrics[0].kind must be one of binary, bounded, positive"),
-        ({"metrics": [{"kind": "binary", "margin": -1}]}, "metrics[0].margin"),
-        ({"metrics": [{"kind": "binary", "slope": 0}]}, "metrics[0].slope"),
-        ({"metrics": [{"kind": "binary", "slope": 0.5, "slope_error": -1}]}, "metrics[0].slope"),
+        ({"metrics": []}, "Expected `array` of length >= 1 - at `$.metrics`"),
+        ({"metrics": [{"kind": "ordinal"}]}, "Invalid enum value 'ordinal' - at `$.metrics[0].kind`"),
+        ({"metrics": [{"kind": "binary", "margin": -1}]}, "Expected `float` >= 0.0 - at `$.metrics[0].margin`"),
+        ({"metrics": [{"kind": "binary", "slope": 0}]}, "at `$.metrics[0].slope`"),
+        ({"metrics": [{"kind": "binary", "slope": 0.5, "slope_error": -1}]}, "at `$.metrics[0].slope_error`"),
         ({"baseline": {"a": [[1]]}}, "baseline['a'][0] must hold 2 values"),
-        ({"baseline": {"a": [["x", 1]]}}, "must hold numbers or null"),
-        ({"baseline": []}, "baseline must be an object"),
+        ({"baseline": {"a": [["x", 1]]}}, "Expected `float | null`, got `str` - at `$.baseline[...][0][0]`"),
+        ({"baseline": []}, "Expected `object`, got `array` - at `$.baseline`"),
         ({"rounds": [{"tag": "again", "trials": {}}]}, "rounds[0].tag must be one of"),
         ({"config": {"alhpa": 0.1}}, "unknown config key 'alhpa'"),
-        ({"config": {"alpha": 2}}, "alpha must lie between 0 and 1"),
+        ({"config": {"alpha": 2}}, "Expected `float` < 1.0 - at `$.config.alpha`"),
         ({"config": {"trials": "many"}}, "config.trials must be"),
         ({"config": {"trials": 0}}, "at least 1"),
         ({"config": {"trials": {"max": 0}}}, "at least 1"),
-        ({"config": {"rerun": "sometimes"}}, "config.rerun must be one of"),
-        ({"config": {"runs_left": -1}}, "runs_left"),
-        ({"seed": "x"}, "seed must be a whole number"),
-        ({"recorded": 1}, "recorded must be true or false"),
-        ({"newest": []}, "newest must be an object"),
-        ({"newest": {"c0000": 1}}, "newest['c0000'] must be a list"),
+        ({"config": {"rerun": "sometimes"}}, "Invalid enum value 'sometimes' - at `$.config.rerun`"),
+        ({"config": {"runs_left": -1}}, "Expected `int` >= 0 - at `$.config.runs_left`"),
+        ({"seed": "x"}, "Expected `int`, got `str` - at `$.seed`"),
+        ({"recorded": 1}, "Expected `bool`, got `int` - at `$.recorded`"),
+        ({"newest": []}, "Expected `object`, got `array` - at `$.newest`"),
+        ({"newest": {"c0000": 1}}, "Expected `array`, got `int` - at `$.newest[...]`"),
         ({"newest": {"c0000": [99]}}, "newest['c0000'] must hold positions"),
         ({"newest": {"c0000": [-1]}}, "newest['c0000'] must hold positions"),
         ({"newest": {"another": [0]}}, "newest['another'] must hold positions of the case's 0 baseline trials"),
