@@ -86,7 +86,7 @@ class AdkAgent(ServerAgent):
         }
         events, duration = await self._ask_for_json(request, body, "/run")
         try:
-            refuse_error({"error": adk.failure_of(events), "events": events}, lambda said: said["events"])
+            refuse_error({"error": adk.failure_of(events), "events": events})
             return replace(adk.events_to_invocation(events, user=request.user), duration=duration)
         except FormatError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the events cannot be read: {error}") from error

@@ -496,6 +496,8 @@ def so_far(answer: Any, read: Callable[[Any], Any] | None = None) -> Invocation 
             answer = {key: value for key, value in answer.items() if key not in ("error", "errors")}
         if read is not None:
             answer = read(answer)
+        elif isinstance(answer, OBJECT) and "events" in answer:  # google-adk's
+            answer = answer["events"]
         return answers.to_invocation(answer, user="")
     except (FormatError, AgentFailure):
         return None

@@ -171,12 +171,16 @@ def is_snapshot(answer: Any) -> bool:
 
 def from_snapshot(answer: Any) -> Any:
     """Return the state of a graph, or an error if nodes are left to run."""
+    error = ""
     for task in answer.tasks or ():
         if getattr(task, "error", None):
-            return {"error": "a node of the graph failed: " + str(task.error)}
-    if answer.next:
-        return {"error": WAITING + ", before " + ", ".join(map(str, answer.next))}
-    return from_langchain(answer.values)
+            error = "a node of the graph failed: " + str(task.error)
+            break
+    if not error and answer.next:
+        error = WAITING + ", before " + ", ".join(map(str, answer.next))
+    if not error:
+        return from_langchain(answer.values)
+    return {"error": error, "messages": list(map(plain, langchain_messages(answer.values)))}
 
 
 def is_output(answer: Any) -> bool:
@@ -277,9 +281,10 @@ def adk_failure(answer: Any) -> str:
 
 def from_adk(answer: Any) -> Any:
     failed = adk_failure(answer)
+    events = [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in answer]
     if failed:
-        return {"error": failed}
-    return [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in answer]
+        return {"error": failed, "events": events}
+    return events
 
 
 # --- CrewAI ---------------------------------------------------------------------------------------

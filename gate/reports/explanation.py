@@ -276,7 +276,9 @@ def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
         if row.criterion.blocking and row.not_compared:
             reasons.add(row.not_compared["why"])
     if "other_user" in reasons:
-        ways.append("measure the base commit again and store that (`gate baseline save`)")
+        ways.append(
+            "measure the base commit again (`gate run --record FILE`) and store that (`gate baseline save FILE`)"
+        )
     elif reasons.intersection(("changed", "other_judge")):
         ways.append("score the baseline's own record again (`gate rescore`)")
     if suite.is_acceptable:

@@ -15,7 +15,7 @@ from gate.decision.engine.evidence_json import stage_name
 from gate.decision.prepare import with_outcomes
 from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
-from gate.model import Case, CaseResult, Criterion, Scale, Score, Side, SuiteResult, Trial
+from gate.model import Case, CaseResult, Criterion, Invocation, Scale, Score, Side, SuiteResult, Trial
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of, read_record
@@ -264,18 +264,28 @@ def _trial_lines(name: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
     replay = replayed.of_trial(trial)
     if replay:
         lines.append(f"  {console(replay, 600)}")
+    for number, turns in enumerate(trial.earlier, 1):
+        lines.append(f"  attempt {number}, which infrastructure ended:")
+        lines += [f"  {line}" for line in _turn_lines(turns, no_call)]
+    if trial.earlier:
+        lines.append("  the last attempt:")
     if trial.error is not None:
         ended = "failed" if trial.failed else "not measured"
         lines.append(f"  {ended}: {trial.error.kind.value}: {console(trial.error.message, 500)}")
-        return [*lines, *_log_lines(trial)]
-    for turn, invocation in enumerate(trial.invocations, 1):
-        calls = ", ".join(call_text(call) for call in invocation.tool_calls) or no_call
-        lines.append(f"  turn {turn}: {calls}")
-        if invocation.text:
-            lines.append(f"    {console(invocation.text, 300)}")
+    lines += _turn_lines(trial.invocations, no_call)
     for criterion, score in trial.scores.items():
         lines += _score_lines(criterion, score, *demanded.get(criterion, (None, "")))
     return [*lines, *_log_lines(trial)]
+
+
+def _turn_lines(turns: Sequence[Invocation], no_call: str) -> list[str]:
+    lines = []
+    for number, turn in enumerate(turns, 1):
+        calls = ", ".join(call_text(call) for call in turn.tool_calls)
+        lines.append(f"  turn {number}: {calls or no_call}")
+        if turn.text:
+            lines.append(f"    {console(turn.text, 300)}")
+    return lines
 
 
 def _score_lines(name: str, score: Score, criterion: Criterion | None, limit: str) -> list[str]:

@@ -46,3 +46,5 @@ def test_a_forbidden_call_in_an_attempt_that_failed_counts(project: Project, fai
     assert (project.root / "failed").exists()
     assert (code, result["verdict"]) == (1, "below_threshold")
     assert "in attempt 1, which infrastructure ended" in json.dumps(result)
+    shown = project.gate("explain", "--case", "case 3").out
+    assert "attempt 1, which infrastructure ended:\n    turn 1: drop" in shown, shown

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import gate.guest
+from gate.agents.base import AgentFailure, read_answer
 from gate.formats.answers import to_invocation
 
 PATH = Path(gate.guest.__file__).with_name("results.py")
@@ -262,6 +263,7 @@ def test_a_snapshot_of_a_graph_that_is_not_at_its_end_states_an_error() -> None:
     assert "interrupted" in results.told(Snapshot(state, next=("pay",)))["error"]
     failed = Snapshot(state, next=("pay",), tasks=(Made(error="ValueError: no account"),))
     assert "ValueError: no account" in results.told(failed)["error"]
+    assert len(results.told(failed)["messages"]) == 1, "what was done before is kept"
 
 
 def event_of_adk(text: str = "", **changes: Any) -> Any:
@@ -274,7 +276,11 @@ def event_of_adk(text: str = "", **changes: Any) -> Any:
 def test_a_run_of_adk_whose_last_event_is_an_error_states_it() -> None:
     failed = event_of_adk(error_code="MALFORMED_FUNCTION_CALL", error_message="no such tool", content=None)
     answer = [event_of_adk("One moment."), failed]
-    assert results.told(answer) == {"error": "MALFORMED_FUNCTION_CALL: no such tool"}
+    told = results.told(answer)
+    assert (told["error"], len(told["events"])) == ("MALFORMED_FUNCTION_CALL: no such tool", 2)
+    with pytest.raises(AgentFailure, match="no such tool") as raised:
+        read_answer(told, user="q")
+    assert raised.value.turn is not None and raised.value.turn.text == "One moment.", "what was said before is kept"
     assert results.form_of(answer) == ""
     for whole in ([failed, event_of_adk("done")], [event_of_adk("cut", error_code="MAX_TOKENS")]):
         assert results.form_of(whole) == "adk"
