@@ -316,7 +316,7 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
                 what, hint = f"has the type {rubric.type!r}", f"did you mean {near!r}?"
             else:
                 continue
-            where = str(case.location) if case.location else f"case {case.id!r}"
+            where = place_of_case(case)
             raise ConfigError(f"rubric {rubric.id!r} of case {case.id!r} {what}", where=where, hint=hint)
 
 
@@ -374,6 +374,11 @@ def _unread(cases: int, part: str, key: str) -> str:
     return f"{cases:,} {states} {part} that no criterion reads: add `{key}` to the criteria, or leave it out"
 
 
+def place_of_case(case: Case) -> str:
+    """Return the file and line of a case, else its id."""
+    return str(case.location) if case.location else f"case {case.id!r}"
+
+
 def rubrics_of(case: Case) -> list[Rubric]:
     """Return the rubrics of a case and of its turns."""
     rubrics = list(case.rubrics)
@@ -387,7 +392,7 @@ def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
     by_name = {scorer.criterion.name: scorer.criterion for scorer in scorers}
     weighted = [scorer for scorer in scorers if isinstance(scorer.metric, WeightedScore)]
     for case in cases:
-        where = str(case.location) if case.location else f"case {case.id!r}"
+        where = place_of_case(case)
         for name in [*case.thresholds, *case.options]:
             if name in METRICS and name not in by_name:
                 hint = f"add `{name}: {{}}` to the criteria"
