@@ -131,7 +131,9 @@ def _found(
         itself = find_anchor(store, suite_id, where, git, plan=plan)
         if itself is not None and itself.commit == where.head:  # the first that was ever recorded
             return replace(found, all=(itself.without_runs(runs),))
-    rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
+    rejected = set()
+    if where.release:
+        rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)}
     own = own_reference(config, store, suite_id, where, exclude=rejected).without_runs(runs)
     own, move = without_drift(own, store)
     own = replace(own, of_change=not where.anchored)

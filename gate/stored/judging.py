@@ -492,7 +492,7 @@ def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> list[
 
 
 def _check_measured_by(record: Record, plan: Plan) -> None:
-    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    measured = record.header.measures
     for criterion in plan.criteria:
         if measured.get(criterion.name) != criterion.fingerprint:
             raise UntrustedError(
