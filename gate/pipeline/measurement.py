@@ -44,6 +44,7 @@ from gate.pipeline.verdict import Keeper, judge_record, load_to_judge, with_stor
 from gate.records import Header, Record, RecordWriter
 from gate.records.model import INTERRUPTED
 from gate.reports.formatting import count
+from gate.security.environment import in_ci
 from gate.system.clock import now
 from gate.system.git import MAX_SUBJECT
 
@@ -257,7 +258,8 @@ async def _check_end(session: Session, journal: RecordWriter) -> None:
 
 def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
     terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
-    return earlier_draws(session.config, header, found.all, terms, session.git)
+    is_in_ci = in_ci(session.environment)
+    return earlier_draws(session.config, header, found.all, terms, session.git, in_ci=is_in_ci)
 
 
 # --- what the record is judged by -----------------------------------------------------------------

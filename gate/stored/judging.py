@@ -63,6 +63,7 @@ from gate.records import (
 )
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
+from gate.security.environment import in_ci
 from gate.system.clock import now
 from gate.system.git import Git
 
@@ -314,7 +315,7 @@ def decide_merged(
         store=store_kind(config, environment),
         compared=tuple(map(identity, found.all)),
     )
-    draws = earlier_draws(config, header, found.all, terms, git)
+    draws = earlier_draws(config, header, found.all, terms, git, in_ci=in_ci(environment))
     terms = replace(terms, notes=(*terms.notes, *draws.notes), earlier=draws.verdicts)
     close_again(record_path, record, terms.plain(), environment)
     return _result(record_path, record, found, terms, outputs, command)
