@@ -231,8 +231,10 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
     own = without_unseen(terms.criteria, _compared(record), reported=reported)
     shown = [("this change", trial, no_call) for trial in own]
     for reference in references:
-        name = reference_name(reference.name)
         for stored in reference.records:
+            name = reference_name(reference.name)
+            if len(reference.records) > 1 and stored.header.commit:
+                name += f" of {stored.header.commit[:7]}"
             shown += [(name, trial, "(no call)") for trial in _compared(stored)]
     lines = [console(case_id)]
     for name, trial, instead in shown:
