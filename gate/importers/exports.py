@@ -396,7 +396,7 @@ def _wrapper(data: Any) -> str:
     """Return the key that holds the rows in a service's answer or a larger file; empty if there is none."""
     held = as_mapping(data)
     for key in _WRAPPERS:
-        if recognises(as_list(held.get(key))):
+        if key in held and recognises(as_list(held.get(key))):
             return key
     return ""
 

@@ -132,6 +132,20 @@ def test_jobs_are_taken_only_as_their_trials_are() -> None:
     assert asyncio.run(take_three()) <= 2 * 4
 
 
+def test_trials_that_finish_meanwhile_come_together() -> None:
+    async def sizes() -> list[int]:
+        found = []
+        async with aclosing(execute(Scripted(), jobs(12), concurrency=4, timeout=5, retries=0)) as finished:
+            async for trials in finished:
+                found.append(len(trials))
+                await asyncio.sleep(0.05)
+        return found
+
+    found = asyncio.run(sizes())
+    assert sum(found) == 12
+    assert max(found) > 1
+
+
 def test_history_is_what_both_sides_really_said() -> None:
     agent = Scripted(lambda request: f"reply {request.turn}")
     (trial,) = run(agent, [Job(case("a", "one", "two", "three"), 1)])
