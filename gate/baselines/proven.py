@@ -15,7 +15,7 @@ from typing import BinaryIO, Self
 
 from msgspec.structs import replace
 
-from gate.baselines.base import POOL, Entry, Say, Store, StoreSettings, Trust
+from gate.baselines.base import POOL, Entry, Say, Store, StoreSettings, Trust, silent
 from gate.baselines.ledger import Ledger, Line, anchors
 from gate.baselines.proofs import Proofs, joined, proven_part
 from gate.baselines.reference import Reference, reference_to
@@ -359,7 +359,7 @@ class ProvenStore(Store):
         lines: Iterable[Line] = (),
         *,
         scope: Set[str] | None = None,
-        say: Say = lambda _line: None,
+        say: Say = silent,
     ) -> str:
         return self._inner.save(record, lines, scope=scope, say=say)
 

@@ -211,7 +211,7 @@ def _blocking(scoring: Scoring) -> list[Criterion]:
 
 def _scored_differently(record: Record, criteria: Sequence[Criterion]) -> list[Criterion]:
     """Return the criteria that the record lacks, or that scored otherwise there."""
-    stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    stored = record.header.measures
     return [criterion for criterion in criteria if stored.get(criterion.name) != criterion.fingerprint]
 
 

@@ -29,7 +29,7 @@ from gate.baselines.ledger import series_of
 from gate.baselines.pairing import match_cases
 from gate.baselines.reference import Reference
 from gate.baselines.union import run_ids
-from gate.config.base_policy import path_at, place_of
+from gate.config.base_policy import path_at, place_of, suite_gone
 from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, read_suites
 from gate.decision.gaps import are_few
@@ -47,9 +47,7 @@ from gate.pipeline.past import (
 )
 from gate.records import PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
-from gate.reports.formatting import count, listing
-from gate.security.escape import one_line
-from gate.security.limits import shorten
+from gate.reports.formatting import count
 from gate.suites import Selection
 from gate.system.clock import now
 from gate.system.git import Git
@@ -131,7 +129,9 @@ def _found(
         itself = find_anchor(store, suite_id, where, git, plan=plan)
         if itself is not None and itself.commit == where.head:  # the first that was ever recorded
             return replace(found, all=(itself.without_runs(runs),))
-    rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
+    rejected = set()
+    if where.release:
+        rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)}
     own = own_reference(config, store, suite_id, where, exclude=rejected).without_runs(runs)
     own, move = without_drift(own, store)
     own = replace(own, of_change=not where.anchored)
@@ -412,16 +412,12 @@ def _selected_at_base(config: Config, base: Config, suites: Sequence[Suite]) -> 
 
 
 def _suites_gone(gone: Set[str], before: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return a note on suites that the base has selected cases and records of, but that are not run now.
+    """Return a note on each suite that the base has selected cases and records of, but that is not run now.
 
     A renamed or removed suite would have nothing to be compared with. One store may serve several configurations, so
     the base's own configuration tells which suites belong to it.
     """
-    names = [suite_id for suite_id, cases in before.items() if cases and suite_key(suite_id) in gone]
-    if not names:
-        return ()
-    shown = listing([shorten(one_line(name, 200), 60) for name in names])
-    return (f"the {'suite' if len(names) == 1 else 'suites'} {shown}, renamed, removed or no longer selected",)
+    return tuple(suite_gone(suite_id) for suite_id, cases in before.items() if cases and suite_key(suite_id) in gone)
 
 
 def _cases_left_out(config: Config, plan: Plan, before: Sequence[str]) -> tuple[str, ...]:

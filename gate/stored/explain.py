@@ -124,10 +124,7 @@ def _criteria(view: View) -> list[tuple[str, ...]]:
 
 def _why(row: RowView) -> str:
     """Return the reason for a criterion's verdict."""
-    said = row.reason
-    if not said.startswith(f"{row.standing}: "):
-        said = f"{row.standing}: {said}"
-    return f"{console(row.name)}: {console(said)}"
+    return f"{console(row.name)}: {console(row.standing_before(row.reason))}"
 
 
 # --- every figure ---------------------------------------------------------------------------------
@@ -234,8 +231,10 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
     own = without_unseen(terms.criteria, _compared(record), reported=reported)
     shown = [("this change", trial, no_call) for trial in own]
     for reference in references:
-        name = reference_name(reference.name)
         for stored in reference.records:
+            name = reference_name(reference.name)
+            if len(reference.records) > 1 and stored.header.commit:
+                name += f" of {stored.header.commit[:7]}"
             shown += [(name, trial, "(no call)") for trial in _compared(stored)]
     lines = [console(case_id)]
     for name, trial, instead in shown:

@@ -44,6 +44,7 @@ def test_a_record_is_proven_run_by_run_whatever_it_is_united_with() -> None:
     found = proven_part(both, digests(ONE))
     assert found is not None
     assert run_ids(found.header) == ("one",)
+    assert found.header.run_id == "one", "and not the name of a run that nothing proves"
     assert [t.scores["ok"].value for t in found.trials] == [1.0] * 4
     assert proven_part(both, frozenset()) is None
 
