@@ -336,15 +336,31 @@ def unread_expectations(cases: Sequence[Case], scorers: Sequence[Scorer]) -> lis
     """Return a note for each part of the cases that no criterion compares with, with the key that would."""
     if not all(_is_built_in(scorer.metric) for scorer in scorers):
         return []  # the user's own metric may read anything
-    with_tools = with_response = 0
+    with_tools = without_tools = with_response = 0
     for case in cases:
-        with_tools += any(turn.tools is not None for turn in case.turns)
+        with_tools += any(turn.tools for turn in case.turns)
+        without_tools += any(turn.tools == () for turn in case.turns)
         with_response += any(turn.response is not None for turn in case.turns)
     told = []
-    if with_tools and not any(scorer.needs_calls for scorer in scorers):
+    if with_tools and not any(scorer.metric.compares_calls for scorer in scorers):
         told.append(_unread(with_tools, "tools", "tool_trajectory_avg_score: 0.8"))
+    if without_tools and not any(scorer.metric.refuses_other_calls for scorer in scorers):
+        expects = "case expects" if without_tools == 1 else "cases expect"
+        what = f"{without_tools:,} {expects} no call in a turn, which no criterion checks"
+        told.append(f"{what}: add `tool_selection_accuracy: 0.9` to the criteria")
     if with_response and not any(scorer.metric.reads_response for scorer in scorers):
         told.append(_unread(with_response, "a response", "response_match_score: 0.5"))
+    return told
+
+
+def idle_thresholds(scorers: Sequence[Scorer]) -> list[str]:
+    """Return a note for each blocking threshold that every score reaches."""
+    told = []
+    for scorer in scorers:
+        criterion = scorer.criterion
+        if criterion.blocking and criterion.threshold is not None and criterion.threshold <= criterion.scale.range[0]:
+            what = f"{criterion.name}: every score reaches its threshold of {criterion.threshold:g}"
+            told.append(f"{what}: only a comparison with a baseline can fail it")
     return told
 
 

@@ -20,6 +20,7 @@ from gate.config.criteria import (
     Setting,
     build_scorers,
     check_something_blocks,
+    idle_thresholds,
     is_idle,
     place_of_case,
     unread_expectations,
@@ -191,7 +192,8 @@ def read_suites(config: Config) -> list[Suite]:
     place = _place_in_repository(config.root)
     suites = []
     for suite in load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=split):
-        suites.append(suite if suite.id == file.name else replace(suite, id=str(place / suite.id)))
+        named = suite if suite.id == file.name else replace(suite, id=str(place / suite.id))
+        suites.append(named.under(file.criteria or {}))
     return _with_traces(config, suites)
 
 
@@ -387,7 +389,7 @@ def _plan(
     deselected = frozenset(case.id for case in whole).difference(case.id for case in suite.cases)
     notes = _notes(suite, stated, scorers)
     if stated.is_configured:
-        notes = (*notes, *unread_expectations(suite.cases, scorers))
+        notes = (*notes, *unread_expectations(suite.cases, scorers), *idle_thresholds(scorers))
     return Plan(
         suite,
         tuple(scorers),

@@ -56,6 +56,8 @@ def _coded(match: re.Match[str]) -> str:
 def unicode_only(value: Any) -> Any:
     """Return a JSON value without lone surrogates, which are not Unicode text: each becomes a question mark."""
     if isinstance(value, str):
+        if value.isascii():
+            return value
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         return {unicode_only(key): unicode_only(held) for key, held in value.items()}

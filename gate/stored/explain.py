@@ -124,10 +124,7 @@ def _criteria(view: View) -> list[tuple[str, ...]]:
 
 def _why(row: RowView) -> str:
     """Return the reason for a criterion's verdict."""
-    said = row.reason
-    if not said.startswith(f"{row.standing}: "):
-        said = f"{row.standing}: {said}"
-    return f"{console(row.name)}: {console(said)}"
+    return f"{console(row.name)}: {console(row.standing_before(row.reason))}"
 
 
 # --- every figure ---------------------------------------------------------------------------------

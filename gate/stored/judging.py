@@ -546,7 +546,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     write_record(output, Record(_rescored_header(record.header, plan, match), tuple(trials), footer))
     said, left = f"{output}: {count(len(trials), 'trial')} scored again", len(record.trials) - len(kept)
     if left:
-        said += f"; {count(left, 'trial')} of cases that changed or left the suite were left out"
+        said += f"; left out: {count(left, 'trial')} of cases that changed, left the suite or are not selected"
     return said
 
 

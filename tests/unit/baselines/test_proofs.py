@@ -12,7 +12,8 @@ from gate.errors import BaselineWriteError, UntrustedError
 from gate.model import Criterion, Scale, Score
 from gate.records import PlannedCase, Record, parse_record, record_lines, strip
 from gate.records.keys import commit_key, suite_key
-from gate.security.signing import new_key, opened, signed
+from gate.security.signing import opened, signed
+from tests.keys import new_key
 from tests.unit.baselines.samples import commit, make_record
 
 MARK = Mark("support", commit(1), "one", "pass", 5.0)
