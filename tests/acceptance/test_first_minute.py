@@ -359,7 +359,7 @@ def test_calls_of_the_first_run_are_proposed_as_expectations(project: Project) -
     assert project.gate("run", "-q").code == 1, "it can block"
 
 
-def test_sources_are_what_the_agent_imports_names_and_is_installed_from(project: Project) -> None:
+def test_sources_are_what_the_agent_imports_and_names(project: Project) -> None:
     project.write(
         "bot.py", "import words\nTEXT = open('prompts/system.txt')\ndef answer(message):\n    return words.HI\n"
     )
@@ -373,7 +373,7 @@ def test_sources_are_what_the_agent_imports_names_and_is_installed_from(project:
     project.write("README.md", "")
     assert project.gate("init").code == 0
     sources = config_of(project)["agent"]["sources"]
-    assert sources == ["bot.py", "words.py", "shop/", "prompts/", "skills/", "requirements.txt"]
+    assert sources == ["bot.py", "words.py", "shop/", "prompts/", "skills/"]  # what installs it always counts
     project.write("words.py", "import importlib\nHI = importlib.import_module('shop.orders').HI\n")
     project.gate("init", "--no-run")
     assert "sources" not in config_of(project)["agent"], "nobody can tell what it loads while it runs"
