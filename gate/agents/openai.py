@@ -81,7 +81,7 @@ class OpenAIAgent(ServerAgent):
         if self._server.system:
             asked.insert(0, {"role": "system", "content": self._server.system})
         said: list[Any] = []
-        usages, durations = [], []
+        usages, durations = list[Any](), list[float]()
         for _ in range(MOST_ROUNDS):
             body = {**self._server.body, "model": self._server.model, key: [*asked, *said]}
             if self._server.tools:
