@@ -31,7 +31,7 @@ import all of these files, load neither pydantic nor an HTTP client."""
 PLACES = {"open": "open:open_report", "help": "help:help_on", "import": "import_suite:import_suite"}
 """The file and function of sub-commands whose names are taken in Python."""
 REMOVED_OPTIONS = {
-    "decide --jsonl": "leave it out: it is the only format",
+    "decide --jsonl": "leave it out, as there is only one format",
     "monitor --receive": "set `monitor.receive` in gate.yaml",
     "monitor --prometheus": "set `monitor.prometheus` in gate.yaml",
 }

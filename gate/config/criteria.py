@@ -279,7 +279,7 @@ def _check_margin(margin: float | None, scale: Scale, where: str) -> None:
     widest = MOST_RELATIVE if scale.is_relative else high - low
     if margin <= widest:
         return
-    hint = "`regression: warn` lets every loss pass"
+    hint = "`regression: warn` is the way to do so"
     if margin >= PERCENT and (scale.is_relative or scale.is_zero_to_one):
         hint = f"it is a share: did you mean {margin / 100:g}?"
     raise ConfigError(f"margin {margin:g} would let any loss pass", where=where, hint=hint)
