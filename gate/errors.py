@@ -193,7 +193,7 @@ def nearest(word: str, known: list[str]) -> str:
     """Return a hint that names the most similar known word, or lists the known words if none is similar."""
     meant = next((own for own, others in SAME_MEANING.items() if own in known and word in others.split()), None)
     close = meant or closest(word, known, cutoff=0.5)
-    return f"did you mean {close!r}?" if close else f"known: {some_of(sorted(known))}"
+    return f"did you mean {close!r}?" if close else f"known: {some_of(sorted(set(known)))}"
 
 
 MOST_LISTED_CHARS = 90

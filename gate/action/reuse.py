@@ -236,10 +236,11 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         it a new chance.
         """
         header = record.header
-        if header.shard != self._shard or header.dirty or header.commit == self.step.git.head():
+        is_continued = header.commit == self.step.git.head() and not header.dirty
+        if header.shard != self._shard or is_continued:
             return
         kept = against_base(record, self.base)
-        if same_head and not header.agent:
+        if same_head and not header.agent and not header.dirty:
             self._place(replace(kept, header=replace(kept.header, commit=self.step.git.head())))
             return
         write_record(records_folder(self.config, header.suite_id) / f"run-{run.id}.jsonl", kept)

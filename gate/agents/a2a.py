@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from time import perf_counter
 from typing import Annotated, Any, Literal, NamedTuple
@@ -182,19 +182,19 @@ class A2AAgent(ServerAgent):
         exchange = Exchange(message_id, known=held.artifacts)
         if request.turn:  # the server's first answer may name another
             exchange.context_id = held.context_id
-        response = await self._send(request, exchange, held)
-        received = perf_counter()
-        async with asyncio.timeout(request.clock.seconds):
-            await self._wait(request, exchange)
-        duration = response.duration
-        if exchange.state:
-            duration += perf_counter() - received
         try:
+            response = await self._send(request, exchange, held)
+            received = perf_counter()
+            async with asyncio.timeout(request.clock.seconds):
+                await self._wait(request, exchange)
             _refuse_unanswered(exchange)
         except AgentFailure as failure:
             with suppress(AgentFailure):
                 failure.turn = self._read(exchange, request)
             raise
+        duration = response.duration
+        if exchange.state:
+            duration += perf_counter() - received
         held.context_id = exchange.context_id or held.context_id
         held.task_id, held.artifacts = "", frozenset()
         if exchange.state == "input-required" and exchange.task_id:
@@ -318,8 +318,8 @@ def interface_of(card: Any) -> Interface:
     return min(found, key=lambda one: one.is_old)._replace(streams=streams)
 
 
-def results_of(response: Response, *, is_rpc: bool, asked: str) -> list[Any]:
-    """Return the results in a response: one, or one per event. Raises FormatError, or AgentFailure for an error."""
+def results_of(response: Response, *, is_rpc: bool, asked: str) -> Iterator[Any]:
+    """Yield the results in a response: one, or one per event. Raises FormatError, or AgentFailure for an error."""
     if media_type(response) == "text/event-stream":
         events = list(streams.events_of(response.body.decode("utf-8", "replace")))
         streams.refuse_broken(events)
@@ -328,9 +328,8 @@ def results_of(response: Response, *, is_rpc: bool, asked: str) -> list[Any]:
             raise FormatError("the stream has no events")
     else:
         bodies = [decode_answer(response.body, must_be_json=True)]
-    if is_rpc:
-        return [_result_of(body, asked) for body in bodies]
-    return list(map(_refuse_stated, bodies))
+    for body in bodies:
+        yield _result_of(body, asked) if is_rpc else _refuse_stated(body)
 
 
 def _result_of(body: Any, asked: str) -> Any:

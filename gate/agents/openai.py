@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -80,7 +81,7 @@ class OpenAIAgent(ServerAgent):
         if self._server.system:
             asked.insert(0, {"role": "system", "content": self._server.system})
         said: list[Any] = []
-        usages, durations = [], []
+        usages, durations = list[Any](), list[float]()
         for _ in range(MOST_ROUNDS):
             body = {**self._server.body, "model": self._server.model, key: [*asked, *said]}
             if self._server.tools:
@@ -89,7 +90,7 @@ class OpenAIAgent(ServerAgent):
                 answer, duration = await self._ask_for_json(request, body, path)
                 found = _said(answer, chat=chat)
             except AgentFailure as failure:
-                failure.turn = failure.turn or so_far({"messages": said})
+                failure.turn = _before_failure(said, usages, failure.turn)
                 raise
             said += found
             usages.append(self._usage(answer))
@@ -100,7 +101,7 @@ class OpenAIAgent(ServerAgent):
             said += results
         else:
             text = f"the model still calls tools after {MOST_ROUNDS} rounds of results"
-            raise AgentFailure(ErrorKind.CRASH, text, turn=so_far({"messages": said}))
+            raise AgentFailure(ErrorKind.CRASH, text, turn=_before_failure(said, usages, None))
         invocation = read_answer({"messages": said}, user=request.user)
         # a chat completion hides calls that the server executed itself, so one without calls proves nothing
         return replace(
@@ -172,6 +173,18 @@ def _calls(said: Sequence[Any], *, chat: bool) -> list[tuple[Any, str]]:
         return [(c.get("call_id"), str(c.get("name"))) for c in found if c.get("type") == "function_call"]
     calls = [call for item in found for call in item.get("tool_calls") or () if isinstance(call, Mapping)]
     return [(c.get("id"), str(c["function"].get("name"))) for c in calls if isinstance(c.get("function"), Mapping)]
+
+
+def _before_failure(said: Sequence[Any], usages: Sequence[Any], last: Invocation | None) -> Invocation | None:
+    """Return what a turn did in the requests before one that failed, and what the ``last`` answer says of it."""
+    turn = so_far({"messages": said})
+    if turn is None:
+        return last
+    with suppress(AgentFailure):
+        turn = replace(turn, usage=_total(usages))
+    if last is None:
+        return turn
+    return replace(turn, response=turn.response + last.response, tool_calls=turn.tool_calls + last.tool_calls)
 
 
 def _total(usages: Sequence[Any]) -> Usage | None:

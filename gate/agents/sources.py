@@ -6,6 +6,7 @@ import ast
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from gate.formats.python_text import parsed
@@ -159,6 +160,7 @@ def what_installs(root: Path, top: Path, setup: str) -> list[str]:
                 found.append(os.path.relpath(path, root))
     for named in named_by(setup, PurePosixPath()):
         path = Path(os.path.normpath(root / named))
-        if path.exists() and path.is_relative_to(top) and path not in above:
-            found.append(named.as_posix())
+        with suppress(OSError):  # the word is too long for a name
+            if path.exists() and path.is_relative_to(top) and path not in above:
+                found.append(named.as_posix())
     return list(dict.fromkeys(found))

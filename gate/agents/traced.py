@@ -94,10 +94,11 @@ class TracedAgent(Agent):
             if not request.clock.is_over:
                 raise
             failure = request.clock.overrun()
-            failure.turn = self._before_failure(None, await self._spans_of(turn, request))
+            failure.turn = self._before_failure(None, await self._spans_of(turn, request, failed=True))
             raise failure from None
         except AgentFailure as failure:
-            failure.turn = self._before_failure(failure.turn, await self._spans_of(turn, request))
+            traced = await self._spans_of(turn, request, failed=True)
+            failure.turn = self._before_failure(failure.turn, traced)
             raise
         finally:
             self._receiver.forget(turn)
@@ -111,13 +112,16 @@ class TracedAgent(Agent):
             request.log.add(f"gate: {what}")
         return completed
 
-    async def _spans_of(self, turn: AwaitedTurn, request: Request) -> Sequence[TracedTurn]:
-        """Return what the spans of a turn show. Waiting for them is not the agent's time."""
+    async def _spans_of(self, turn: AwaitedTurn, request: Request, *, failed: bool = False) -> Sequence[TracedTurn]:
+        """Return what the spans of a turn show. Waiting for them is not the agent's time.
+
+        A turn that failed may have no trace, or half of one: the notes do not count it.
+        """
         from gate.traces import conversation_of  # weight: only where traces are received
 
         request.clock.stop()
-        pieces = await self._receiver.collect(turn, self._patience())
-        self.turns += 1
+        pieces = await self._receiver.collect(turn, self._patience(), failed=failed)
+        self.turns += not failed
         self._silent += 1
         if pieces:
             self._silent = 0

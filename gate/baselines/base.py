@@ -6,7 +6,7 @@ Each store decides where its bytes are kept, in a separate file.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
 from time import time
@@ -19,14 +19,14 @@ from msgspec.structs import replace
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.ledger import Ledger, Line, anchors
 from gate.baselines.reference import Reference, reference_to
-from gate.baselines.union import is_sound, unite, without
+from gate.baselines.union import without
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import STORED, Side
 from gate.model.defaults import REMOTE
 from gate.model.strict import StrictModel
-from gate.records import Record, away, strip
-from gate.records.keys import Stored, commit_key, key_of
+from gate.records import Record, strip
+from gate.records.keys import Stored, key_of
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
 
@@ -83,11 +83,6 @@ class Entry(Struct, frozen=True):
         return key_of(self.commit)
 
 
-def newest_first(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries in the order of `Store.entries`."""
-    return sorted(entries, key=lambda entry: (-entry.created, entry.where))
-
-
 class Trust(Struct, frozen=True):
     """Provenance of a suite's records."""
 
@@ -106,8 +101,8 @@ class Trust(Struct, frozen=True):
 Say = Callable[[str], None]
 
 
-def _silent(_line: str) -> None:
-    pass
+def silent(_line: str) -> None:
+    """Say nothing."""
 
 
 class Store(ABC):
@@ -122,7 +117,7 @@ class Store(ABC):
 
     @abstractmethod
     def save(
-        self, record: Record, lines: Iterable[Line] = (), *, scope: Set[str] | None = None, say: Say = _silent
+        self, record: Record, lines: Iterable[Line] = (), *, scope: Set[str] | None = None, say: Say = silent
     ) -> str:
         """Store the stripped form of a complete record, united with the stored record of its suite and commit.
 
@@ -163,8 +158,11 @@ class Store(ABC):
         return None
 
     @abstractmethod
-    def entries(self, suite_id: str | None = None) -> list[Entry]:
-        """Return the stored baselines of one suite or of all, newest first."""
+    def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
+        """Return the stored baselines of one suite or of all, newest first, without those whose place is in ``but``.
+
+        Raises `BaselineError` if one of them is misplaced.
+        """
 
     def suites_at(self, commits: Sequence[str]) -> frozenset[str]:
         """Return the folder names of the suites that have records at the nearest of these commits."""
@@ -344,34 +342,6 @@ def outage_in(record: Record) -> str:
     return f"it holds an outage: {len(silent)} of {len(plan)} cases were never answered{said}"
 
 
-def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:
-    """Return the record if its content matches its name. Raises `BaselineError` if the file was moved, copied or
-    renamed."""
-    header = record.header
-    if header.dirty or header.suite_id != suite_id or commit_key(header) != key:
-        raise misplaced(where)
-    if not is_sound(record):
-        what = "the stored baseline is damaged: its runs do not match its trials"
-        raise BaselineError(what, where=where, hint=away(AGAIN))
-    return record
-
-
 def misplaced(where: str) -> BaselineError:
     what = "the stored baseline belongs to another suite or commit than its name says"
     return BaselineError(what, where=where, hint="move it away, then save again from a run of this suite")
-
-
-def united(read: Callable[[], Record], new: Record, say: Say) -> Record:
-    """Return ``new`` united with the stored record of its commit, which ``read`` returns.
-
-    Raises `BaselineWriteError` for a damaged one: it may be of a newer format, or can be restored.
-    """
-    try:
-        stored = read()
-    except BaselineError as error:
-        what = f"not saved: {error.what}"
-        raise BaselineWriteError(what, where=error.where, hint="restore or remove it, then save again") from None
-    record, note = unite(stored, new)
-    if note:
-        say(note)
-    return record

@@ -7,31 +7,19 @@ from __future__ import annotations
 
 import io
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import BinaryIO, TypeVar
 
-from gate.baselines.base import (
-    AGAIN,
-    POOL,
-    POOL_SEARCH,
-    SUFFIX,
-    Entry,
-    Say,
-    Store,
-    check_belongs,
-    misplaced,
-    newest_first,
-    storable,
-    united,
-)
+from gate.baselines.base import AGAIN, POOL, POOL_SEARCH, SUFFIX, Entry, Say, Store, misplaced, silent, storable
 from gate.baselines.ledger import LEDGER, Ledger, Line
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.baselines.reference import Reference, reference_to
+from gate.baselines.union import is_sound, unite
 from gate.errors import BaselineError, BaselineWriteError, GateError
-from gate.records import Header, Record, RecordReader, lines_of, parse_record, record_lines
+from gate.records import Header, Record, RecordReader, away, lines_of, parse_record, record_lines
 from gate.records.keys import Stored, commit_key, suite_key
 from gate.records.measured import created_in
 from gate.security.limits import described
@@ -121,7 +109,7 @@ class BlobStore(Store):
         lines: Iterable[Line] = (),
         *,
         scope: Set[str] | None = None,
-        say: Say = lambda _line: None,
+        say: Say = silent,
     ) -> str:
         kept, more = storable(record, scope), tuple(lines)
         suite_id = kept.header.suite_id
@@ -149,8 +137,18 @@ class BlobStore(Store):
         before: dict[str, bytes | None] = {}
         for key in self.keys_of_commit(kept.header):
             data = before[key] = self._get(key)
-            if data is not None:
-                kept = united(partial(self._record, key, data, suite_id), kept, say)
+            if data is None:
+                continue
+            try:
+                stored = self._record(key, data, suite_id)
+            except BaselineError as error:  # it may be of a newer format, or can be restored
+                what = f"not saved: {error.what}"
+                raise BaselineWriteError(
+                    what, where=error.where, hint="restore or remove it, then save again"
+                ) from None
+            kept, note = unite(stored, kept)
+            if note:
+                say(note)
         key = self.key_of_record(kept.header)
         writes: Writes = {key: (before.get(key), b"".join(record_lines(kept)))}
         noted, known = self._read_ledger(suite_id)
@@ -199,14 +197,16 @@ class BlobStore(Store):
                 records.append(earlier)
         return reference_to(records, distance=hits[0], source=self.shown(key))
 
-    def entries(self, suite_id: str | None = None) -> list[Entry]:
+    def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
         found = []
         for key in self._records("" if suite_id is None else suite_key(suite_id)):
+            if self.shown(key) in but:
+                continue
             header = self._asked(partial(self._header, key), BaselineError)
             if header.dirty or key != self.key_of_record(header):
                 raise misplaced(self.shown(key))
             found.append(Entry(header.suite_id, header.commit, header.created, key))
-        return newest_first(found)
+        return sorted(found, key=lambda entry: (-entry.created, entry.where))
 
     def _header(self, key: str) -> Header:
         with self.open_blob(key) as file:
@@ -253,9 +253,13 @@ class BlobStore(Store):
         """Return the record in these bytes. Raises `BaselineError` if it is damaged or misplaced."""
         where = self.shown(key)
         record = parse_record(data, where=where, remedy=self.remedy)
-        check_belongs(record, suite_id, self.commit_in(key), where)
-        if key != self.key_of_record(record.header):
+        header = record.header
+        is_here = header.suite_id == suite_id and commit_key(header) == self.commit_in(key)
+        if header.dirty or not is_here or key != self.key_of_record(header):
             raise misplaced(where)
+        if not is_sound(record):
+            what = "the stored baseline is damaged: its runs do not match its trials"
+            raise BaselineError(what, where=where, hint=away(AGAIN))
         return record
 
     def _asked(self, ask: Callable[[], T], kind: type[GateError]) -> T:

@@ -13,7 +13,7 @@ import io
 import random
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -201,10 +201,11 @@ class GitStore(BlobStore):
         self._prefetch(same[:pool])
         return self._nearest(suite_id, commits, {file.key: file.path for file in same}, exclude, pool)
 
-    def entries(self, suite_id: str | None = None) -> list[Entry]:
+    def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
+        files = self._listed().files if suite_id is None else self._of(suite_id)
+        files = tuple(file for file in files if self.shown(file.path) not in but)
         if suite_id is not None:
-            return [_entry(file, suite_id) for file in self._of(suite_id)]
-        files = self._listed().files
+            return [_entry(file, suite_id) for file in files]
         newest = {file.suite: file for file in reversed(files)}
         self._prefetch(list(newest.values()))
         names = {}

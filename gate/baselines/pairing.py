@@ -51,10 +51,15 @@ def pair(
     answered = models or {}
     stored = _of_the_same_models([trial for trial in stored if trial.case_id not in deselected], answered)
     answered_before = own_models_of(stored)
+    known = {criterion.name: criterion.fingerprint for criterion in before}
     excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
-        why = _reason_not_comparable(criterion, before)
-        if why is None and moved(answered.get(criterion.name, ()), answered_before.get(criterion.name, ())):
+        why = None
+        if criterion.name not in known:
+            why = Incomparable.NEW
+        elif known[criterion.name] != criterion.fingerprint:
+            why = Incomparable.CHANGED
+        elif moved(answered.get(criterion.name, ()), answered_before.get(criterion.name, ())):
             why = Incomparable.OTHER_MODEL
         if why is not None:
             excluded |= {(case.id, criterion.name): why for case in plan}
@@ -88,7 +93,7 @@ def _excuses(reference: Reference) -> bool:
 
 def _measured_alike(record: Record, criteria: Sequence[Criterion], models: OwnModels) -> bool:
     """True if the record has every criterion in its current form, measured by the same models."""
-    known = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    known = record.header.measures
     before = own_models_of(record.trials)
     for criterion in criteria:
         if known.get(criterion.name) != criterion.fingerprint:
@@ -160,16 +165,6 @@ def _trials_under_former_names(
                 scores.setdefault(new, trial.scores[old])
         found.append(replace(trial, scores=scores))
     return found
-
-
-def _reason_not_comparable(criterion: Criterion, before: Sequence[Criterion]) -> Incomparable | None:
-    """Return the reason why the baseline's scores of a criterion cannot be compared; None if they can."""
-    known = {stored.name: stored.fingerprint for stored in before}
-    if criterion.name not in known:
-        return Incomparable.NEW
-    if known[criterion.name] != criterion.fingerprint:
-        return Incomparable.CHANGED
-    return None
 
 
 def _removed(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:

@@ -7,7 +7,7 @@ and `Store.trust` says so; from the first proof on, unproven ones are skipped (a
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from itertools import islice
 from time import time
@@ -15,7 +15,7 @@ from typing import BinaryIO, Self
 
 from msgspec.structs import replace
 
-from gate.baselines.base import POOL, Entry, Say, Store, StoreSettings, Trust
+from gate.baselines.base import POOL, Entry, Say, Store, StoreSettings, Trust, silent
 from gate.baselines.ledger import Ledger, Line, anchors
 from gate.baselines.proofs import Proofs, joined, proven_part
 from gate.baselines.reference import Reference, reference_to
@@ -234,9 +234,9 @@ class ProvenStore(Store):
             self._passed_over(suite_id, record)
         return None
 
-    def entries(self, suite_id: str | None = None) -> list[Entry]:
+    def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
         """Return the entries of one suite that have any proof; for all suites, every stored entry."""
-        found = self._inner.entries(suite_id)
+        found = self._inner.entries(suite_id, but=but)
         if suite_id is None or not self._excludes(suite_id):
             return found
         rewritten = self._troubles.get(suite_key(suite_id), {})
@@ -359,7 +359,7 @@ class ProvenStore(Store):
         lines: Iterable[Line] = (),
         *,
         scope: Set[str] | None = None,
-        say: Say = lambda _line: None,
+        say: Say = silent,
     ) -> str:
         return self._inner.save(record, lines, scope=scope, say=say)
 

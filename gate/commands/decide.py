@@ -10,11 +10,10 @@ from gate.commands.groups import Once
 
 
 @click.command(cls=Once)
-@click.option("--jsonl", is_flag=True, help="One state per input line, one answer per output line; the only format.")
-def decide(jsonl: bool) -> None:  # noqa: ARG001  (the only format; the option makes it explicit)
+def decide() -> None:
     """Run the decision rule on your own simulations.
 
-    Reads states of the decision protocol from standard input and answers each.
+    Reads states of the decision protocol from standard input, one per line, and answers each on one line.
     """
     from gate.decision.engine.protocol import decide_lines
 

@@ -30,6 +30,12 @@ NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))
 import all of these files, load neither pydantic nor an HTTP client."""
 PLACES = {"open": "open:open_report", "help": "help:help_on", "import": "import_suite:import_suite"}
 """The file and function of sub-commands whose names are taken in Python."""
+REMOVED_OPTIONS = {
+    "decide --jsonl": "leave it out, as there is only one format",
+    "monitor --receive": "set `monitor.receive` in gate.yaml",
+    "monitor --prometheus": "set `monitor.prometheus` in gate.yaml",
+}
+"""Options that earlier versions had, each with what to do instead."""
 GARBAGE_THRESHOLD = 200_000
 """Allocations between two runs of the cyclic garbage collector. A run makes many lasting objects and few cycles: at
 Python's default of 700, collection takes about 5 % of the time."""
@@ -95,7 +101,12 @@ def _usage(error: click.ClickException) -> str:
         what = f"a command is missing: {', '.join(error.ctx.command.list_commands(error.ctx))}"
     elif isinstance(error, click.NoSuchOption):
         near = closest(error.option_name.lstrip("-"), [one.lstrip("-") for one in error.possibilities or ()])
-        what = f"no such option {error.option_name!r}" + (f": did you mean '--{near}'?" if near else "")
+        what = f"no such option {error.option_name!r}"
+        advice = REMOVED_OPTIONS.get(f"{context.info_name} {error.option_name}") if context else None
+        if advice:
+            what = f"{error.option_name} was removed: {advice}"
+        elif near:
+            what += f": did you mean '--{near}'?"
     else:
         what = " ".join(error.format_message().split()).replace("a valid integer range", "a whole number in range")
     return what if context is None else f"{what} ({context.command_path} --help)"

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     "--once", is_flag=True, help="Read the available traces, report, and exit; for cron. Default: run until stopped."
 )
 @click.option("--status", "looking", is_flag=True, help="Report from the stored state; read no traces.")
-@click.option("--receive", metavar="PORT", type=int, help="Also listen on this port of loopback for OTLP over HTTP.")
 @click.option("--sample-rate", type=float, help="Share of the traces to score, 0 to 1; 1 scores all.")
 @click.option("--state", type=PATH, help="File of the monitor's state.")
 @click.option("--against", metavar="RECORD", help="Compare with CI's results: `baseline`, or a record file.")
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     "such as a canary than the stable version.",
 )
 @click.option("--json", "json_path", type=PATH, help="Write each report here as JSON.")
-@click.option("--prometheus", type=PATH, help="Write the figures here, for Prometheus' textfile collector.")
 @click.option(
     "--fail-on",
     type=click.Choice(["critical", "warning", "never"]),
@@ -57,11 +55,11 @@ def monitor(config_path: Path, **given: Any) -> NoReturn:
 
     if given["once"] and given["looking"]:
         raise click.UsageError("give either --once or --status")
-    if given["receive"] is not None and (given["once"] or given["looking"]):
-        raise click.UsageError("--receive needs a monitor that keeps running")
     if given["versus"] is not None and not (given["once"] or given["looking"]):
         raise click.UsageError("--versus needs --once or --status")
-    overrides = {f"monitor.{name}": given[name] for name in ("sample_rate", "receive") if given[name] is not None}
+    overrides = {}
+    if given["sample_rate"] is not None:
+        overrides["monitor.sample_rate"] = given["sample_rate"]
     config = load_config(config_path, overrides)
     setup = set_up(config, os.environ, given, looking=given["looking"])
     if given["versus"] is not None:

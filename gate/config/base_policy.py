@@ -36,6 +36,8 @@ from gate.judges.options import JudgeOptions
 from gate.metrics.custom.source import Folders
 from gate.model import Case, Suite
 from gate.records import PlannedCase
+from gate.security.escape import one_line
+from gate.security.limits import shorten
 from gate.system.git import HINT_HISTORY, Git
 
 FIRST = "the base commit has no such configuration: the change's own rules apply"
@@ -257,12 +259,18 @@ def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
     if base.unread:
         changes.append(base.unread)
     head = _without_moved_quarantine(head, ruled.values(), changes)
-    gone = tuple(f"suite {name!r} of the base commit no longer exists" for name in base.suites if name in left)
+    gone = tuple(suite_gone(name) for name in base.suites if name in left)
     changes += [*gone, *_edited_calibration(base.config, head), *_edited_baselines(base.config, head)]
     config = replace(head, base_rules=ruled)
     differences = tuple(dict.fromkeys([*changes, *agent_changes]))
     redefines = redefines_agent(base.config, config)
     return Rules(config, differences, gone, base.config, commit=base.commit, redefines=redefines)
+
+
+def suite_gone(suite_id: str) -> str:
+    """Return a note on a suite of the base commit that the change does not run."""
+    name = shorten(one_line(suite_id, 200), 60)
+    return f"suite {name!r} of the base commit was renamed, removed or is not selected now"
 
 
 def _without_moved_quarantine(head: Config, rules: Iterable[SuiteRules], changes: list[str]) -> Config:

@@ -279,7 +279,7 @@ def _check_margin(margin: float | None, scale: Scale, where: str) -> None:
     widest = MOST_RELATIVE if scale.is_relative else high - low
     if margin <= widest:
         return
-    hint = "`regression: warn` lets every loss pass"
+    hint = "`regression: warn` is the way to do so"
     if margin >= PERCENT and (scale.is_relative or scale.is_zero_to_one):
         hint = f"it is a share: did you mean {margin / 100:g}?"
     raise ConfigError(f"margin {margin:g} would let any loss pass", where=where, hint=hint)
@@ -316,7 +316,7 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
                 what, hint = f"has the type {rubric.type!r}", f"did you mean {near!r}?"
             else:
                 continue
-            where = str(case.location) if case.location else f"case {case.id!r}"
+            where = place_of_case(case)
             raise ConfigError(f"rubric {rubric.id!r} of case {case.id!r} {what}", where=where, hint=hint)
 
 
@@ -336,15 +336,31 @@ def unread_expectations(cases: Sequence[Case], scorers: Sequence[Scorer]) -> lis
     """Return a note for each part of the cases that no criterion compares with, with the key that would."""
     if not all(_is_built_in(scorer.metric) for scorer in scorers):
         return []  # the user's own metric may read anything
-    with_tools = with_response = 0
+    with_tools = without_tools = with_response = 0
     for case in cases:
-        with_tools += any(turn.tools is not None for turn in case.turns)
+        with_tools += any(turn.tools for turn in case.turns)
+        without_tools += any(turn.tools == () for turn in case.turns)
         with_response += any(turn.response is not None for turn in case.turns)
     told = []
-    if with_tools and not any(scorer.needs_calls for scorer in scorers):
+    if with_tools and not any(scorer.metric.compares_calls for scorer in scorers):
         told.append(_unread(with_tools, "tools", "tool_trajectory_avg_score: 0.8"))
+    if without_tools and not any(scorer.metric.refuses_other_calls for scorer in scorers):
+        expects = "case expects" if without_tools == 1 else "cases expect"
+        what = f"{without_tools:,} {expects} no call in a turn, which no criterion checks"
+        told.append(f"{what}: add `tool_selection_accuracy: 0.9` to the criteria")
     if with_response and not any(scorer.metric.reads_response for scorer in scorers):
         told.append(_unread(with_response, "a response", "response_match_score: 0.5"))
+    return told
+
+
+def idle_thresholds(scorers: Sequence[Scorer]) -> list[str]:
+    """Return a note for each blocking threshold that every score reaches."""
+    told = []
+    for scorer in scorers:
+        criterion = scorer.criterion
+        if criterion.blocking and criterion.threshold is not None and criterion.threshold <= criterion.scale.range[0]:
+            what = f"{criterion.name}: every score reaches its threshold of {criterion.threshold:g}"
+            told.append(f"{what}: only a comparison with a baseline can fail it")
     return told
 
 
@@ -356,6 +372,11 @@ def _is_built_in(metric: Metric[Any]) -> bool:
 def _unread(cases: int, part: str, key: str) -> str:
     states = "case states" if cases == 1 else "cases state"
     return f"{cases:,} {states} {part} that no criterion reads: add `{key}` to the criteria, or leave it out"
+
+
+def place_of_case(case: Case) -> str:
+    """Return the file and line of a case, else its id."""
+    return str(case.location) if case.location else f"case {case.id!r}"
 
 
 def rubrics_of(case: Case) -> list[Rubric]:
@@ -371,7 +392,7 @@ def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
     by_name = {scorer.criterion.name: scorer.criterion for scorer in scorers}
     weighted = [scorer for scorer in scorers if isinstance(scorer.metric, WeightedScore)]
     for case in cases:
-        where = str(case.location) if case.location else f"case {case.id!r}"
+        where = place_of_case(case)
         for name in [*case.thresholds, *case.options]:
             if name in METRICS and name not in by_name:
                 hint = f"add `{name}: {{}}` to the criteria"

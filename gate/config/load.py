@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,14 @@ OPTIONS = {
     "baseline.against": "--against",
 }
 """Key → the command-line option that overrides it, for errors about its value."""
+
+
+def option_for(name: str, overridden: Iterable[str]) -> str:
+    """Return the command-line option that a key's value comes from; empty if it is from the file."""
+    for key in overridden:
+        if key in OPTIONS and name.startswith(key):
+            return OPTIONS[key]
+    return ""
 
 
 ELSEWHERE = dict.fromkeys(
@@ -80,9 +88,8 @@ class Config(Struct, frozen=True):
     def place_of(self, *keys: str | int) -> str:
         """Return the place of a key's value: the command-line option, or the file and line."""
         name = ".".join(str(key) for key in keys)
-        option = next((OPTIONS[key] for key in self.overridden if key in OPTIONS and name.startswith(key)), "")
         lines = None if self.has_adk_criteria else self.criteria.lines  # the lines belong to another file
-        return option or FilePlace(str(self.path), lines).at(*keys)
+        return option_for(name, self.overridden) or FilePlace(str(self.path), lines).at(*keys)
 
     @property
     def has_adk_criteria(self) -> bool:
@@ -278,10 +285,8 @@ def _config_error(error: ValidationError, place: FilePlace, overridden: Sequence
             hint = f"write it under {' or '.join(sections)}"
             return ConfigError(f"unknown key {problem.name!r}", where=where, hint=hint)
         return unknown_key(str(problem.path[-1]), list(problem.known), where)
-    for key in overridden:
-        if key in OPTIONS and problem.name.startswith(key):
-            return ConfigError(problem.message, where=OPTIONS[key])
-    return problem.as_error(where)
+    option = option_for(problem.name, overridden)
+    return ConfigError(problem.message, where=option) if option else problem.as_error(where)
 
 
 MOST_SECTIONS = 2
@@ -318,9 +323,8 @@ def _check_store(section: BaselineSection, place: FilePlace, option: str = "") -
         if name not in known:
             raise unknown_key(name, [*BaselineSection.model_fields, *known], place.at("baseline", name))
     for model in models:
-        own = {name: value for name, value in section.options.items() if name in model.model_fields}
         try:
-            model.model_validate(own)
+            model.model_validate(section.options_of(model))
         except ValidationError as error:
             problem = first_problem(error, model)
             path = ("baseline", *problem.path)

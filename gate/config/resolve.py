@@ -20,7 +20,9 @@ from gate.config.criteria import (
     Setting,
     build_scorers,
     check_something_blocks,
+    idle_thresholds,
     is_idle,
+    place_of_case,
     unread_expectations,
     unread_rubrics,
     with_demands_of,
@@ -190,7 +192,8 @@ def read_suites(config: Config) -> list[Suite]:
     place = _place_in_repository(config.root)
     suites = []
     for suite in load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=split):
-        suites.append(suite if suite.id == file.name else replace(suite, id=str(place / suite.id)))
+        named = suite if suite.id == file.name else replace(suite, id=str(place / suite.id))
+        suites.append(named.under(file.criteria or {}))
     return _with_traces(config, suites)
 
 
@@ -369,8 +372,8 @@ def _plan(
     *,
     calibrating: bool,
 ) -> Plan:
-    rules = config.base_rules.get(suite.id)
-    only_base = _only_at_base(config, suite, rules) if rules is not None else frozenset[str]()
+    rules = config.base_rules.get(suite.id, SuiteRules(()))
+    only_base = _only_at_base(config, suite, rules)
     setting = replace(
         setting,
         place=stated.place,
@@ -380,17 +383,22 @@ def _plan(
     built = [*build_scorers(stated.specs, suite.cases, setting), *with_previous(stated.specs, suite.cases, setting)]
     scorers = _without_idle(built, only_base, suite.cases)
     if not calibrating:
-        scorers = with_calibrations(config, scorers, suite.cases, rules.before if rules is not None else ())
+        scorers = with_calibrations(config, scorers, suite.cases, rules.before)
         hint = "; ".join((*_held_back(scorers), "see `gate calibrate`, or let another criterion block"))
         check_something_blocks(scorers, setting.place.at(), hint)
     deselected = frozenset(case.id for case in whole).difference(case.id for case in suite.cases)
     notes = _notes(suite, stated, scorers)
     if stated.is_configured:
-        notes = (*notes, *unread_expectations(suite.cases, scorers))
-    plan = Plan(suite, tuple(scorers), notes, deselected, selection=config.file.select)
-    if rules is None:
-        return plan
-    return replace(plan, base_criteria=_base_criteria(scorers, rules), base_thresholds=rules.thresholds_before)
+        notes = (*notes, *unread_expectations(suite.cases, scorers), *idle_thresholds(scorers))
+    return Plan(
+        suite,
+        tuple(scorers),
+        notes,
+        deselected,
+        base_criteria=_base_criteria(scorers, rules),
+        base_thresholds=rules.thresholds_before,
+        selection=config.file.select,
+    )
 
 
 def _without_idle(built: Sequence[Scorer], only_base: frozenset[str], cases: Sequence[Case]) -> list[Scorer]:
@@ -432,6 +440,8 @@ def _only_at_base(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[
 
     If all cases that such a criterion applies to are removed, it is no longer measured or compared.
     """
+    if not rules.before:
+        return frozenset()
     own = {spec.name for spec in stated_criteria(replace(config, base_rules={}), suite).specs}
     return frozenset(spec.name for spec in rules.before) - own
 
@@ -481,7 +491,7 @@ def _check_attached(config: Config, plans: Sequence[Plan]) -> None:
             if kinds:
                 found = ", ".join(kinds)
                 what = f"case {case.id!r}: its question has {found}, which a {config.agent_kind}: agent is not handed"
-                raise ConfigError(what, where=str(case.location), hint="adk:, a2a: and openai: agents take files")
+                raise ConfigError(what, where=place_of_case(case), hint="adk:, a2a: and openai: agents take files")
 
 
 def _check_models(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
@@ -100,6 +100,10 @@ class BaselineSection(StrictModel):
     def folder(self) -> str:
         """The file store's folder: files in it are no part of the agent."""
         return FileOptions.model_validate({"path": self.options["path"]} if "path" in self.options else {}).path
+
+    def options_of(self, model: type[BaseModel]) -> dict[str, Any]:
+        """Return the options that a store's model has, as written."""
+        return {name: value for name, value in self.options.items() if name in model.model_fields}
 
     def models(self) -> list[type[StoreOptions]]:
         """Return the models that the store's options may belong to. Raises the same as `store_models`."""

@@ -162,11 +162,15 @@ def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple
 
 def _with_store(section: BaselineSection, models: Sequence[type[BaseModel]]) -> dict[str, Any]:
     """Return all values of the section, with the options of stores as the stores parse them."""
-    found = {name: getattr(section, name) for name in BaselineSection.model_fields}
+    found = _fields_of(section, BaselineSection)
     for model in models[1:]:
-        own = {name: value for name, value in section.options.items() if name in model.model_fields}
-        found |= dict(model.model_validate(own))
+        found |= dict(model.model_validate(section.options_of(model)))
     return found
+
+
+def _fields_of(held: BaseModel, model: type[BaseModel]) -> dict[str, Any]:
+    """Return the values of a model's own fields, without those of a subclass and extra keys."""
+    return {name: getattr(held, name) for name in model.model_fields}
 
 
 AGENT_DIFFERS = "the agent differs: agent."
@@ -183,9 +187,7 @@ def agent_under_base(base: Config, head: Config) -> tuple[dict[str, Any], list[s
         stated = strictness_of(AgentOptions, name)
         return FREE if stated is NEVER else stated
 
-    before = {name: getattr(base.agent, name) for name in AgentOptions.model_fields}
-    now = {name: getattr(head.agent, name) for name in AgentOptions.model_fields}
-    holds, changes = tighten(before, now, direction)
+    holds, changes = tighten(_fields_of(base.agent, AgentOptions), _fields_of(head.agent, AgentOptions), direction)
     overrides = {}
     texts = []
     for change in changes:
@@ -254,7 +256,8 @@ def _criterion_under_base(before: CriterionSpec, now: CriterionSpec) -> tuple[Cr
 
 def _values(spec: CriterionSpec) -> dict[str, Any]:
     """Return everything that a criterion demands, by name, including defaults."""
-    common = {name: getattr(spec.common, name) for name in Common.model_fields if name != "metric"}
+    common = _fields_of(spec.common, Common)
+    del common["metric"]  # compared before
     limits = {f"p{quantile * 100:g}": limit for quantile, limit in spec.quantiles}
     return {**common, **limits, **spec.parsed_options}
 

@@ -206,7 +206,7 @@ def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequ
     elif lacks_others:
         why = "asking each case again, to compare its answers"
     else:
-        why = "asking each case again, as a threshold is close"
+        why = "asking each case again, to be sure of a threshold"
     if settings.exact_epochs is not None:
         return _epochs(comparison, settings.exact_epochs - done, why)
     if done and not lacks_others and not _is_open(comparison, found, last):

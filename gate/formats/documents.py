@@ -122,8 +122,9 @@ def _decode(raw: bytes, where: str, first_line: int = 1) -> str:
     if raw.startswith(_LFS_POINTER):
         hint = "run `git lfs pull`; with actions/checkout, `lfs: true`"
         raise ConfigError("its content is in Git LFS, and only the pointer is here", where=where, hint=hint)
+    raw = raw.removeprefix(BOM_UTF8)
     try:
-        return raw.removeprefix(BOM_UTF8).decode()
+        return raw.decode()
     except UnicodeDecodeError as error:
         line = first_line + raw.count(b"\n", 0, error.start)
         raise ConfigError("not UTF-8", where=at_line(where, line), hint="save the file as UTF-8") from error

@@ -77,6 +77,9 @@ def meaning(answer: Any) -> dict[str, Any]:
         value, reason, error = answer.value, answer.reason, answer.error
     elif isinstance(answer, dict) and "value" in answer:
         value, reason, error = answer["value"], answer.get("reason", ""), answer.get("error")
+        unread = sorted(str(key) for key in answer if key not in ("value", "reason", "error"))
+        if unread and error is None:
+            error = f"the custom metric returned a key that is not read: {unread[0][:80]!r} (value, reason, error)"
     else:
         value, reason, error = answer, "", None
     number = _number(value)

@@ -363,7 +363,10 @@ class Worker:
 
         def run() -> tuple[Any, float]:
             start = time.perf_counter()
-            result = self.function(*positional, **named)
+            try:
+                result = self.function(*positional, **named)
+            except StopIteration as error:  # no future can hold it: the caller would wait for ever
+                raise RuntimeError("StopIteration").with_traceback(error.__traceback__) from error
             if inspect.isawaitable(result):
                 result = asyncio.run_coroutine_threadsafe(finish(result), loop).result()
             return result, time.perf_counter() - start

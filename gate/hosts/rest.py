@@ -6,7 +6,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from gate.errors import PublishError, UntrustedError
@@ -82,12 +82,6 @@ class Rest:
         self._clock = clock
         self._patience = WAIT_BUDGET_SECONDS
         self._client: httpx.Client | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._client is not None:

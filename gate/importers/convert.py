@@ -34,7 +34,7 @@ class Converted(Struct, frozen=True):
 def convert(suite: Suite) -> Converted:
     """Return the suite's files, and the losses: everything that differs after reading the files again."""
     rows, losses = [], list[Loss]()
-    for case in suite.cases:
+    for case in suite.under({}).cases:
         row = _row(case)
         try:
             (again,) = native.read(Document(json.loads(json.dumps([row])), "", "", row_lines=(1,))).cases

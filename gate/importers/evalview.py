@@ -278,7 +278,9 @@ SCORE = "overall_score"
 """The criterion for EvalView's score."""
 CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
 """The criterion for each check."""
-SOURCE_THRESHOLDS = {SCORE: 70.0, CHECKS["hallucination"]: 1.0}
+MIN_SCORE = 70.0
+"""EvalView's ``min_score`` of a test without any."""
+SOURCE_THRESHOLDS = {SCORE: MIN_SCORE, CHECKS["hallucination"]: 1.0}
 """EvalView's thresholds for a test without any: its default ``min_score``, and no contradiction."""
 _MODELS: dict[str, type[BaseModel]] = {
     "": EvalViewFile,
@@ -325,7 +327,7 @@ def read(document: Document) -> Contents:
         thresholds=_thresholds(file.thresholds),
         location=document.location(),
     )
-    return Contents((case,), criteria=_criteria(file, case), notes=_notes(file))
+    return Contents((case,), criteria=_criteria(file, case), notes=_notes(file), each={SCORE: MIN_SCORE})
 
 
 def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:

@@ -218,7 +218,7 @@ class _Judge:
         self._criteria = newest.criteria
         self._measured = _measured(newest)
         self._today = {case.id: case for case in cases_of(newest)}
-        self._content = {case.id: case.fingerprint for case in newest.plan}
+        self._content = newest.contents
         self._plan = newest.plan
 
     def terms(self, header: Header) -> tuple[tuple[Criterion, ...], Mapping[str, Case]]:
@@ -245,7 +245,7 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: s
     if ledger is not None:
         marks = {mark.run: mark.verdict for mark in ledger.marks if mark.key == key}
         releases = ledger.releases(key)
-    fingerprints = {case.id: case.fingerprint for case in header.plan}
+    fingerprints = header.contents
     tags = {case.id: case.tags for case in header.plan}
     trials, found = iter(reader), []
     for run in header.runs or (StoredRun(header.run_id or f"unnamed {header.created}", header.created, -1),):

@@ -124,7 +124,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     ``margin``, and not below the required pass rate if the record reaches it today.
     """
     record = as_baseline(record)
-    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    measured = record.header.measures
     terms = terms_of_plan(plan, config, settings_of(config, now()))
     suite = judge_record(record, [NO_REFERENCE], terms)
     results = {row.criterion.name: row for row in suite.criteria}

@@ -7,7 +7,6 @@ import json
 import sqlite3
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from gate.errors import ConfigError
@@ -73,8 +72,5 @@ class Cache:
         except sqlite3.Error:
             return
 
-    def __enter__(self) -> Cache:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def close(self) -> None:
         self._db.close()

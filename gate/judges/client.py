@@ -131,7 +131,7 @@ class Judge:
         return self
 
     async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._cache.__exit__()
+        self._cache.close()
         for client in self._clients.values():
             await client.close()
 

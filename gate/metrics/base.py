@@ -126,6 +126,16 @@ class Metric(ABC, Generic[OptionsT]):
         return self.reads_tools
 
     @property
+    def compares_calls(self) -> bool:
+        """True if the metric compares the calls with those that the case states."""
+        return False
+
+    @property
+    def refuses_other_calls(self) -> bool:
+        """True if a call that the case does not state lowers the score, so that a case that expects none is checked."""
+        return False
+
+    @property
     def reads(self) -> frozenset[str]:
         """The parts of a turn, besides calls, that the metric reads; a trial whose recording lacks one is not
         measured."""
@@ -228,6 +238,14 @@ class Judged(Metric[OptionsT]):
     def needs_judge(self) -> bool:
         """True if these options ask a judge; False for backends that work offline."""
         return True
+
+    @property
+    def compares_calls(self) -> bool:
+        return self.needs_calls  # its prompt may show both
+
+    @property
+    def refuses_other_calls(self) -> bool:
+        return self.needs_calls
 
     @property
     def min_kappa(self) -> float | None:

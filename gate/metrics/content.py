@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from pydantic import Field, field_validator
 
+from gate.errors import closest
 from gate.metrics.base import Metric, Options, OptionsT, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
 from gate.model import Case, Scale, Score, text_of
@@ -53,6 +54,8 @@ class SchemaOptions(Options):
 
     schema_: Mapping[str, Any] | None = Field(default=None, alias="schema")
     """A JSON Schema."""
+    code_block: bool = True
+    """False to refuse JSON in a Markdown code block."""
 
     @field_validator("schema_")
     @classmethod
@@ -175,15 +178,15 @@ class JsonSchema(_Content[SchemaOptions]):
             return Score(None, error="the trial has no answer")
         text = text_of(performance.invocations[-1].response, thoughts=False)
         try:
-            value = _parsed(text)
+            value = _parsed(text, code_block=self.options.code_block)
         except (ValueError, RecursionError) as error:
             return Score(0.0, reason=f"the answer is not JSON: {shorten(str(error), 200)}")
         return _validated(value, self.options.schema_)
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str, *, code_block: bool) -> Any:
     text = text.strip()
-    if text.startswith("```") and text.endswith("```") and "\n" in text:
+    if code_block and text.startswith("```") and text.endswith("```") and "\n" in text:
         text = text[text.index("\n") : -3]
     value = json.loads(text, parse_constant=_refuse_constant)
     if _depth_exceeds(value, MAX_NESTING):
@@ -238,10 +241,44 @@ def _validator(schema: Mapping[str, Any]) -> Any:
         kind.check_schema(dict(schema))
     except SchemaError as error:
         raise ValueError(f"not a JSON Schema: {error.json_path}: {shorten(error.message, 200)}") from None
+    _refuse_misspelt(schema, {*kind.VALIDATORS, *_SAYS_ONLY})
     if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
         raise ValueError("unevaluatedProperties beside patternProperties is not supported: use additionalProperties")
     bounded: Any = extend(kind, _BOUNDED)  # type: ignore[no-untyped-call]
     return bounded(dict(schema), registry=Registry())
+
+
+_SAYS_ONLY = frozenset(
+    {"$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$comment", "$defs", "definitions", "title", "description"}
+    | {"default", "examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "then"}
+    | {"else", "contentSchema", "minContains", "maxContains", "$vocabulary"}
+)
+"""Keywords without a check of their own."""
+_BY_NAME = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired", "dependencies"}
+)
+"""Keywords whose value holds schemas by names of the user's own."""
+_OPAQUE = frozenset({"const", "enum", "default", "examples"})
+"""Keywords whose value is data, not a schema."""
+
+
+def _refuse_misspelt(schema: Any, known: Set[str]) -> None:
+    """Raise ValueError for a key that looks like a misspelt keyword: JSON Schema ignores it, so it checks nothing."""
+    if isinstance(schema, list | tuple):
+        for one in schema:
+            _refuse_misspelt(one, known)
+    if not isinstance(schema, Mapping):
+        return
+    for key, below in schema.items():
+        if key not in known:
+            near = closest(str(key), known, cutoff=0.8)
+            if near is None or near in _SAYS_ONLY:
+                continue
+            raise ValueError(f"{shorten(str(key), 80)!r} is no keyword of JSON Schema: did you mean {near!r}?")
+        if key in _BY_NAME and isinstance(below, Mapping):
+            _refuse_misspelt(list(below.values()), known)
+        elif key not in _OPAQUE:
+            _refuse_misspelt(below, known)
 
 
 def _words(value: Any) -> set[str]:

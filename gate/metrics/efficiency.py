@@ -126,7 +126,9 @@ class Tokens(_LowerIsBetter):
     scale = Scale.COUNT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        return _with_reason(_sum_or_error(_measured(performance, _tokens), "token usage"), "{:,.0f} tokens".format)
+        return _with_reason(
+            _sum_or_error(_measured(performance, _tokens), "input_tokens or output_tokens"), "{:,.0f} tokens".format
+        )
 
 
 class Latency(_LowerIsBetter):
@@ -154,6 +156,10 @@ class ToolCalls(_LowerIsBetter):
 
     reads_tools = True
     scale = Scale.COUNT
+
+    @property
+    def refuses_other_calls(self) -> bool:
+        return True  # with a limit
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         score = _with_reason(
@@ -228,7 +234,7 @@ class TokenUsageV1(_LowerIsBetter):
     def score(self, case: Case, performance: TrialOutput) -> Score:
         values = _measured(performance, _tokens)
         if all(value is None for value in values):
-            return Score(None, error="the agent reports no token usage", per_turn=values)
+            return Score(None, error="the agent reports no input_tokens or output_tokens", per_turn=values)
         value = sum(value for value in values if value is not None) / len(values)
         return Score(value, reason=f"{value:,.1f} tokens per turn", per_turn=values)
 

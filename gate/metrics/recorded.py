@@ -65,7 +65,7 @@ def _answer(metric: Metric[Any], line: str) -> str:
 def _parse(line: str) -> dict[str, Any]:
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"the line is longer than {MAX_LINE_BYTES:,} characters")
-    data = json.loads(line, parse_constant=_refuse_constant)
+    data = json.loads(line.removeprefix("\ufeff"), parse_constant=_refuse_constant)
     if not isinstance(data, dict):
         raise ValueError("the line is not a JSON object")
     return data

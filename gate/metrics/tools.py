@@ -46,6 +46,10 @@ class _ToolChoice(Metric[ToolOptions]):
     pass_threshold = 1.0
 
     @property
+    def compares_calls(self) -> bool:
+        return True
+
+    @property
     def reads(self) -> frozenset[str]:
         return NO_CONTENT
 
@@ -99,6 +103,10 @@ class ToolSelectionAccuracy(_ToolChoice):
     Source: precision.
     """
 
+    @property
+    def refuses_other_calls(self) -> bool:
+        return True
+
     def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
         made = sum(len(actual) for _, actual in pairs)
         hits = sum(len(one) for one in found)
@@ -133,6 +141,14 @@ class StepEfficiency(Metric[StepOptions]):
 
     reads_tools = True
     options_type = StepOptions
+
+    @property
+    def compares_calls(self) -> bool:
+        return self.options.steps is None
+
+    @property
+    def refuses_other_calls(self) -> bool:
+        return self.compares_calls
 
     @property
     def reads(self) -> frozenset[str]:

@@ -98,6 +98,16 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
             self._same = Matcher(self.context, NAMES_ONLY)
 
     @property
+    def compares_calls(self) -> bool:
+        return True
+
+    @property
+    def refuses_other_calls(self) -> bool:
+        if self.options.credit == "none":
+            return self.options.match_type is MatchType.EXACT
+        return self.options.credit != "recall"
+
+    @property
     def reads(self) -> frozenset[str]:
         if self.options.ignore_args:
             return NO_CONTENT
@@ -195,6 +205,14 @@ class SequenceCorrectness(PerTurn[SequenceOptions]):
         self._trajectory = ToolTrajectory(
             TrajectoryOptions(match_type=MatchType[self._MATCH_TYPES[options.mode]], ignore_args=True), self.context
         )
+
+    @property
+    def compares_calls(self) -> bool:
+        return True
+
+    @property
+    def refuses_other_calls(self) -> bool:
+        return self._trajectory.refuses_other_calls
 
     @property
     def reads(self) -> frozenset[str]:

@@ -142,22 +142,20 @@ def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
     differ."""
     if not parts:
         return None
-
-    def add(values: list[Any]) -> Any:
-        known = [value for value in values if value is not None]
-        return sum(known) if known else None
-
-    def same(values: set[str | None]) -> str | None:
-        return values.pop() if len(values) == 1 else None
-
-    return Usage(
-        add([p.input_tokens for p in parts]),
-        add([p.output_tokens for p in parts]),
-        add([p.cost_usd for p in parts]),
-        add([p.model_calls for p in parts]),
-        same({p.model for p in parts}),
-        same({p.system for p in parts}),
-    )
+    total: dict[str, Any] = {}
+    for name in ("input_tokens", "output_tokens", "cost_usd", "model_calls"):
+        known = []
+        for part in parts:
+            value = getattr(part, name)
+            if value is not None:
+                known.append(value)
+        if known:
+            total[name] = sum(known)
+    for name in ("model", "system"):
+        stated = {getattr(part, name) for part in parts}
+        if len(stated) == 1:
+            total[name] = stated.pop()
+    return Usage(**total)
 
 
 class ToolTime(Struct, frozen=True):

@@ -224,7 +224,9 @@ class FindingKind(Struct, frozen=True):
 
 def kind(about: str, *verdicts: Verdict, **fields: Any) -> FindingKind:
     """Return a kind; each field is given as its type, or as a `Field`. Without a verdict it can only be PASS."""
-    full = {name: field if isinstance(field, Field) else Field(field) for name, field in fields.items()}
+    full = {}
+    for name, field in fields.items():
+        full[name] = field if isinstance(field, Field) else Field(field)
     return FindingKind(about, verdicts or (PASS,), full)
 
 

@@ -46,5 +46,8 @@ class MeasuredTrial(Struct, frozen=True, gc=False):
 
 def values_of(name: str, trials: Iterable[MeasuredTrial]) -> list[float | None]:
     """Return each trial's value of a criterion; None if it has none."""
-    scores = [trial.scores.get(name) for trial in trials]
-    return [one if type(one) is float else one.value if isinstance(one, Score) else one for one in scores]
+    values = []
+    for trial in trials:
+        score = trial.scores.get(name)
+        values.append(score.value if isinstance(score, Score) else score)
+    return values

@@ -392,6 +392,10 @@ class Result(Struct, frozen=True):
     problems: tuple[str, ...] = ()
     """Problems that occurred after the verdict."""
 
+    def __bool__(self) -> bool:
+        """Refuse ``assert gate.run(…)``, which would hold whatever the verdict is."""
+        raise TypeError("a Result is neither true nor false: compare its exit_code with 0")
+
 
 def accepted_by(suite: SuiteResult, by: str) -> SuiteResult:
     """Return the suite as accepted. A suite that nobody may accept is returned as it is, with a warning."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from enum import Enum
 from typing import Any
 
@@ -139,3 +139,25 @@ class Suite(Struct, frozen=True):
     """Raw criteria from the files of cases themselves; those in a configuration refine them."""
     notes: tuple[str, ...] = ()
     """Notes on how the suite was read."""
+    each: Mapping[str, float] = {}
+    """Criterion → the threshold of each case that states none, by the default of the files' format."""
+
+    def under(self, criteria: Mapping[str, Any]) -> Suite:
+        """Return the suite under a configuration's criteria, in which None removes one that the files brought.
+
+        A case without a threshold gets its format's, unless the configuration sets the criterion. The thresholds and
+        options of a removed criterion are removed, too.
+        """
+        removed = {name for name in self.brought or {} if name in criteria and criteria[name] is None}
+        least = {name: threshold for name, threshold in self.each.items() if name not in criteria}
+        if not removed and not least:
+            return self
+        cases = []
+        for case in self.cases:
+            thresholds = _without({**least, **case.thresholds}, removed)
+            cases.append(structs.replace(case, thresholds=thresholds, options=_without(case.options, removed)))
+        return structs.replace(self, cases=tuple(cases))
+
+
+def _without(settings: Mapping[str, Any], removed: Set[str]) -> dict[str, Any]:
+    return {name: held for name, held in settings.items() if name not in removed}

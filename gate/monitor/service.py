@@ -110,9 +110,6 @@ def _options(
     inbox = Inbox(state_path.with_name(f"{state_path.name}{SUFFIX}"), section.sample_rate)
     if section.receive is not None or inbox.path.exists():
         places = (*places, inbox.path)
-    prometheus = given["prometheus"]
-    if section.prometheus and not prometheus:
-        prometheus = config.root / section.prometheus
     return WatchOptions(
         places,
         plan.suite.id,
@@ -120,7 +117,7 @@ def _options(
         section,
         config.file.gate.max_error_rate,
         given["json_path"],
-        prometheus or None,
+        config.root / section.prometheus if section.prometheus else None,
         expected,
         inbox if section.receive is not None else None,
     )
@@ -214,7 +211,7 @@ def _blocking(scoring: Scoring) -> list[Criterion]:
 
 def _scored_differently(record: Record, criteria: Sequence[Criterion]) -> list[Criterion]:
     """Return the criteria that the record lacks, or that scored otherwise there."""
-    stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    stored = record.header.measures
     return [criterion for criterion in criteria if stored.get(criterion.name) != criterion.fingerprint]
 
 

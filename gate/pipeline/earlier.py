@@ -98,6 +98,8 @@ def continue_earlier(config: Config, header: Header, git: Git, *, anchored: bool
     if path is None or path.exists():
         return ""
     for found, other in _of_this_change(config, replace(header, branch="") if anchored else header, git, []):
+        if other.dirty:
+            continue
         if other.agent != header.agent or difference(replace(other, commit=header.commit), header):
             continue
         with suppress(GateError):
@@ -113,26 +115,32 @@ def continue_earlier(config: Config, header: Header, git: Git, *, anchored: bool
 
 
 def earlier_draws(
-    config: Config, header: Header, references: Sequence[Reference], terms: Terms, git: Git
+    config: Config, header: Header, references: Sequence[Reference], terms: Terms, git: Git, *, in_ci: bool
 ) -> EarlierDraws:
     """Return how often this change was measured before, and each measurement's verdict as judged now.
 
     The default branch has no earlier draws. A shard decides nothing, so its merged record reports them. Only the trials
-    of those records are trusted.
+    of those records are trusted. Outside CI, a work tree that differs from its commit is work in progress, and no
+    measurement of a change.
     """
-    if terms.anchored or header.dirty or header.shard != (1, 1):
+    if terms.anchored or (header.dirty and not in_ci) or header.shard != (1, 1):
         return EarlierDraws()
     alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
+    is_stored = any(reference.records for reference in references)  # else each has the trials of its own base's agent
     verdicts: list[Verdict] = []
     unread: list[str] = []
     seen = {header.run_id}  # a continued record carries the run id of the one it continues
     for found, other in _of_this_change(config, header, git, unread):
+        if other.dirty and not in_ci:
+            continue
         if other.run_id in seen or git.is_elsewhere(other.commit or "", header.commit or ""):
             continue
         seen.add(other.run_id)
         if len(verdicts) < MOST_TOLD or DECISIVE.isdisjoint(verdicts):
             try:
-                record = against_base(load_to_judge(found), header.base_commit)
+                record = load_to_judge(found)
+                if is_stored:
+                    record = against_base(record, header.base_commit)
                 verdicts.append(judge_record(record, references, alone).verdict)
             except GateError:
                 if _is_damaged(found):
@@ -173,7 +181,7 @@ def against_base(record: Record, base: str | None) -> Record:
 
 
 def _of_this_change(config: Config, header: Header, git: Git, unread: list[str]) -> Iterator[tuple[Path, Header]]:
-    """Yield records of the change from clean trees, of the same shard, newest first.
+    """Yield records of the change, of the same shard, newest first.
 
     They were measured against the same base, or on the same branch before its base moved. Trials that were taken from
     the store are no measurement of the change. The names of unreadable records are added to ``unread``.
@@ -189,7 +197,7 @@ def _of_this_change(config: Config, header: Header, git: Git, unread: list[str])
         same_suite = other.suite_id == header.suite_id and other.shard == header.shard
         if other.selected and other.scope != header.scope:
             continue  # a pass of one part is not a pass of the whole, or of another part
-        if same_suite and not other.stripped and not other.dirty and _is_of_change(other, header, git):
+        if same_suite and not other.stripped and _is_of_change(other, header, git):
             yield path, other
 
 

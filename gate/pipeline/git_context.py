@@ -14,6 +14,9 @@ from gate.system.git import Git, GitError
 SHALLOW = "the clone is shallow: older baselines cannot be found (use fetch-depth: 0, on GitLab GIT_DEPTH: 0)"
 NO_GIT = "git is not installed (no program of that name in PATH), so commits are not known"
 """The note for a folder inside a repository when git is missing."""
+NO_DEFAULT_BRANCH = (
+    "the default branch is not known here, so this commit is compared with the one before it: `--against` names another"
+)
 SEARCHED = 200
 """The most first-parent ancestors to search."""
 REPORTS = "gate-results"
@@ -82,7 +85,11 @@ def git_context(
         anchored = bool(release) or bool(head and tip and not dirty and git.is_ancestor(head, tip))
     ancestors = tuple(git.first_parents(base, SEARCHED)) if base else ()
     is_cut = head is not None and len(ancestors) < SEARCHED and git.is_shallow()
-    note = SHALLOW if is_cut else ""
+    note = ""
+    if is_cut:
+        note = SHALLOW
+    elif tip is None and base not in (None, head) and not config.file.baseline.against:
+        note = NO_DEFAULT_BRANCH
     subject = git.subject(head) if head else ""
     return GitContext(head, dirty, base, ancestors, note, anchored, release, is_cut, subject, git.branch())
 

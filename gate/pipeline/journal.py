@@ -27,6 +27,7 @@ from gate.records import (
 )
 from gate.records.keys import suite_key
 from gate.records.model import difference, footer_of
+from gate.records.writer import whole
 from gate.security import files
 from gate.security.escape import one_line
 from gate.security.redact import Redactor
@@ -49,7 +50,7 @@ def open_journal(
     path: Path | None,
     resume: bool,
     by_commit: bool = False,
-    keep: Callable[[Trial], Trial] | None = None,
+    keep: Callable[[Trial], Trial] = whole,
 ) -> RecordWriter:
     """Return the record to write to, under its lock.
 
@@ -69,15 +70,10 @@ def open_journal(
     path = path_of(config, header, by_commit=by_commit)
     if path is not None and (not path.exists() or _continues(path, header)):
         return RecordWriter(path, header, resume=path.exists(), keep=keep)
-    return RecordWriter(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), header)
+    return RecordWriter(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), header, keep=keep)
 
 
-def without(
-    journal: RecordWriter,
-    left_out: Collection[Trial],
-    why: str,
-    keep: Callable[[Trial], Trial] | None = None,
-) -> RecordWriter:
+def without(journal: RecordWriter, left_out: Collection[Trial], why: str) -> RecordWriter:
     """Return the resumed journal without these trials of an earlier session; ``why``: the reason they are left out.
 
     The file is replaced atomically, so the trials that count survive a crash at any point.
@@ -90,7 +86,7 @@ def without(
     footer = replace(record.footer or footer_of(kept), stopped=why, terms={})
     write_record(journal.path, replace(record, trials=kept, footer=footer))
     journal.close()
-    return RecordWriter(journal.path, journal.header, resume=True, keep=keep)
+    return RecordWriter(journal.path, journal.header, resume=True, keep=journal.keep)
 
 
 def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> RecordWriter:
@@ -98,7 +94,7 @@ def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> 
     record = read_record(journal.path, complete=False)
     write_record(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), record)
     journal.close()
-    return RecordWriter(journal.path, header)
+    return RecordWriter(journal.path, header, keep=journal.keep)
 
 
 def take_back(path: Path) -> None:
@@ -156,7 +152,7 @@ def _part(header: Header) -> str:
     return "" if header.shard[1] == 1 else f"-{header.shard[0]}of{header.shard[1]}"
 
 
-def _open_writer(path: Path, header: Header, *, resume: bool, keep: Callable[[Trial], Trial] | None) -> RecordWriter:
+def _open_writer(path: Path, header: Header, *, resume: bool, keep: Callable[[Trial], Trial]) -> RecordWriter:
     """Return the writer. A finished record is not resumed if the agent's source is unknown, as it may have changed."""
     writer = RecordWriter(path, header, resume=resume, keep=keep)
     if resume and not header.agent and writer.finished:

@@ -44,11 +44,9 @@ from gate.pipeline.verdict import Keeper, judge_record, load_to_judge, with_stor
 from gate.records import Header, Record, RecordWriter
 from gate.records.model import INTERRUPTED
 from gate.reports.formatting import count
+from gate.security.environment import in_ci
 from gate.system.clock import now
 from gate.system.git import MAX_SUBJECT
-
-Keep = Callable[[Trial], Trial]
-"""Returns the part of a trial on disk that stays in memory."""
 
 
 class MeasuredSuite(Struct, frozen=True):
@@ -75,13 +73,12 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         close_again(stored.path, stored.record, terms.plain(), session.environment)
         return MeasuredSuite(stored.path, stored.found, terms)
     with ExitStack() as stack:
-        keep = Keeper(plan.cases, plan.criteria, room=0).keep  # answers are shown from the record
-        journal, origin = _open_journal(session, header, keep)
+        journal, origin = _open_journal(session, plan, header)
         journal = stack.enter_context(journal)
-        journal, unsure = _without_unconfirmed_version(session, journal, keep, stack)
+        journal, unsure = _without_unconfirmed_version(session, journal, stack)
         earlier_trials = len(journal.resumed)
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
-        journal = stack.enter_context(_without_outage(session, journal, header, in_outage, keep))
+        journal = stack.enter_context(_without_outage(session, journal, header, in_outage))
         if journal.resumed:  # this very run may already be stored
             found = replace(session.baselines(plan, frozenset(run_ids(journal.header))), doubts=found.doubts)
         base = await base_agent(session, found.first, stack)
@@ -90,7 +87,7 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         async with TrialRunner(
             session.config, plan, session.environment, session.run_budget, base, run_id, session.version
         ) as runner:
-            run = SuiteRun(session, plan, found.all, journal, runner, base, keep, earlier=draws.verdicts)
+            run = SuiteRun(session, plan, found.all, journal, runner, base, earlier=draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
 
@@ -200,7 +197,7 @@ def _is_whole(session: Session) -> bool:
     return session.options.shard[1] == 1
 
 
-def _open_journal(session: Session, header: Header, keep: Keep) -> tuple[RecordWriter, str]:
+def _open_journal(session: Session, plan: Plan, header: Header) -> tuple[RecordWriter, str]:
     """Return the record to write to, and a description of the earlier record that it continues."""
     options, origin = session.options, session.options.origin
     redefines = options.rules is not None and options.rules.redefines
@@ -214,14 +211,12 @@ def _open_journal(session: Session, header: Header, keep: Keep) -> tuple[RecordW
         path=options.record_path,
         resume=options.resume,
         by_commit=options.same_head and not header.agent,
-        keep=keep,
+        keep=Keeper(plan.cases, plan.criteria, room=0).keep,  # answers are shown from the record
     )
     return journal, origin
 
 
-def _without_unconfirmed_version(
-    session: Session, journal: RecordWriter, keep: Keep, stack: ExitStack
-) -> tuple[RecordWriter, str]:
+def _without_unconfirmed_version(session: Session, journal: RecordWriter, stack: ExitStack) -> tuple[RecordWriter, str]:
     """Return the journal without trials that another version of the agent may have answered, and a note about them.
 
     They are from a session that was cut short before it checked the version again.
@@ -230,13 +225,13 @@ def _without_unconfirmed_version(
     if not unsure:
         return journal, ""
     sure = journal.closed_trials
-    kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED, keep=keep))
+    kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED))
     what = f"{count(unsure, 'trial')} of a run that was cut short do not count"
     return kept, f"{what}: nobody knows whether the agent's version stayed the same"
 
 
 def _without_outage(
-    session: Session, journal: RecordWriter, header: Header, in_outage: Sequence[Trial], keep: Keep
+    session: Session, journal: RecordWriter, header: Header, in_outage: Sequence[Trial]
 ) -> RecordWriter:
     """Return the journal without trials of an outage; ``header`` is that of a new run.
 
@@ -245,7 +240,7 @@ def _without_outage(
     """
     if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
         return anew(journal, header, records_folder(session.config, header.suite_id), now())
-    return without(journal, in_outage, "an outage", keep=keep)
+    return without(journal, in_outage, "an outage")
 
 
 async def _check_end(session: Session, journal: RecordWriter) -> None:
@@ -263,7 +258,8 @@ async def _check_end(session: Session, journal: RecordWriter) -> None:
 
 def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
     terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
-    return earlier_draws(session.config, header, found.all, terms, session.git)
+    is_in_ci = in_ci(session.environment)
+    return earlier_draws(session.config, header, found.all, terms, session.git, in_ci=is_in_ci)
 
 
 # --- what the record is judged by -----------------------------------------------------------------

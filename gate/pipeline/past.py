@@ -138,7 +138,7 @@ def since_last_move(records: Sequence[Record]) -> tuple[Sequence[Record], Findin
         if _alike(record.header, nearest):
             runs += [(part, record.header) for part in parts_of(record)]
     runs.sort(key=lambda one: one[0].run.age)
-    content = {case.id: case.fingerprint for case in nearest.plan}
+    content = nearest.contents
     cases = {case.id: Case(case.id, (), thresholds=case.thresholds) for case in nearest.plan}
     found = newest_move([_comparable(part, header, content) for part, header in runs], cases, nearest.criteria)
     if found is None:
@@ -178,8 +178,7 @@ def _alike(header: Header, nearest: Header) -> bool:
     """True if both measured the same criteria, on the same agent or at the same commit."""
     if header != nearest and not (header.agent and header.agent == nearest.agent):
         return False
-    own = {criterion.name: criterion.fingerprint for criterion in header.criteria}
-    return own == {criterion.name: criterion.fingerprint for criterion in nearest.criteria}
+    return header.measures == nearest.measures
 
 
 def _comparable(part: RunPart, header: Header, content: Mapping[str, str]) -> list[Trial]:

@@ -29,12 +29,12 @@ from gate.baselines.ledger import series_of
 from gate.baselines.pairing import match_cases
 from gate.baselines.reference import Reference
 from gate.baselines.union import run_ids
-from gate.config.base_policy import path_at, place_of
+from gate.config.base_policy import former_cases, path_at, place_of, suite_gone
 from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, read_suites
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, GateError
-from gate.model import BaselineInfo, Suite
+from gate.model import BaselineInfo, Case, Suite
 from gate.model.finding import Finding
 from gate.pipeline.git_context import GitContext
 from gate.pipeline.past import (
@@ -47,9 +47,7 @@ from gate.pipeline.past import (
 )
 from gate.records import PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
-from gate.reports.formatting import count, listing
-from gate.security.escape import one_line
-from gate.security.limits import shorten
+from gate.reports.formatting import agree, count
 from gate.suites import Selection
 from gate.system.clock import now
 from gate.system.git import Git
@@ -131,7 +129,9 @@ def _found(
         itself = find_anchor(store, suite_id, where, git, plan=plan)
         if itself is not None and itself.commit == where.head:  # the first that was ever recorded
             return replace(found, all=(itself.without_runs(runs),))
-    rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
+    rejected = set()
+    if where.release:
+        rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)}
     own = own_reference(config, store, suite_id, where, exclude=rejected).without_runs(runs)
     own, move = without_drift(own, store)
     own = replace(own, of_change=not where.anchored)
@@ -366,7 +366,7 @@ def find_all_references(
     gone = store.suites_at(where.ancestors) - {suite_key(plan.suite.id) for plan in plans}
     if not gone and not _has_selection_of_its_own(config):
         return found
-    before: dict[str, list[str]] = {}
+    before: dict[str, list[Case]] = {}
     try:
         with path_at(commit, config.path, environment) as path:
             for one in _configurations(path, config, commit, git):
@@ -401,37 +401,35 @@ def _has_selection_of_its_own(config: Config) -> bool:
     return select is not None and any(f"select.{name}" not in config.overridden for name in select.model_fields_set)
 
 
-def _selected_at_base(config: Config, base: Config, suites: Sequence[Suite]) -> dict[str, list[str]]:
+def _selected_at_base(config: Config, base: Config, suites: Sequence[Suite]) -> dict[str, list[Case]]:
     """Return the base's cases by suite that its own configuration selects, under the conditions of the command line."""
     asked = {}
     for name, value in config.file.select or ():
         if f"select.{name}" in config.overridden:
             asked[name] = value
     selection = (base.file.select or Selection()).model_copy(update=asked)
-    return {suite.id: [case.id for case in suite.cases if selection.takes(case)] for suite in suites}
+    return {suite.id: [case for case in suite.cases if selection.takes(case)] for suite in suites}
 
 
-def _suites_gone(gone: Set[str], before: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return a note on suites that the base has selected cases and records of, but that are not run now.
+def _suites_gone(gone: Set[str], before: Mapping[str, Sequence[Case]]) -> tuple[str, ...]:
+    """Return a note on each suite that the base has selected cases and records of, but that is not run now.
 
     A renamed or removed suite would have nothing to be compared with. One store may serve several configurations, so
     the base's own configuration tells which suites belong to it.
     """
-    names = [suite_id for suite_id, cases in before.items() if cases and suite_key(suite_id) in gone]
-    if not names:
-        return ()
-    shown = listing([shorten(one_line(name, 200), 60) for name in names])
-    return (f"the {'suite' if len(names) == 1 else 'suites'} {shown}, renamed, removed or no longer selected",)
+    return tuple(suite_gone(suite_id) for suite_id, cases in before.items() if cases and suite_key(suite_id) in gone)
 
 
-def _cases_left_out(config: Config, plan: Plan, before: Sequence[str]) -> tuple[str, ...]:
+def _cases_left_out(config: Config, plan: Plan, before: Sequence[Case]) -> tuple[str, ...]:
     """Return a note if the change's configuration no longer selects some cases that the base's does, and those and the
     removed ones are many."""
-    owed = set(before) - {entry.case for entry in config.file.quarantine}
-    left_out = owed & plan.deselected
-    gone = owed - plan.cases.keys()
+    owed = {case.id for case in before} - {entry.case for entry in config.file.quarantine}
+    gone = owed - {case.id for case in former_cases(before, plan.suite.cases).values()}
+    left_out = gone & plan.deselected
     if not left_out or are_few(len(gone), len(owed)):
         return ()
-    also = f", and {len(gone) - len(left_out)} that were removed" if gone > left_out else ""
-    known = count(len(owed), "case")
+    known, removed = count(len(owed), "case"), len(gone - left_out)
+    also = ""
+    if removed:
+        also = f", and {removed} that {agree(removed, 'was', 'were')} removed"
     return (f"{len(left_out)} of {known}, which `select` takes at the base and no longer does here{also}",)

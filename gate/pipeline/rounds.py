@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from statistics import fmean
 
@@ -100,16 +100,14 @@ class SuiteRun:
         journal: RecordWriter,
         runner: TrialRunner,
         base: BaseAgent,
-        keep: Callable[[Trial], Trial],
         *,
         earlier: Sequence[Verdict] = (),
     ) -> None:
-        """Set up the rounds; ``keep`` returns the part of a trial on disk that stays in memory."""
         self.session, self.plan, self.journal, self.runner = session, plan, journal, runner
         self.settings = replace(session.settings, kept_epochs=session.kept_epochs)
         if regressed_ago(tuple(earlier)):  # only a pass clears it, so an inconclusive run goes on longer
             self.settings = replace(self.settings, max_epochs=MORE_EPOCHS * self.settings.max_epochs)
-        self.base, self._references, self._keep = base, references, keep
+        self.base, self._references = base, references
         self._of_base = [trial for trial in journal.resumed if trial.tag == BASE]
         """Trials that take the place of a stored baseline."""
         self.notes: tuple[str, ...] = ()
@@ -384,7 +382,7 @@ class SuiteRun:
 
     async def _run(self, jobs: Sequence[Job], into: list[Trial] | None = None) -> None:
         async for trial in self.runner.record(jobs, self.journal):
-            (self.trials if into is None else into).append(self._keep(trial))
+            (self.trials if into is None else into).append(self.journal.keep(trial))
             self.session.progress.trial(trial)
 
 

@@ -177,7 +177,7 @@ def terms_of_plan(
         base=_demands_of_base(plan, terms, rules.base, release),
         changes=rules.changes,
         rules=rules.commit,
-        doubts=(*rules.doubts, *doubts),
+        doubts=tuple(dict.fromkeys((*rules.doubts, *doubts))),
         doubts_if_compared=(MOVED,) if rules.is_first else (),
     )
 

@@ -276,7 +276,7 @@ class TrialRunner:
 
     async def _open_judge(self) -> Judge | None:
         """Return the judge of the run; None if no criterion uses it."""
-        if self._judge is None and any(s.needs_judge for s in self.plan.scorers):
+        if self._judge is None and asks_judge(self.plan):
             opened = judge_of(self.config, self.environment, self.run_budget.judge)
             self._judge = await self._stack.enter_async_context(opened)
         return self._judge

@@ -155,7 +155,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
 
 def _without_other_scores(record: Record, criteria: Sequence[Criterion]) -> Record:
     """Return the record, with scores that were measured by another form of these criteria as not measured."""
-    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    measured = record.header.measures
     other = [c.name for c in criteria if measured.get(c.name, c.fingerprint) != c.fingerprint]
     if not other:
         return record

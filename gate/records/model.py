@@ -106,6 +106,16 @@ class Header(Struct, frozen=True):
     runs: tuple[Run, ...] = ()
     """The runs that a stored record combines, oldest first; empty: the record holds one run alone, ``run_id``."""
 
+    @property
+    def measures(self) -> dict[str, str]:
+        """Return the fingerprint of each criterion, by name: scores under equal ones are comparable."""
+        return {criterion.name: criterion.fingerprint for criterion in self.criteria}
+
+    @property
+    def contents(self) -> dict[str, str]:
+        """Return the fingerprint of each case's content, by id."""
+        return {case.id: case.fingerprint for case in self.plan}
+
 
 class Footer(Struct, frozen=True):
     """The summary, in the closing line, of the lines before it."""
@@ -180,8 +190,8 @@ def _plan_difference(one: Header, other: Header) -> str:
 
 
 def _criteria_difference(one: Header, other: Header) -> str:
-    mine = {criterion.name: criterion.fingerprint for criterion in one.criteria}
-    theirs = {criterion.name: criterion.fingerprint for criterion in other.criteria}
+    mine = one.measures
+    theirs = other.measures
     for name in sorted(mine.keys() | theirs.keys()):
         if mine.get(name) != theirs.get(name):
             return f"criterion {name!r} differs"

@@ -355,12 +355,12 @@ def _whole(reader: RecordReader) -> Record:
 
 @contextmanager
 def _opened(path: Path, error: type[GateError] = MeasureError) -> Iterator[BinaryIO]:
-    if path.is_dir():
-        hint = "name a file in it, or none: then it is the newest of the results folder"
-        raise error("this is a folder, and a record is a file", where=str(path), hint=hint)
-    if not path.is_file():
-        raise error("no such record", where=str(path))
     try:
+        if path.is_dir():
+            hint = "name a file in it, or none: then it is the newest of the results folder"
+            raise error("this is a folder, and a record is a file", where=str(path), hint=hint)
+        if not path.is_file():
+            raise error("no such record", where=str(path))
         file = path.open("rb")
     except OSError as problem:
         raise error(f"the record cannot be read: {problem.strerror}", where=str(path)) from None

@@ -33,6 +33,11 @@ class _TruncatedError(MeasureError):
     """The file ends before its first trial."""
 
 
+def whole(trial: Trial) -> Trial:
+    """Return the trial as it is recorded."""
+    return trial
+
+
 class RecordWriter:
     """A record being written, held under an exclusive lock until it is closed.
 
@@ -50,11 +55,12 @@ class RecordWriter:
         header: Header,
         *,
         resume: bool = False,
-        keep: Callable[[Trial], Trial] | None = None,
+        keep: Callable[[Trial], Trial] = whole,
     ) -> None:
         self.path = path
         self.header = header
-        self._keep = keep
+        self.keep = keep
+        """Returns the part of a recorded trial that stays in memory."""
         self._known = frozenset(case.id for case in header.plan)
         if len(self._known) < len(header.plan):
             raise ValueError("a case is planned twice")
@@ -64,7 +70,7 @@ class RecordWriter:
         self._footer: Footer | None = None
         self._before = Footer(0, 0, 0)
         self.resumed: tuple[Trial, ...] = ()
-        """The trials already in the record, in the form returned by ``keep``."""
+        """The trials already in the record, in the form returned by `keep`."""
         self._file = _locked(path)
         try:
             self._take_up() if resume else self._start()
@@ -160,7 +166,7 @@ class RecordWriter:
             self._start()
             return
         _check_same(reader.header, self.header, str(self.path))
-        self.resumed = tuple(reader if self._keep is None else map(self._keep, reader))
+        self.resumed = tuple(map(self.keep, reader))
         self.header = reader.header
         self._tally, self._checksum, self._end = reader.tally, reader.checksum, reader.end
         self._footer = reader.footer

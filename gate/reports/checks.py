@@ -196,8 +196,7 @@ def _criterion(
     fails = undecided_fails and criterion.blocks_regression
     check = _judged(check, suite, row.verdict, row.reason, blocking=_blocks(found), undecided_fails=fails)
     if row.tone == "mute" and row.verdict is Verdict.PASS:
-        message = f"{row.standing}: {row.not_compared or row.reason}"
-        return replace(check, outcome=Outcome.SKIPPED, message=message)
+        return replace(check, outcome=Outcome.SKIPPED, message=row.standing_before(row.not_compared or row.reason))
     return check
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, Union
 
 import msgspec
 from msgspec import UNSET, Struct, defstruct
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
 from gate.decision.engine.evidence_json import report, stage_name
 from gate.model import Criterion, CriterionResult, Result, SuiteResult
@@ -56,6 +56,8 @@ def render(result: Result) -> str:
 
 def _plain(value: Any, depth: int = 0) -> Any:
     """Return the JSON value of anything in a result; agents' arguments are bounded in depth."""
+    if value is None:
+        return None
     if type(value) is str:
         return unicode_only(value)
     if isinstance(value, float):
@@ -64,7 +66,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return None
     if isinstance(value, Enum):
         return value.value
-    if value is None or isinstance(value, bool | int):
+    if isinstance(value, int):  # or a boolean
         return value
     if depth > MAX_NESTING:
         return "[nested too deeply]"
@@ -88,9 +90,11 @@ def _named(finding: Finding) -> dict[str, str]:
 
 def _fields(value: Struct) -> dict[str, Any]:
     """Return the fields as written to the report: with sentences in place of findings."""
-    worded = _WORDED.get(type(value).__name__, {})
+    worded = _WORDED.get(type(value).__name__)
+    if worded is None:
+        return asdict(value)
     fields = {}
-    for name, held in zip(value.__struct_fields__, astuple(value), strict=True):
+    for name, held in asdict(value).items():
         key, _ = worded.get(name, (name, None))
         fields[key] = held
     return {**fields, **_worded(value)}

@@ -89,6 +89,12 @@ class RowView:
             return "not judged"
         return VERDICTS[self.verdict]
 
+    def standing_before(self, why: str) -> str:
+        """Return a reason after the verdict in a word or two, which it may begin with."""
+        if why.startswith(f"{self.standing}: "):
+            return why
+        return f"{self.standing}: {why}"
+
     @cached_property
     def warns(self) -> bool:
         """True if it got worse, but is configured not to block."""

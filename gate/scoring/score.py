@@ -97,10 +97,10 @@ async def score_trial(
     trial = _silence_as_failure(trial)
     in_loop = judge is not None or run_in_agent is not None  # else nothing is awaited, and there may be no loop
     forbidding = [s for s in scorers if s.criterion.absence and s.criterion.blocking]
-    for number, turns in enumerate(trial.earlier, start=1):
+    for turns in trial.earlier:
         broken = await _broken_in(forbidding, case, TrialOutput(turns), judge, in_loop=in_loop)
         if broken:
-            return _decided_by(trial, {name: _in_attempt(number, score) for name, score in broken.items()})
+            return _decided_by(trial, {name: _in_earlier_attempt(score) for name, score in broken.items()})
     performance = TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
         hard = scorers if trial.failed else forbidding
@@ -180,8 +180,8 @@ def _decided_by(trial: Trial, broken: Mapping[str, Score]) -> Trial:
     return replace(trial, scores=broken, error=None)
 
 
-def _in_attempt(number: int, score: Score) -> Score:
-    return replace(score, reason=f"{score.reason} (in attempt {number}, which infrastructure ended)".strip())
+def _in_earlier_attempt(score: Score) -> Score:
+    return replace(score, reason=f"{score.reason} (in an earlier attempt, which infrastructure ended)".strip())
 
 
 async def _broken_in(

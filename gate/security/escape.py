@@ -56,6 +56,8 @@ def _coded(match: re.Match[str]) -> str:
 def unicode_only(value: Any) -> Any:
     """Return a JSON value without lone surrogates, which are not Unicode text: each becomes a question mark."""
     if isinstance(value, str):
+        if value.isascii():
+            return value
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         return {unicode_only(key): unicode_only(held) for key, held in value.items()}
@@ -128,13 +130,20 @@ def markdown_prose(text: str, limit: int = MARKDOWN_LIMIT) -> str:
     parts = one_line(text, limit).split("`")
     if len(parts) % 2 == 0:  # an unpaired backtick
         return markdown(text, limit)
-    return "".join(spaced(part, markdown_code if at % 2 else markdown) for at, part in enumerate(parts))
+    shown = []
+    for at, part in enumerate(parts):
+        shown.append(spaced(part, markdown_code if at % 2 else markdown))
+    return "".join(shown)
 
 
 def spaced(text: str, escaped: Callable[[str], str]) -> str:
     """Return a part of a line, escaped, with the spaces at its ends."""
-    before, after = (" " if text[:1] == " " else ""), (" " if text[1:] and text[-1] == " " else "")
-    return f"{before}{escaped(text)}{after}"
+    shown = escaped(text)
+    if text.startswith(" "):
+        shown = f" {shown}"
+    if text[1:].endswith(" "):
+        shown = f"{shown} "
+    return shown
 
 
 def markdown_code(text: str, limit: int = MARKDOWN_LIMIT) -> str:

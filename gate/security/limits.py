@@ -35,7 +35,7 @@ def tail(text: str, limit: int) -> str:
 
 def described(error: BaseException) -> str:
     """Return an exception from other people's code in words, shortened."""
-    return shorten(f"{type(error).__name__}: {error}", 300)
+    return shorten(": ".join(filter(None, (type(error).__name__, str(error)))), 300)
 
 
 def cut(text: str, limit: int) -> str:

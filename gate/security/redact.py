@@ -247,10 +247,11 @@ class Redactor:
         if depth >= MAX_DEPTH:
             return "[nested too deeply]"
         if isinstance(value, Mapping):
-            return {
-                self.redact(str(key)): MARK if _telling(str(key), held) else self.redact_json(held, depth=depth + 1)
-                for key, held in value.items()
-            }
+            masked = {}
+            for key, held in value.items():
+                name = str(key)
+                masked[self.redact(name)] = MARK if _telling(name, held) else self.redact_json(held, depth=depth + 1)
+            return masked
         return [self.redact_json(item, depth=depth + 1) for item in value]
 
 

@@ -33,20 +33,6 @@ class _Envelope(Struct, forbid_unknown_fields=True, rename="camel"):
     signatures: tuple[_Signature, ...]
 
 
-def new_key() -> tuple[bytes, bytes]:
-    """Return a new private key and its public key, both in PEM. Raises ConfigError if the library is not installed."""
-    _check_library()
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return private, public
-
-
 def signed(payload: bytes, private_key: bytes) -> bytes:
     """Return the envelope of a payload. Raises ConfigError unless the key is an ed25519 key in PEM."""
     key = _private(private_key)

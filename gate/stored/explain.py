@@ -124,10 +124,7 @@ def _criteria(view: View) -> list[tuple[str, ...]]:
 
 def _why(row: RowView) -> str:
     """Return the reason for a criterion's verdict."""
-    said = row.reason
-    if not said.startswith(f"{row.standing}: "):
-        said = f"{row.standing}: {said}"
-    return f"{console(row.name)}: {console(said)}"
+    return f"{console(row.name)}: {console(row.standing_before(row.reason))}"
 
 
 # --- every figure ---------------------------------------------------------------------------------
@@ -234,8 +231,10 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
     own = without_unseen(terms.criteria, _compared(record), reported=reported)
     shown = [("this change", trial, no_call) for trial in own]
     for reference in references:
-        name = reference_name(reference.name)
         for stored in reference.records:
+            name = reference_name(reference.name)
+            if len(reference.records) > 1 and stored.header.commit:
+                name += f" of {stored.header.commit[:7]}"
             shown += [(name, trial, "(no call)") for trial in _compared(stored)]
     lines = [console(case_id)]
     for name, trial, instead in shown:
@@ -267,8 +266,8 @@ def _trial_lines(name: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
     replay = replayed.of_trial(trial)
     if replay:
         lines.append(f"  {console(replay, 600)}")
-    for number, turns in enumerate(trial.earlier, 1):
-        lines.append(f"  attempt {number}, which infrastructure ended:")
+    for turns in trial.earlier:
+        lines.append("  an earlier attempt, which infrastructure ended:")
         lines += [f"  {line}" for line in _turn_lines(turns, no_call)]
     if trial.earlier:
         lines.append("  the last attempt:")

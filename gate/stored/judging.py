@@ -63,6 +63,7 @@ from gate.records import (
 )
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
+from gate.security.environment import in_ci
 from gate.system.clock import now
 from gate.system.git import Git
 
@@ -314,7 +315,7 @@ def decide_merged(
         store=store_kind(config, environment),
         compared=tuple(map(identity, found.all)),
     )
-    draws = earlier_draws(config, header, found.all, terms, git)
+    draws = earlier_draws(config, header, found.all, terms, git, in_ci=in_ci(environment))
     terms = replace(terms, notes=(*terms.notes, *draws.notes), earlier=draws.verdicts)
     close_again(record_path, record, terms.plain(), environment)
     return _result(record_path, record, found, terms, outputs, command)
@@ -494,7 +495,7 @@ def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> list[
 
 
 def _check_measured_by(record: Record, plan: Plan) -> None:
-    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    measured = record.header.measures
     for criterion in plan.criteria:
         if measured.get(criterion.name) != criterion.fingerprint:
             raise UntrustedError(
@@ -547,7 +548,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     write_record(output, Record(_rescored_header(record.header, plan, match), tuple(trials), footer))
     said, left = f"{output}: {count(len(trials), 'trial')} scored again", len(record.trials) - len(kept)
     if left:
-        said += f"; {count(left, 'trial')} of cases that changed or left the suite were left out"
+        said += f"; left out: {count(left, 'trial')} of cases that changed, left the suite or are not selected"
     return said
 
 

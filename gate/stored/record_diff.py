@@ -113,8 +113,8 @@ def criterion_names(old: Record, new: Record) -> list[str]:
 
 def case_diffs(old: Record, new: Record) -> list[CaseDiff]:
     """Return the cases of the new record in its order, then those that were removed."""
-    before = {case.id: case.fingerprint for case in old.header.plan}
-    after = {case.id: case.fingerprint for case in new.header.plan}
+    before = old.header.contents
+    after = new.header.contents
     trials_before, trials_after = _by_case(old), _by_case(new)
     found = []
     for case_id in dict.fromkeys((*after, *before)):

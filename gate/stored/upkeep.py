@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -403,18 +403,22 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
     """Return the stored baselines, newest first, each with its verdicts."""
     git = Git(config.root, environment=environment)
     with _store(config, environment) as store:
-        entries = store.entries()
-        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced_in(store)]
+        misplaced = misplaced_in(store)
+        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced]
+        entries = store.entries(but=misplaced)
         if not entries:
             return "\n".join(["no baselines are stored; `gate baseline save RECORD` keeps one", *never])
         where = git_context(config, git)
         suites = dict.fromkeys(entry.suite_id for entry in entries)
         ledgers = {suite_id: store.ledger(suite_id) for suite_id in suites}
-        best = {suite_id: find_anchor(store, suite_id, where, git) for suite_id in suites}
+        best: dict[str, Reference | None] = {}
+        for suite_id in suites:
+            with suppress(BaselineError) if misplaced else nullcontext():  # a run stops at a misplaced record
+                best[suite_id] = find_anchor(store, suite_id, where, git)
         proofs, doubts = _proofs(store, entries)
     rows = [["suite", "commit", "created (UTC)", "found", "where"]]
     for entry in entries:
-        ledger, anchor = ledgers[entry.suite_id], best[entry.suite_id]
+        ledger, anchor = ledgers[entry.suite_id], best.get(entry.suite_id)
         is_anchor = anchor is not None and anchor.commit == entry.commit
         commit = (entry.commit or "–")[:12]
         said = _standing(ledger, entry, is_anchor=is_anchor)

@@ -172,6 +172,7 @@ def _suite(files: list[Path], sources: Sequence[Path], folder: Path | None, read
         source=source,
         brought=_brought(contents),
         notes=tuple(dict.fromkeys([*_notes(contents), *notes])),
+        each=dict(chain.from_iterable([content.each.items() for content in contents])),
     )
 
 

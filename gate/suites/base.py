@@ -77,6 +77,8 @@ class Contents(Struct, frozen=True):
     """Notes for the user on the interpretation of the file."""
     unanswered: tuple[RecordedTrial, ...] = ()
     """Trials without an answer: they count as failed if the file has recorded trials, and are dropped otherwise."""
+    each: Mapping[str, float] = {}
+    """Criterion → the threshold of each case that states none, if the format has such a default."""
 
 
 class Loss(Struct, frozen=True):

@@ -135,8 +135,11 @@ class Receiver:
         """Stop expecting the spans of a turn."""
         self._expected.pop(turn.trace_id, None)
 
-    async def collect(self, turn: AwaitedTurn, wait: float) -> list[Piece]:
-        """Return the pieces of a turn once it is complete or the time is up; later pieces count as unknown."""
+    async def collect(self, turn: AwaitedTurn, wait: float, *, failed: bool = False) -> list[Piece]:
+        """Return the pieces of a turn once it is complete or the time is up; later pieces count as unknown.
+
+        A turn that ``failed`` does not count as late.
+        """
         try:
             async with asyncio.timeout(wait):
                 while not turn.complete:
@@ -145,7 +148,7 @@ class Receiver:
                     pass
         except TimeoutError:
             pass
-        self.late += not turn.complete
+        self.late += not (turn.complete or failed)
         self.seen += bool(turn.pieces)
         self.forget(turn)
         return turn.pieces

@@ -14,10 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from gate.errors import UntrustedError
-from gate.security.signing import new_key, opened
+from gate.security.signing import opened
 from gate.stored.evidence import verified
 from gate.stored.statement import check_files, read_statement, written
 from tests.acceptance.conftest import Project, first_of
+from tests.keys import new_key
 
 AGENT = "def answer(message):\n    return 'It is on its way.'\n"
 CONFIG = "suite: evals\nagent: {python: 'agent:answer'}\ntrials: 1\ncriteria: {contains: {values: ['on its way']}}\n"

@@ -160,12 +160,13 @@ def test_rules_that_moved_prove_nothing(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_first_configuration_passes_by_its_own_rules(project: Project) -> None:
+def test_a_configuration_that_moves_with_its_suite_renamed_is_no_first_one(project: Project) -> None:
     based(project)
     project.git("rm", "-q", "gate.yaml")
     project.write("other.yaml", CONFIG.replace("name: s", "name: t"))
     code, found = judged(project, "other.yaml")
-    assert (code, found["verdict"]) == (0, "pass"), found["headline"]
+    assert (code, found["verdict"]) == (1, "not_compared"), found["headline"]
+    assert "suite 's' of the base commit was renamed" in found["headline"]
 
 
 @pytest.mark.slow

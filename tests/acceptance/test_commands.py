@@ -71,6 +71,25 @@ def test_explain_finds_the_baseline_that_the_run_found(project: Project) -> None
     )
 
 
+def test_explain_names_the_commits_of_a_pooled_baseline(project: Project, tmp_path: Path) -> None:
+    pooled = Project(tmp_path)
+    for name in ("suite.yaml", "agent.py"):
+        pooled.write(name, (project.root / name).read_text())
+    pooled.write("agent.py", AGENT.format(broken=""))
+    pooled.write("gate.yaml", CONFIG.replace("agent:answer}", "agent:answer, sources: [agent.py]}"))
+    pooled.write(".gitignore", ".gate/\nbaselines/\n__pycache__/\n")
+    commits = []
+    for subject in ("first", "second"):
+        pooled.write("notes.txt", subject)
+        commits.append(pooled.commit(subject))
+        assert pooled.gate("baseline", "-q").code == 0
+    pooled.write("agent.py", AGENT.format(broken="item 3"))
+    assert pooled.gate("run", "-q").code == 1
+    told = printed(pooled, "explain", "--case", "case-3")
+    for commit in commits:
+        assert f"baseline of {commit[:7]}, trial 1" in told
+
+
 def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> None:
     text = printed(project, "explain", "new.jsonl", "--against", "old.jsonl", "--case", "case-3")
     assert "this change, trial 1" in text

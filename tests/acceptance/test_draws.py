@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -106,6 +107,35 @@ def test_a_rebase_is_no_further_chance(change: Project) -> None:
     rebase(change)
     _, suite = run_id(change)
     assert any("measurement 2 of this change; before: regressed" in line for line in suite["warnings"])
+
+
+def test_after_a_rebase_a_change_regressed_against_its_former_base(project: Project, made: Project) -> None:
+    """Nothing is stored: the base's agent ran beside each measurement."""
+    change = made.copied(project)
+    shutil.rmtree(change.root / ".gate")
+    change.write("agent.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
+    change.commit("worse")
+    assert run_id(change)[1]["verdict"] == "regressed"
+    change.write("agent.py", AGENT + "# fixed\n")
+    change.commit("fixed")
+    rebase(change)
+    _, suite = run_id(change)
+    assert any("measurement 2 of this change; before: regressed" in line for line in suite["warnings"])
+
+
+@pytest.mark.parametrize("in_ci", ["true", ""])
+def test_files_that_a_job_leaves_in_the_tree_are_no_further_chance(change: Project, in_ci: str) -> None:
+    """Elsewhere, a tree that differs from its commit is work in progress."""
+    change.write("gate.yaml", CONFIG + "baseline: {store: file}\n")
+    change.write("agent.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
+    change.commit("worse")
+    change.write("built.txt", "made by a step of the job")
+    assert change.result("run", CI=in_ci)[1]["verdict"] == "regressed"
+    change.write("agent.py", AGENT + "# fixed\n")
+    change.git("commit", "-qm", "fixed", "agent.py")
+    _, found = change.result("run", CI=in_ci)
+    told = " ".join(found["suites"][0]["warnings"])
+    assert ("measurement 2 of this change; before: regressed" in told) == bool(in_ci)
 
 
 def rebase(project: Project) -> None:

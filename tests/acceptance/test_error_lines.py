@@ -81,3 +81,17 @@ def test_a_folder_is_no_record(project: Project, command: str) -> None:
     code, line = last_line(project, command, ".")
     assert code == 3
     assert line.startswith("gate: .: this is a folder, and a record is a file (name a file in it, or none")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("monitor", "--receive", "4318"), "--receive was removed: set `monitor.receive` in gate.yaml"),
+        (("monitor", "--prometheus", "x"), "--prometheus was removed: set `monitor.prometheus` in gate.yaml"),
+        (("decide", "--jsonl"), "--jsonl was removed: leave it out, as there is only one format"),
+        (("run", "--jsonl"), "no such option '--jsonl'"),
+    ],
+)
+def test_a_removed_option_says_what_to_do_instead(project: Project, command: tuple[str, ...], said: str) -> None:
+    code, line = last_line(project, *command)
+    assert (code, line.startswith(f"gate: {said}")) == (2, True), line

@@ -315,6 +315,25 @@ def test_a_suite_with_checks_that_the_gate_lacks_is_converted(project: Project) 
     assert config["criteria"] == "evals/promptfooconfig.criteria.json"
 
 
+def test_each_suite_is_converted_to_a_file_of_its_own(project: Project) -> None:
+    for folder in ("a", "b"):
+        project.write(f"{folder}/promptfooconfig.yaml", PROMPTFOO)
+    project.write("evals/a-promptfooconfig.json", '{"cases": [{"id": "one", "input": "hi"}]}')
+    ran = project.gate("init", "--no-run")
+    assert "a/promptfooconfig.yaml: converted to evals/a-promptfooconfig.json" in ran.out
+    assert "gate import b/promptfooconfig.yaml --to evals/b-promptfooconfig.json --allow-loss" in ran.out
+
+
+def test_many_suites_beside_the_configuration_are_one_folder(project: Project) -> None:
+    for number in range(25):
+        turn = {"user_content": {"parts": [{"text": "hi"}]}}
+        case = {"eval_id": f"case {number}", "conversation": [turn]}
+        project.write(f"{number}.evalset.json", json.dumps({"eval_set_id": "s", "eval_cases": [case]}))
+    ran = project.gate("init", "--no-run")
+    assert ran.code == 0, ran.err
+    assert config_of(project)["suite"] == "."
+
+
 def test_what_is_there_stays_and_is_named(project: Project) -> None:
     project.write("evals/first.yaml", "cases: [{id: mine, input: Hello!, response: Hello! How can I help?}]\n")
     ran = project.gate("init", "--no-run")
@@ -359,7 +378,7 @@ def test_calls_of_the_first_run_are_proposed_as_expectations(project: Project) -
     assert project.gate("run", "-q").code == 1, "it can block"
 
 
-def test_sources_are_what_the_agent_imports_names_and_is_installed_from(project: Project) -> None:
+def test_sources_are_what_the_agent_imports_and_names(project: Project) -> None:
     project.write(
         "bot.py", "import words\nTEXT = open('prompts/system.txt')\ndef answer(message):\n    return words.HI\n"
     )
@@ -373,7 +392,7 @@ def test_sources_are_what_the_agent_imports_names_and_is_installed_from(project:
     project.write("README.md", "")
     assert project.gate("init").code == 0
     sources = config_of(project)["agent"]["sources"]
-    assert sources == ["bot.py", "words.py", "shop/", "prompts/", "skills/", "requirements.txt"]
+    assert sources == ["bot.py", "words.py", "shop/", "prompts/", "skills/"]  # what installs it always counts
     project.write("words.py", "import importlib\nHI = importlib.import_module('shop.orders').HI\n")
     project.gate("init", "--no-run")
     assert "sources" not in config_of(project)["agent"], "nobody can tell what it loads while it runs"

@@ -87,3 +87,10 @@ def test_the_metric_class_of_the_guide_runs_in_its_own_process(project: Project)
     assert project.gate("run", "-q").code == 1
     project.write("gate.yaml", config % 3)
     assert project.gate("run", "-q").code == 0
+
+
+def test_a_result_has_no_truth_value() -> None:
+    """`assert gate.run(…)` would hold whatever the verdict is."""
+    failed = gate.Result((), gate.Verdict.REGRESSED, gate.ExitCode.FAILED)
+    with pytest.raises(TypeError, match="compare its exit_code with 0"):
+        assert failed

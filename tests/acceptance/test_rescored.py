@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
+import gate
 from tests.acceptance.conftest import Project
 from tests.acceptance.test_situations import make_base
 
@@ -36,3 +38,14 @@ def test_shards_are_merged_once_they_are_scored_again_and_none_is_a_baseline(pro
     for shard in (".gate/1.jsonl", again[0]):
         refused = project.gate("compare", ".gate/new.jsonl", shard)
         assert (refused.code, "it is shard 1 of 2" in refused.err) == (4, True)
+
+
+def test_trials_of_cases_that_are_not_selected_are_called_so(project: Project) -> None:
+    configure(project, "good")
+    assert project.gate("run", "--trials", "1", "--record", ".gate/run.jsonl").code == 0
+    configuration = yaml.safe_load((project.root / "gate.yaml").read_text())
+    (one, *_) = [trial.case_id for trial in gate.load_record(project.root / ".gate/run.jsonl").trials]
+    project.write("gate.yaml", {**configuration, "select": {"ids": [one]}})
+    said = project.gate("rescore", ".gate/run.jsonl", "-o", ".gate/again.jsonl")
+    text = "1 trial scored again; left out: 3 trials of cases that changed, left the suite or are not selected"
+    assert (said.code, text in said.out + said.err) == (0, True), said

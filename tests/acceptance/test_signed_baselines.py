@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from gate.model import Score
 from gate.records import parse_record, write_record
-from gate.security.signing import new_key
 from tests.acceptance.conftest import Outcome, Project, first_of
+from tests.keys import new_key
 
 AGENT = "def answer(message):\n    return 'It is on its way.'\n"
 BAD = AGENT.replace("on its way", "lost")

@@ -69,6 +69,15 @@ def test_cases_that_the_change_no_longer_selects_are_not_compared(project: Proje
     assert judged(project, "--case", "c00")[0] == 0
 
 
+def test_a_renamed_case_is_not_counted_with_those_no_longer_selected(project: Project) -> None:
+    suite = suite_of(4)
+    suite["cases"][1]["id"] = "renamed"
+    for name in ("one", "two"):
+        project.write(f"evals/{name}/suite.yaml", suite)
+    select(project, "c02", "c03", "renamed")
+    assert judged(project)[0] == 0
+
+
 @pytest.mark.slow
 def test_a_selection_that_the_base_has_as_well_owes_nothing_for_the_others(project: Project) -> None:
     project.git("checkout", "-q", "main")

@@ -72,6 +72,7 @@ def test_an_error_lists_a_bounded_number_of_known_words() -> None:
     hint = nearest("zzz", known)
     assert hint.startswith("known: metric_000, metric_001") and hint.endswith("metric_006 and 53 more")
     assert nearest("zzz", known[:7]).endswith("metric_006")
+    assert nearest("zzz", ["b", "a", "b"]) == "known: a, b"
     assert nearest("metric_59", known) == "did you mean 'metric_059'?"
 
 

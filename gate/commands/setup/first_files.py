@@ -188,10 +188,10 @@ def _flow(items: Sequence[Any]) -> str:
 
 def _criteria_file(folder: Path, sources: Sequence[str]) -> str:
     """Return the line for the criteria that `gate import` wrote beside the suite; empty if there are none."""
-    path = Path(sources[0]).with_suffix(".criteria.json")
-    if len(sources) > 1 or not (folder / path).is_file():
+    if len(sources) > 1 or not (folder / sources[0]).is_file():
         return ""
-    return _yaml({"criteria": path.as_posix()})
+    path = Path(sources[0]).with_suffix(".criteria.json")
+    return _yaml({"criteria": path.as_posix()}) if (folder / path).is_file() else ""
 
 
 def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools: bool = False) -> str:

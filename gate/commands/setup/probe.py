@@ -191,9 +191,7 @@ def _sessions(probed: Probed) -> list[Checkup]:
         found.append(ok(AREA, "memory", "the second turn of a conversation knows the first"))
     elif probed.needs_memory:
         remedy = "use session_id, or messages, which has the history"
-        found.append(
-            note(AREA, "memory", "asked for a word of the first turn, the second turn did not name it", remedy)
-        )
+        found.append(note(AREA, "memory", "the second turn could not repeat a word from the first", remedy))
     if leaks:
         what = "another session knows what was said in the first: trials are not independent"
         found.append(problem(AREA, "sessions", what, "keep one history per session_id"))

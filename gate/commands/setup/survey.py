@@ -461,7 +461,8 @@ def _conversion_of(source: Path) -> str:
 
 
 def _converted(source: Path) -> str:
-    return f"evals/{source.stem}.json"
+    name = "-".join([*source.parent.parts, source.stem])
+    return f"evals/{name or 'cases'}.json"
 
 
 def _lost(losses: Sequence[Loss]) -> str:

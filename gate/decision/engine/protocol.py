@@ -1,4 +1,4 @@
-"""`gate decide --jsonl`: one state per input line, one answer per output line, so that anyone can test the rule."""
+"""`gate decide`: one state per input line, one answer per output line, so that anyone can test the rule."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from gate.formats.reading import carried as kept_whole
 from gate.formats.shapes import as_list, as_text, in_list
 from gate.importers.promptfoo import patterns
 from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
-from gate.importers.promptfoo.templates import TemplateError, filled
+from gate.importers.promptfoo.templates import TemplateError, filled, number_text
 from gate.model import Part, Rubric, ToolCall
 from gate.security.limits import shorten
 from gate.suites.base import expected_parts
@@ -140,10 +140,11 @@ class Checks(Struct):
             found[NOT_CONTAINS] = {"values": _once(self.not_icontains), "ignore_case": True}
         if regexes:
             found[REGEX] = {"patterns": _once(regexes)}
-        if len(self.schemas) == 1:
-            found[SCHEMA] = {"schema": self.schemas[0]}
-        elif self.schemas:
-            found[SCHEMA] = {"schema": {"allOf": self.schemas}}
+        if self.schemas:
+            schema: Mapping[str, Any] = {"allOf": self.schemas}
+            if len(self.schemas) == 1:
+                schema = self.schemas[0]
+            found[SCHEMA] = {"schema": schema, "code_block": False}  # promptfoo parses the answer as it is
         if self.forbidden:
             found[FORBIDDEN] = {"tools": _once(self.forbidden)}
         if self.calls:
@@ -183,7 +184,7 @@ def _named(assertion: Mapping[str, Any]) -> str:
 def _text(value: Any) -> str | None:
     """Return a text to look for; a number becomes its usual text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+        return number_text(value)
     return as_text(value) or None
 
 

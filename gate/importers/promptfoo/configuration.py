@@ -292,6 +292,9 @@ class _Configuration:
         if not names:
             return prompts
         names = one_or_more(names)
+        for name in names:
+            if not any(name in prompt for prompt in prompts):
+                raise TemplateError(f"there is no prompt {_short(name)}")
         return [(text, label) for text, label in prompts if label in names or text in names]
 
     def _combinations(self, test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

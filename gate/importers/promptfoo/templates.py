@@ -9,6 +9,8 @@ from typing import Any
 
 MAX_CHARS = 1_000_000
 """Most characters of a text with its variables inserted."""
+MAX_INTEGER = 1e21
+"""From here on, JavaScript writes a number with an exponent."""
 _PLACE = re.compile(r"\{\{-?[ \t\n]*([A-Za-z_]\w*(?:\.\w+)*)[ \t\n]*-?\}\}")
 _ANY = re.compile(r"\{\{|\{%|\{#")
 
@@ -58,4 +60,13 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, bool | list | dict):
         return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int | float):
+        return number_text(value)
+    return str(value)
+
+
+def number_text(value: float) -> str:
+    """Return a number as JavaScript writes it: 1 for 1.0."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < MAX_INTEGER:
+        return str(int(value))
     return str(value)

@@ -79,6 +79,18 @@ def test_a_task_that_goes_on_is_asked_for() -> None:
     assert asked[2][2]["params"] == {"id": "t/1"}
 
 
+def test_what_a_task_did_before_it_could_not_be_asked_for_is_kept() -> None:
+    def answer(method: str, params: dict[str, Any]) -> Any:
+        if method != "SendMessage":
+            return b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+        return task("TASK_STATE_WORKING", "Dropping it.", metadata={"calls": [{"name": "drop", "arguments": {}}]})
+
+    trial, _ = asked_of(answer, "go", tool_calls="metadata.calls")
+    assert trial.error is not None
+    assert not trial.failed
+    assert [[call.name for call in turn.tool_calls] for turn in trial.invocations] == [["drop"]]
+
+
 def test_a_task_over_http_is_asked_for_at_its_own_address() -> None:
     def answer(path: str, body: dict[str, Any]) -> Any:
         return task("TASK_STATE_WORKING") if path.endswith(":send") else task("TASK_STATE_COMPLETED", "Done.")["task"]
@@ -114,7 +126,7 @@ def test_half_a_stream_is_no_answer(end: str) -> None:
     assert asked[1][2]["method"] == "SendStreamingMessage"
     assert trial.error is not None
     assert trial.error.kind is ErrorKind.PROTOCOL
-    assert not trial.invocations
+    assert trial.failed
 
 
 @pytest.mark.parametrize(

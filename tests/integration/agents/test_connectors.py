@@ -110,10 +110,14 @@ def test_tool_calls_are_answered_from_the_case_or_the_configuration() -> None:
     trial, _ = served({"/chat/completions": calling("1", "look")}, agent, asked_case)
     assert trial.error is not None
     assert "still calls tools after 20 rounds" in trial.error.message
-    busy = ("503 Service Unavailable", {"error": "busy"})
-    trial, _ = served({"/chat/completions": [calling("1", "pay"), busy]}, agent, asked_case)
-    assert trial.error is not None
-    assert [(turn.user, [c.name for c in turn.tool_calls]) for turn in trial.invocations] == [("go", ["pay"])]
+    for told in ({"error": "busy"}, {"output": "try again later"}):
+        busy = ("503 Service Unavailable", told)
+        trial, _ = served({"/chat/completions": [calling("1", "pay"), busy]}, agent, asked_case)
+        assert trial.error is not None
+        assert [(turn.user, [c.name for c in turn.tool_calls]) for turn in trial.invocations] == [("go", ["pay"])]
+        usage = trial.invocations[0].usage
+        assert usage is not None
+        assert (usage.input_tokens, usage.output_tokens) == (5, 1), "the first request was answered, and paid for"
 
 
 def test_tool_calls_of_responses_are_answered() -> None:

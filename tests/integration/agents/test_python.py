@@ -90,6 +90,7 @@ def says_back(message):
     import json
     return json.loads(message)
 def returns_none(message): pass
+def ends_an_iteration(message): return next(iter([]))
 def does(message, case_id): return globals()[case_id](message)
 def returns_an_object(message): return object()
 def returns_nan(message): return {"output": "x", "cost_usd": float("nan")}
@@ -239,6 +240,7 @@ def test_several_workers_share_the_work(root: Path) -> None:
 
 def test_failures_are_named(root: Path) -> None:
     named = {
+        "ends_an_iteration": (ErrorKind.CRASH, "RuntimeError: StopIteration (my_agent.py:"),
         "raises": (ErrorKind.CRASH, "KeyError: 'no such order' (my_agent.py:29)"),
         "exits": (ErrorKind.CRASH, "SystemExit: 7 (my_agent.py:30)"),
         "cancels_itself": (ErrorKind.CRASH, "CancelledError"),

@@ -14,7 +14,7 @@ from gate.baselines.reference import reference_to
 from gate.config.load import load_config
 from gate.errors import BaselineError, ConfigError
 from gate.model import CONFIRM, FULL, REPEAT, STORED, Criterion, ErrorKind, Scale, Score, Trial, TrialError
-from gate.pipeline.git_context import git_context
+from gate.pipeline.git_context import NO_DEFAULT_BRANCH, git_context
 from gate.pipeline.references import ALL_BELOW, References, find_references, own_reference
 from gate.pipeline.store import store_of
 from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record
@@ -248,6 +248,18 @@ def test_where_the_base_stays_unknown_no_pass_is_believed(
 def test_nothing_is_doubted_where_nothing_is_stored(older: tuple[Repository, list[str], str]) -> None:
     whole, _, change = older
     assert shallow(whole, change, [], is_offline=True).references().doubts == ()
+
+
+def test_where_the_default_branch_is_unknown_it_is_said_what_takes_its_place(repository: Repository) -> None:
+    repository.commit("1")
+    repository.git("branch", "-qM", "trunk")
+    repository.git("checkout", "-qb", "feature")
+    second = repository.commit("2")
+    repository.commit("3")
+    assert (repository.git_context().base, repository.git_context().note) == (second, NO_DEFAULT_BRANCH)
+    assert repository.git_context(**{"baseline.against": "trunk"}).note == ""
+    repository.git("branch", "-qm", "trunk", "main")
+    assert repository.git_context().note == ""
 
 
 # --- what was saved last --------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def time() -> Iterator[Time]:
 
 def connect(fake: FakeGitHub, time: Time, token: str = "good") -> GitHub:
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-    rest = time.connections.enter_context(Rest(fake.url, headers, sleep=time.sleep, clock=lambda: time.now))
+    rest = time.connections.enter_context(closing(Rest(fake.url, headers, sleep=time.sleep, clock=lambda: time.now)))
     return GitHub(rest, fake.repository, graphql_url=fake.graphql_url)
 
 
@@ -348,7 +348,7 @@ def test_a_comment_that_a_server_error_swallowed_is_written_again(fake: FakeGitH
 
 
 def test_a_host_that_is_away_is_a_problem(time: Time) -> None:
-    rest = time.connections.enter_context(Rest("http://127.0.0.1:9", {}, sleep=time.sleep))
+    rest = time.connections.enter_context(closing(Rest("http://127.0.0.1:9", {}, sleep=time.sleep)))
     with pytest.raises(RestError, match="cannot be reached") as caught:
         rest.get("x")
     assert not caught.value.executed

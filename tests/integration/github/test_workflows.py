@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gate.security.signing import new_key
 from tests.integration.github.fake_github import FakeGitHub
 from tests.integration.github.job import CONFIG, as_process, git
 from tests.integration.github.scenarios import World
 from tests.integration.github.workflow import Site, Walked, documented
+from tests.keys import new_key
 
 pytestmark = pytest.mark.slow
 

@@ -143,7 +143,7 @@ def test_calls_that_the_trace_of_a_failed_turn_shows_were_made(
     spans = [object()]
 
     class Arrived(Receiver):
-        async def collect(self, turn: AwaitedTurn, wait: float) -> list[Any]:
+        async def collect(self, turn: AwaitedTurn, wait: float, *, failed: bool = False) -> list[Any]:
             self.forget(turn)
             return spans
 
@@ -161,3 +161,17 @@ def test_calls_that_the_trace_of_a_failed_turn_shows_were_made(
     assert trial.error is not None
     assert trial.error.kind is (ErrorKind.TIMEOUT if failure is None else failure.kind)
     assert [call.name for turn in trial.invocations for call in turn.tool_calls] == names
+
+
+def test_a_turn_that_failed_without_a_trace_is_no_turn_without_spans() -> None:
+    refused = AgentFailure(ErrorKind.UNREACHABLE, "connection refused", transient=True)
+
+    async def main() -> list[str]:
+        async with Receiver() as receiver:
+            agent = TracedAgent(Failing(refused), receiver, TraceOptions(wait=0.01))
+            jobs = [Job(Case("c", (Turn("go"),)), 1)]
+            async with aclosing(execute(agent, jobs, concurrency=1, timeout=5, retries=0)) as finished:
+                assert [trial.failed async for trials in finished for trial in trials] == [False]
+            return agent.notes
+
+    assert asyncio.run(main()) == []

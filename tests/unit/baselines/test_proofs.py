@@ -12,7 +12,8 @@ from gate.errors import BaselineWriteError, UntrustedError
 from gate.model import Criterion, Scale, Score
 from gate.records import PlannedCase, Record, parse_record, record_lines, strip
 from gate.records.keys import commit_key, suite_key
-from gate.security.signing import new_key, opened, signed
+from gate.security.signing import opened, signed
+from tests.keys import new_key
 from tests.unit.baselines.samples import commit, make_record
 
 MARK = Mark("support", commit(1), "one", "pass", 5.0)
@@ -43,6 +44,7 @@ def test_a_record_is_proven_run_by_run_whatever_it_is_united_with() -> None:
     found = proven_part(both, digests(ONE))
     assert found is not None
     assert run_ids(found.header) == ("one",)
+    assert found.header.run_id == "one", "and not the name of a run that nothing proves"
     assert [t.scores["ok"].value for t in found.trials] == [1.0] * 4
     assert proven_part(both, frozenset()) is None
 

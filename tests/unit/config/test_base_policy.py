@@ -343,7 +343,7 @@ def test_settings_and_criteria_hold_without_the_bases_suites(tmp_path: Path) -> 
 def test_a_renamed_suite_is_said_doubted_and_held_to_the_bases_criteria(tmp_path: Path) -> None:
     rules = held(tmp_path, name="renamed", criteria={"response_match_score": 0.1})
     assert rules.changes[0] == "suite 'renamed' is not in the base commit"
-    assert rules.doubts == ("suite 's' of the base commit no longer exists",)
+    assert rules.doubts == ("suite 's' of the base commit was renamed, removed or is not selected now",)
     assert criteria(rules)["response_match_score"].threshold == 0.8
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.config.adk_criteria import criteria_of
-from gate.config.criteria import ADK_DEFAULTS, Setting, unread_rubrics
+from gate.config.criteria import ADK_DEFAULTS, Setting, idle_thresholds, unread_expectations, unread_rubrics
 from gate.config.load import load_config
 from gate.config.place import FilePlace
 from gate.config.resolve import make_plans
@@ -382,3 +382,49 @@ def test_rubrics_that_no_criterion_reads_are_said(kind: str, unread: int) -> Non
     case = rubric_case(kind)
     told = unread_rubrics((case,), scorers_of({QUALITY: 0.8}, (case,), Setting()))
     assert told.startswith("cases with rubrics that no criterion reads: 1 ") if unread else told == ""
+
+
+TOOLS = Case("t", (Turn("hello", (ToolCall("look_up"),)),))
+NO_TOOLS = Case("n", (Turn("hello", ()),))
+
+
+@pytest.mark.parametrize(
+    ("criteria", "tools", "no_tools"),
+    [
+        ({"tool_trajectory_avg_score": 0.8}, True, True),
+        ({"tool_trajectory_avg_score": {"threshold": 0.8, "match_type": "IN_ORDER"}}, True, False),
+        ({"tool_trajectory_avg_score": {"threshold": 0.8, "match_type": "ANY_ORDER"}}, True, False),
+        ({"tool_trajectory_avg_score": {"threshold": 0.8, "match_type": "ANY_ORDER", "credit": "f1"}}, True, True),
+        ({"tool_accuracy": 0.8}, True, False),
+        ({"tool_selection_accuracy": 0.8}, True, True),
+        ({"sequence_correctness": 0.8}, True, False),
+        ({"sequence_correctness": {"threshold": 0.8, "mode": "exact"}}, True, True),
+        ({"step_efficiency": 0.8}, True, True),
+        ({"forbidden_tools": {"tools": ["drop"]}}, False, False),
+        ({"tool_calls": {"max": 0}}, False, True),
+        ({"contains": {"values": "x"}}, False, False),
+    ],
+)
+def test_expected_calls_that_no_criterion_compares_with_are_said(
+    criteria: dict[str, Any], tools: bool, no_tools: bool
+) -> None:
+    scorers = scorers_of(criteria, (TOOLS, NO_TOOLS), Setting())
+    told = unread_expectations((TOOLS, NO_TOOLS), scorers)
+    assert any("1 case states tools that no criterion reads" in one for one in told) is not tools
+    assert any("1 case expects no call in a turn, which no criterion checks" in one for one in told) is not no_tools
+
+
+@pytest.mark.parametrize(
+    ("criteria", "idle"),
+    [
+        ({"response_match_score": 0}, True),
+        ({"contains": {"values": "x", "threshold": 0}}, True),
+        ({"response_match_score": 0.01}, False),
+        ({"response_match_score": {}}, False),
+        ({"response_match_score": {"threshold": 0, "blocking": False}, "contains": {"values": "x"}}, False),
+        ({"tool_calls": {"max": 0}}, False),
+    ],
+)
+def test_a_threshold_that_every_score_reaches_is_said(criteria: dict[str, Any], idle: bool) -> None:
+    told = idle_thresholds(scorers_of(criteria, CASES, Setting()))
+    assert [one.partition(":")[0] for one in told] == ([next(iter(criteria))] if idle else [])

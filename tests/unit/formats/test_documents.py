@@ -197,8 +197,11 @@ def test_any_text_is_a_value_or_a_config_error(text: str) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     latin = tmp_path / "latin.yaml"
     latin.write_bytes("a: 1\nb: é".encode("latin-1"))
+    marked = tmp_path / "marked.yaml"
+    marked.write_bytes(b"\xef\xbb\xbfa:\n\xff")
     for path, message in [
         (latin, "latin.yaml:2: not UTF-8"),
+        (marked, "marked.yaml:2: not UTF-8"),
         (tmp_path / "missing.yaml", "missing.yaml: cannot be read: No such file"),
         (tmp_path, "not a regular file"),
         (tmp_path / "x\0y", "cannot be read"),

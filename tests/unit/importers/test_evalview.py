@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document, parse_document_with_lines
+from gate.importers.convert import convert
 from gate.importers.evalview import WeightsModel, read
 from gate.metrics.composite import OverallScoreOptions
 from gate.model import Case, Complexity, Suite, ToolCall, Turn
@@ -161,8 +163,25 @@ def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) 
 
 
 def test_a_file_without_a_min_score_is_held_to_the_sources_own(tmp_path: Path) -> None:
-    found = brought(tmp_path, "name: x\ninput: {query: a}").brought
-    assert found["overall_score"] == {"threshold": 70.0}
+    """Each by itself, as in EvalView: one that fails is not made up for by nine that pass."""
+    stated = "name: y\ninput: {query: a}\nthresholds: {min_score: 80}"
+    suite = brought(tmp_path, "name: x\ninput: {query: a}")
+    assert (suite.brought or {})["overall_score"] == {"threshold": 70.0}
+    suite = brought(tmp_path, "name: x\ninput: {query: a}", stated)
+    assert [case.thresholds for case in suite.under({}).cases] == [{"overall_score": 70.0}, {"overall_score": 80.0}]
+    converted = json.loads(convert(suite).suite)["cases"]
+    assert [row["thresholds"] for row in converted] == [{"overall_score": 70.0}, {"overall_score": 80.0}]
+
+
+def test_a_criterion_in_the_configuration_takes_the_place_of_the_default(tmp_path: Path) -> None:
+    suite = brought(tmp_path, "name: x\ninput: {query: a}")
+    assert [case.thresholds for case in suite.under({"overall_score": 60}).cases] == [{}]
+
+
+def test_a_criterion_that_the_configuration_removes_is_removed_from_each_case(tmp_path: Path) -> None:
+    text = "name: x\ninput: {query: a}\nexpected: {output: {contains: [b]}}\nthresholds: {min_score: 80}"
+    (case,) = brought(tmp_path, text).under({"overall_score": None, "contains": None}).cases
+    assert (case.thresholds, case.options) == ({}, {})
 
 
 def brought(tmp_path: Path, *texts: str) -> Suite:

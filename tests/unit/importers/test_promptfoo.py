@@ -38,7 +38,7 @@ def suite_of(folder: Path, losses: list[Loss] | None = None, **changes: Any) -> 
 
 
 def case_of(folder: Path, *asserts: Any, losses: list[Loss] | None = None, **test: Any) -> Case:
-    (case,) = suite_of(folder, losses, tests=[{"vars": {"q": "Hi"}, "assert": list(asserts), **test}]).cases
+    (case,) = suite_of(folder, losses, tests=[{"vars": {"q": "Hi", "n": 20.0}, "assert": list(asserts), **test}]).cases
     return case
 
 
@@ -212,13 +212,18 @@ def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
     ("assertion", "options"),
     [
         ({"type": "contains", "value": 7}, {"contains": {"values": ["7"]}}),
+        ({"type": "not-contains", "value": 1e3}, {"not_contains": {"values": ["1000"]}}),
+        ({"type": "contains", "value": "{{n}} of 0.5"}, {"contains": {"values": ["20 of 0.5"]}}),
         ({"type": "contains-all", "value": "a, b"}, {"contains": {"values": ["a", "b"]}}),
         ({"type": "icontains-any", "value": ["a", "b"]}, {"regex": {"patterns": ["(?i:a|b)"]}}),
         ({"type": "not-contains-any", "value": ["a", "b"]}, {"not_contains": {"values": ["a", "b"]}}),
         ({"type": "starts-with", "value": "{{q}}"}, {"regex": {"patterns": [r"\AHi"]}}),
-        ({"type": "equals", "value": {"a": 1}}, {"json_schema": {"schema": {"const": {"a": 1}}}}),
-        ({"type": "is-json"}, {"json_schema": {"schema": {}}}),
-        ({"type": "is-json", "value": {"type": "object"}}, {"json_schema": {"schema": {"type": "object"}}}),
+        ({"type": "equals", "value": {"a": 1}}, {"json_schema": {"schema": {"const": {"a": 1}}, "code_block": False}}),
+        ({"type": "is-json"}, {"json_schema": {"schema": {}, "code_block": False}}),
+        (
+            {"type": "is-json", "value": {"type": "object"}},
+            {"json_schema": {"schema": {"type": "object"}, "code_block": False}},
+        ),
         ({"type": "not-trajectory:tool-used", "value": "drop"}, {"forbidden_tools": {"tools": ["drop"]}}),
     ],
 )
@@ -424,6 +429,15 @@ def test_templates_of_assertions_and_files(tmp_path: Path) -> None:
     )
     assert [case.turns[0].user for case in suite.cases] == ["From a file", "Again: From a file"]
     assert {case.options["contains"]["values"][0] for case in suite.cases} == {"kind"}
+
+
+def test_a_prompt_that_a_test_names_and_that_does_not_exist_is_a_loss(tmp_path: Path) -> None:
+    losses: list[Loss] = []
+    prompts = [{"raw": "{{q}}", "label": "plain"}, {"raw": "Say: {{q}}", "label": "say"}]
+    tests = [{"vars": {"q": "Hi"}, "prompts": ["plain", "sya"]}, {"vars": {"q": "Ho"}, "prompts": ["plain"]}]
+    suite = suite_of(tmp_path, losses, tests=tests, prompts=prompts)
+    assert [case.turns[0].user for case in suite.cases] == ["Ho"]
+    assert [loss.what for loss in losses if loss.check] == ["the whole test: there is no prompt sya"]
 
 
 def test_a_file_of_code_is_never_run(tmp_path: Path) -> None:

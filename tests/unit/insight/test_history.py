@@ -21,7 +21,7 @@ from gate.model import Criterion
 from gate.records import Record, record_lines, strip, write_record
 from gate.records.keys import MISPLACED, suite_key
 from gate.reports.history import label_of
-from gate.stored.upkeep import misplaced_in
+from gate.stored.upkeep import list_baselines, misplaced_in
 from tests.unit.baselines.samples import CRITERIA, commit, make_record
 from tests.unit.baselines.test_blobs import Kept
 from tests.unit.histories.drawn import drawn_runs
@@ -186,6 +186,9 @@ def test_a_stored_record_under_the_name_of_another_is_named(tmp_path: Path) -> N
         (where, MISPLACED) for where in sorted([str(copy), str(other)])
     ]
     assert len(found.suites[0].runs) == 2
+    rows = list_baselines(config, {}).splitlines()
+    assert [row.split()[1] for row in rows[1:3]] == [commit(2)[:12], commit(1)[:12]]
+    assert sorted(rows[3:]) == sorted(f"never compared with: {where}: {MISPLACED}" for where in (copy, other))
 
 
 @pytest.mark.parametrize(

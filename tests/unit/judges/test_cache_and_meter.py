@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,22 +14,22 @@ from gate.judges.options import Member, Price, cost_of
 
 
 def test_what_is_put_is_found_again_by_another_process_to_come(tmp_path: Path) -> None:
-    with Cache(tmp_path / "deep" / "c") as cache:
+    with closing(Cache(tmp_path / "deep" / "c")) as cache:
         assert cache.get("k") is None
         cache.put("k", {"text": "ü\n"})
         cache.put("k", {"text": "newer"})
-    with Cache(tmp_path / "deep" / "c") as cache:
+    with closing(Cache(tmp_path / "deep" / "c")) as cache:
         assert cache.get("k") == {"text": "newer"}
 
 
 def test_without_a_path_it_lasts_as_long_as_the_run() -> None:
-    with Cache(None) as cache:
+    with closing(Cache(None)) as cache:
         cache.put("k", {"a": 1})
         assert cache.get("k") == {"a": 1}
 
 
 def test_a_row_that_is_no_object_is_a_miss(tmp_path: Path) -> None:
-    with Cache(tmp_path / "c") as cache:
+    with closing(Cache(tmp_path / "c")) as cache:
         for text in ("[1]", "{", "null"):
             sqlite3.connect(tmp_path / "c", isolation_level=None).execute(
                 "INSERT OR REPLACE INTO answers VALUES ('k', ?)", (text,)

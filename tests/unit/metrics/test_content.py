@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
@@ -110,6 +112,41 @@ def test_json_schema_says_what_is_wrong() -> None:
 def test_a_schema_that_is_none_is_refused() -> None:
     with pytest.raises(ValidationError, match="not a JSON Schema"):
         said_score("json_schema", ["{}"], schema={"type": "objekt"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "hint"),
+    [
+        ({"typ": "object"}, "'typ' is no keyword of JSON Schema: did you mean 'type'"),
+        ({"requried": ["id"]}, "did you mean 'required'"),
+        ({"properties": {"id": {"minlength": 3}}}, "did you mean 'minLength'"),
+        ({"anyOf": [{"types": "object"}]}, "did you mean 'type'"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "items": {"propertes": {}}}, "'properties'"),
+    ],
+)
+def test_a_misspelt_keyword_is_refused_because_it_would_check_nothing(schema: dict[str, Any], hint: str) -> None:
+    with pytest.raises(ValidationError, match=hint):
+        said_score("json_schema", ["{}"], schema=schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"typ": {"const": {"requried": 1}}}, "default": {"typ": 1}, "enum": [{"typ": 1}, {}]},
+        {"x-owner": {"typ": "team"}, "example": {}, "nullable": True, "discriminator": {"propertyName": "kind"}},
+        {"dependentRequired": {"typ": ["id"]}, "$defs": {"items_": {"title": "x"}}},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"typ": ["id"]}, "definitions": {}},
+    ],
+)
+def test_names_and_data_in_a_schema_are_the_users_own(schema: dict[str, Any]) -> None:
+    assert said_score("json_schema", ["{}"], schema=schema).value == 1.0
+
+
+def test_json_in_a_code_block_counts_unless_the_answer_is_parsed_as_it_is() -> None:
+    fenced = "```json\n{}\n```"
+    assert said_score("json_schema", [fenced], schema={}).value == 1.0
+    assert said_score("json_schema", [fenced], schema={}, code_block=False).value == 0.0
+    assert said_score("json_schema", ["{}"], schema={}, code_block=False).value == 1.0
 
 
 def test_a_reference_to_elsewhere_is_never_fetched() -> None:

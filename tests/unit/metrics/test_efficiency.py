@@ -28,7 +28,7 @@ def test_totals_over_the_trial() -> None:
     assert used_score("tokens", usages).per_turn == (120, 50)
 
 
-@pytest.mark.parametrize(("name", "what"), [("tokens", "token usage"), ("latency", "duration")])
+@pytest.mark.parametrize(("name", "what"), [("tokens", "input_tokens or output_tokens"), ("latency", "duration")])
 def test_what_was_not_reported_is_an_error_and_not_zero(name: str, what: str) -> None:
     score = used_score(name, [None])
     assert (score.value, score.error) == (None, f"the agent reports no {what}")
@@ -36,7 +36,7 @@ def test_what_was_not_reported_is_an_error_and_not_zero(name: str, what: str) ->
 
 def test_one_turn_that_was_not_reported_makes_the_total_unknown() -> None:
     score = used_score("tokens", [{"input_tokens": 3}, None, {"cost_usd": 0.01}])
-    assert (score.value, score.error) == (None, "the agent reports no token usage for turn 2, 3")
+    assert (score.value, score.error) == (None, "the agent reports no input_tokens or output_tokens for turn 2, 3")
 
 
 def test_tokens_of_a_known_model_are_priced_where_no_cost_is_reported() -> None:

@@ -56,6 +56,12 @@ def test_a_bad_line_is_an_error_of_that_line_alone() -> None:
         assert second["score"] == 1.0, bad
 
 
+def test_a_byte_order_mark_before_the_first_line_is_no_error() -> None:
+    same = {"id": 1, "actual": [invocation("yes")], "expected": [invocation("yes")]}
+    (answer,) = answers("response_match_score", "\ufeff" + json.dumps(same))
+    assert (answer["score"], answer["error"]) == (1.0, None)
+
+
 def test_turn_counts_that_differ_are_an_error() -> None:
     (answer,) = answers("response_match_score", {"id": 1, "actual": [], "expected": [invocation("x")]})
     assert (answer["score"], answer["per_turn"]) == (None, [])

@@ -131,6 +131,10 @@ def test_what_the_job_ran_stands_for_the_configurations(tmp_path: Path) -> None:
     assert surroundings_differ(project.config, project.git, project.base, "") == ""
 
 
+def test_a_word_too_long_for_a_file_installs_nothing(tmp_path: Path) -> None:
+    assert what_installs(tmp_path, tmp_path, f"echo {'a' * 300} | base64 -d") == []
+
+
 def test_what_installs_the_agent_is_found_beside_and_above_it(tmp_path: Path) -> None:
     project = Project(tmp_path, AGENT)
     project.write("app/deep/pyproject.toml", "1")

@@ -541,6 +541,8 @@ def test_the_caller_names_the_error(tmp_path: Path) -> None:
         read_record(tmp_path / "none")
     with pytest.raises(BaselineError, match="this is a folder"):
         read_record(tmp_path, error=BaselineError)
+    with pytest.raises(MeasureError, match="cannot be read: File name too long"):
+        read_record(tmp_path / ("x" * 300))
 
 
 def test_escaped_surrogates_of_a_stranger_are_refused() -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, Result, Verdict, accepted_by
+from gate.model.finding import Finding
 from gate.pipeline.verdict import result_of
 from gate.reports.checks import MOST_SECONDS
 from gate.reports.junit import render
@@ -49,6 +50,13 @@ def test_the_structure_that_readers_expect(name: str) -> None:
         assert int(suite.get("tests", "")) == len(tests)
         for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
             assert int(suite.get(attribute, "")) == sum(t.find(kind) is not None for t in tests)
+
+
+def test_a_verdict_stands_once_before_its_reason() -> None:
+    (first, *_) = PASSED.criteria
+    never = replace(first, findings=(Finding.of("nothing_decides"),), checked=False)
+    told = [child.get("message", "") for child in document(result(replace(PASSED, criteria=(never,)))).iter("skipped")]
+    assert "not judged: no threshold and no baseline value to compare with" in told
 
 
 @pytest.mark.parametrize("verdict", Verdict)

@@ -122,7 +122,7 @@ def test_what_is_forbidden_and_was_done_in_an_earlier_attempt_decides_the_trial(
     trial = Trial("c", 1, invocations=(fine,), error=error, earlier=((fine,), (fine, called)))
     found = score_recorded((hard, demanded), CASE, trial)
     assert (found.error and found.error.kind) == kind
-    assert found.scores == {"forbidden": Score(0.0, "calls (in attempt 2, which infrastructure ended)")}
+    assert found.scores == {"forbidden": Score(0.0, "calls (in an earlier attempt, which infrastructure ended)")}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.errors import ConfigError, UntrustedError
-from gate.security.signing import PAYLOAD_TYPE, new_key, opened, signed
+from gate.security.signing import PAYLOAD_TYPE, opened, signed
+from tests.keys import new_key
 from tests.properties import examples
 
 PRIVATE, PUBLIC = new_key()

@@ -1,4 +1,4 @@
-"""`gate decide --jsonl`: one state a line in, one answer a line out."""
+"""`gate decide`: one state a line in, one answer a line out."""
 
 from __future__ import annotations
 

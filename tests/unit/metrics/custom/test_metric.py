@@ -27,6 +27,7 @@ CODE = """
     def not_asked(actual, expected): return {"value": None, "reason": "no refund was asked for"}
     def unknown(actual, expected): return {"value": None, "error": "no idea"}
     def empty(actual, expected): return {"value": None}
+    def verdict(actual, expected): return {"value": 0.9, "passed": False}
     def four(one, two, three, four): return 0.25
     def three(one, two, three): return 1.0
     async def later(actual, expected): return 1.0
@@ -80,6 +81,10 @@ def test_whatever_it_does_becomes_an_error_of_the_score() -> None:
         ("users_checks:percent", "the custom metric returned 80, not a number from 0 to 1"),
         ("users_checks:unknown", "no idea"),
         ("users_checks:empty", "the custom metric returned None, not a number from 0 to 1"),
+        (
+            "users_checks:verdict",
+            "the custom metric returned a key that is not read: 'passed' (value, reason, error)",
+        ),
         ("users_checks:text", "the custom metric returned '1', not a number from 0 to 1"),
     ]:
         assert score(path) == Score(None, error=error), (path, error)
