@@ -24,6 +24,7 @@ from simulate import Answer, Cell, World, play, simulate, worlds
 from gate.decision.engine import bounds, drift, evidence
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.drift import Check
+from gate.decision.engine.evidence import Evidence
 from gate.decision.engine.state import Config, State
 from gate.model import MetricChange
 from gate.statistics.intervals import wilson
@@ -46,12 +47,21 @@ class Point:
 
 STEPS = drift.QUARTERS, drift.WHOLE, drift.AGAIN, drift.BOTH
 BASE_ALONE = (
-    (*drift.QUARTERS[:-1], Check(0, 1, 0.45, 0.35)),
-    (Check(0, 1, 0.65, 0.35),),
-    Check(0, 1, 0.35, 0.3),
-    Check(0, 0, 0.0, 0.0),
+    (*drift.QUARTERS[:-1], Check(0.45, 0.35)),
+    (Check(0.65, 0.35),),
+    Check(0.35, 0.3),
+    Check(0.0, 0.0),
 )
-"""The steps of the check, and what they are without the step of both sides: one that asks for no trial is none."""
+"""The steps of the check, and what they are without the step of both sides."""
+NEXT_STEP = drift._next_step
+
+
+def without_both(evidence: Evidence) -> Check | None:
+    """Return the next step of a check that has none of both sides."""
+    step = NEXT_STEP(evidence)
+    return None if step is drift.BOTH else step
+
+
 ALWAYS = "always: stored trials only"
 CHOSEN = Point(
     "**p > .9 asked once, > .35 twice: the rule**", drift.AGREES, drift.LEANS, drift.AGREES_TWICE, evidence.BESIDE
@@ -78,6 +88,7 @@ def play_at(point: Point, world: World, seed: int) -> Answer:
     drift.AGREES, drift.LEANS, drift.AGREES_TWICE = point.agrees, point.leans, point.agrees_twice
     evidence.BESIDE = point.beside
     drift.QUARTERS, drift.WHOLE, drift.AGAIN, drift.BOTH = BASE_ALONE if point.base_alone else STEPS
+    drift._next_step = without_both if point.base_alone else NEXT_STEP
     return play(replace(world, config=Config()) if point.name == ALWAYS else world, seed)
 
 

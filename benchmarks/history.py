@@ -33,7 +33,7 @@ from gate.histories.runs import RunValues
 from gate.histories.trends import PastRun, Series, suite_history
 from gate.model import Criterion, Direction, Invocation, Scale, Score, ToolCall, Trial, Usage
 from gate.records import Header, PlannedCase, Record, write_record
-from gate.records.model import count
+from gate.records.model import footer_of
 from gate.statistics.intervals import wilson
 from gate.statistics.trend import Sums
 
@@ -201,7 +201,7 @@ def stored_record(number: int, cases: int, trials: int, rng: Random, said: int) 
         agent=f"{number // 5}",
         created=START + number * DAY,
     )
-    return Record(header, tuple(made), count(tuple(made)))
+    return Record(header, tuple(made), footer_of(tuple(made)))
 
 
 COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -39,7 +39,7 @@ from gate.model import (
     Usage,
 )
 from gate.records import Header, PlannedCase, Record, strip, write_record
-from gate.records.model import count
+from gate.records.model import footer_of
 
 CRITERIA = (
     Criterion("tool_trajectory_avg_score", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.6, reads_tools=True),
@@ -147,7 +147,7 @@ def records(folder: Path, cases: int, seed: int = 1) -> tuple[Path, Path]:
     for path, held, run in zip(paths, (trials, stored), ("change", "base"), strict=True):
         commits = {"commit": f"{run}c0ffee", "base_commit": "basec0ffee"}
         header = Header("support", plan, CRITERIA, run_id=run, created=1.0, definition="one", **commits)
-        record = Record(header, tuple(held), count(tuple(held)))
+        record = Record(header, tuple(held), footer_of(tuple(held)))
         write_record(path, strip(record) if run == "base" else record)
     return paths
 

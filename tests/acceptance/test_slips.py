@@ -366,6 +366,10 @@ def test_a_response_that_no_criterion_reads_is_said_with_the_key_to_add(ready: P
     assert "1 case states a response that no criterion reads: add `response_match_score: 0.5` to the criteria" in told
     project.write("gate.yaml", CONFIG.replace("tool_trajectory_avg_score: 0.8", "response_match_score: 0.5"))
     told = " ".join(project.gate("run").out.split())
+    assert "1 case expects no call in a turn, which no criterion checks: add `tool_selection_accuracy: 0.9`" in told
+    project.write("evals/first.yaml", CASES.replace("tools: []", "tools: [look_up]"))
+    told = " ".join(project.gate("run").out.split())
     assert "1 case states tools that no criterion reads: add `tool_trajectory_avg_score: 0.8`" in told
     project.write("gate.yaml", CONFIG + "  response_match_score: 0.5\n")
-    assert "no criterion reads" not in project.gate("run").out
+    said = project.gate("run").out
+    assert "no criterion reads" not in said and "no criterion checks" not in said

@@ -98,11 +98,16 @@ def test_the_pages_have_a_place_for_every_table() -> None:
 def test_the_frontier_moves_from_the_record_that_never_counts_to_stored_trials_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module, name in ((drift, "AGREES"), (drift, "LEANS"), (drift, "AGREES_TWICE"), (evidence, "BESIDE")):
-        monkeypatch.setattr(module, name, getattr(module, name))  # play_at sets them: put back afterwards
+    set_by_play = ("AGREES", "LEANS", "AGREES_TWICE", "QUARTERS", "WHOLE", "AGAIN", "BOTH", "_next_step")
+    for module, name in (*((drift, name) for name in set_by_play), (evidence, "BESIDE")):
+        monkeypatch.setattr(module, name, getattr(module, name))  # put back afterwards
     never, always = frontier.POINTS[0], frontier.POINTS[-1]
     moved = simulate.World("moved", cases=20, drift=0.5, config=simulate.MATCH)
     assert [frontier.play_at(point, moved, 1).verdict for point in (never, always)] == ["INCONCLUSIVE", "REGRESSION"]
+    (alone,) = (point for point in frontier.POINTS if point.base_alone)
+    fell = simulate.World("slightly", cases=20, drift=0.3, config=simulate.MATCH)
+    runs = [frontier.play_at(point, fell, 0).runs_per_case for point in (frontier.CHOSEN, alone)]
+    assert runs == [5.25, 3.25], "one run a case and side less"
     assert frontier.CHOSEN in frontier.POINTS
     known = {world.name for world in simulate.worlds()}
     assert known.issuperset((*frontier.CHANGED, *frontier.UNCHANGED)), "worlds that the page has, too"
