@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gate.decision.correction import Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
@@ -299,6 +300,20 @@ class Comparison(Struct, frozen=True, dict=True):
     def whole_epochs(self) -> int:
         """Number of epochs that covered every judged case."""
         return min(self._trials_in_epochs, default=0)
+
+    @cached_property
+    def in_epochs(self) -> Comparison:
+        """The comparison without trials in place of the last epoch: these repeat some cases more often than others, and
+        a quantile over all trials would follow those cases."""
+        kept = tuple([trial for trial in self.trials if trial.tag != NARROW])
+        if len(kept) == len(self.trials):
+            return self
+        return replace(self, trials=kept)
+
+    @property
+    def epochs_spent(self) -> int:
+        """Number of epochs that ran or were replaced by a round that narrows an interval."""
+        return self.epochs + len({trial.round for trial in self.own if trial.tag == NARROW})
 
     @cached_property
     def _trials_in_epochs(self) -> Sequence[int]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
 from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, spread, unexplained
-from gate.decision.engine.state import FULL, More, Request
+from gate.decision.engine.state import FULL, NARROW, More, Request
 from gate.decision.findings import findings_of
 from gate.decision.outages import excused
 from gate.decision.outcomes import lacks_trials
@@ -133,8 +133,8 @@ def _before_the_verdict(comparison: Comparison) -> More | Outcome | None:
         more, outcome = outcome, None
     found = _findings_without_baseline(comparison)
     if not _is_settled(comparison, found):
-        if more is None and may_run:
-            more = _for_thresholds(comparison, outcome, found)
+        if may_run and (more is None or more.narrows):  # while a threshold is open, too, the last epoch is whole
+            more = _for_thresholds(comparison, outcome, found) or more
         if more is not None:
             first = _whether_repeats_count(comparison)
             if first is not None:
@@ -196,7 +196,7 @@ def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequ
     settings = comparison.settings
     if outcome is not None and outcome.verdict == "REGRESSION":
         return None
-    done = comparison.epochs
+    done = comparison.epochs_spent
     last = settings.exact_epochs or max(settings.max_epochs, settings.kept_epochs)
     if done >= last:
         return None
@@ -297,13 +297,14 @@ def _reruns_without_failures(comparison: Comparison, outcome: Outcome | None) ->
     answer = answer_of(excused(comparison), can_run=True, stopped=False)
     if not isinstance(answer, More):
         return ()
-    return [one for one in answer.requests if one.tag != FULL and answering.issuperset(one.cases)]
+    picked = [one for one in answer.requests if one.tag not in (FULL, NARROW)]
+    return [one for one in picked if answering.issuperset(one.cases)]
 
 
 def _another_epoch(comparison: Comparison) -> More | None:
     """Return one more epoch: one or two crashing cases prove little, and crashes are rarely isolated."""
     settings = comparison.settings
-    if settings.exact_epochs is not None or comparison.epochs >= settings.max_epochs:
+    if settings.exact_epochs is not None or comparison.epochs_spent >= settings.max_epochs:
         return None
     return _epochs(comparison, 1, "looking for further cases in which the agent fails")
 

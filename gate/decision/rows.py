@@ -93,7 +93,7 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
         findings = [Finding.of("no_value", why=why), *warnings]
-    values = list(chain.from_iterable(comparison.values(criterion).values()))
+    values = list(chain.from_iterable(comparison.in_epochs.values(criterion).values()))
     row = CriterionResult(
         criterion,
         verdict,

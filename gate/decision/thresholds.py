@@ -18,7 +18,7 @@ from gate.decision.all_pass import METRIC as ALL_PASS
 from gate.decision.comparison import Comparison
 from gate.decision.correction import Correction, mean_fallen
 from gate.decision.outcomes import are_successes, mark, measured_values
-from gate.model import FULL, Case, Criterion, Direction, Score, Trial, Verdict
+from gate.model import FULL, NARROW, Case, Criterion, Direction, Score, Trial, Verdict
 from gate.model.finding import Finding, HeldMean
 from gate.statistics.intervals import (
     binomial_at_least,
@@ -216,7 +216,7 @@ def _lost(comparison: Comparison, criterion: Criterion) -> int:
     """
     found = 0
     for case in comparison.judged:
-        trials = [trial for trial in comparison.candidate.get(case.id, ()) if trial.tag == FULL]
+        trials = [trial for trial in comparison.candidate.get(case.id, ()) if trial.tag in (FULL, NARROW)]
         if not trials:
             found += 1
         found += len(comparison.lost(trials))
@@ -456,7 +456,7 @@ def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Findin
     """Return the findings on quantiles over all trials of epochs; a binomial test shows if too many exceed a limit."""
     if not criterion.quantiles:
         return []
-    sample = _judged_sample(comparison, criterion)
+    sample = _judged_sample(comparison.in_epochs, criterion)
     if not sample.all.values:
         return []
     return [_quantile(comparison, criterion, sample, q, limit) for q, limit in criterion.quantiles]

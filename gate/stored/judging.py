@@ -23,7 +23,7 @@ from gate.config.tighten import settings_under_base
 from gate.decision import Settings
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
-from gate.model import BASE, CONFIRM, FULL, Result, Side, SuiteResult, Trial
+from gate.model import BASE, CONFIRM, FULL, NARROW, Result, Side, SuiteResult, Trial
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import earlier_draws, with_stored_trials
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
@@ -465,8 +465,8 @@ def _with_base_beside(own: Record, trials: Sequence[Trial], base_commit: str | N
 def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[Trial, ...]:
     """Return the trials as a schedule of this suite would have ordered them, ignoring their own rounds and tags.
 
-    As many rounds as every case has trials count as whole epochs; the rest are further looks at single cases. So a
-    trial's own labels cannot exclude it.
+    As many rounds as every case has trials count as whole epochs; the rest are further looks at single cases, or narrow
+    an interval if they say so: these count in more places. So a trial's own labels cannot exclude it.
     """
     of_case: dict[str, list[Trial]] = {case.id: [] for case in cases}
     for trial in sorted(trials, key=lambda trial: trial.number):
@@ -475,7 +475,9 @@ def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[T
     made = []
     for found in of_case.values():
         for number, trial in enumerate(found, 1):
-            tag = FULL if number <= whole else CONFIRM
+            tag = FULL
+            if number > whole:
+                tag = NARROW if trial.tag == NARROW else CONFIRM
             made.append(replace(trial, number=number, round=number, tag=tag, again=False))
     return tuple(sorted(made, key=lambda trial: trial.round))
 

@@ -54,8 +54,7 @@ def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool
     for case in cases:
         now, before = values_of(case, m)
         if now and before:
-            links = [*case.links, *[None] * len(case.narrow)]
-            change, inverse = paired_difference(case.sample, links, case.before, m)
+            change, inverse = paired_difference(case.sample, case.sample_links, case.before, m)
             ids.append(case.id)
             pairs.append((now, before))
             changes.append(change)
@@ -67,7 +66,7 @@ def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool
     found = _bound(metric, pairs, changes, fmean(inverses), units)
     if not found.holds and not (suspect and m == 0):
         found = replace(found, holds=_few_by_chance(metric, pairs))
-    if ended and len(pairs) > TINY and has_tighter_interval(metric) and stand_alone(cases, state):
+    if ended and len(units) == len(pairs) > TINY and has_tighter_interval(metric) and are_plain(cases):
         return _of_these_cases(found, pairs, metric)
     return found
 
@@ -82,11 +81,11 @@ def has_tighter_interval(metric: Metric) -> bool:
     return metric.kind == "binary" and metric.slope == 1.0
 
 
-def stand_alone(cases: Sequence[CaseEvidence], state: State) -> bool:
-    """True if no case depends on another or on a recording, and none seems broken."""
-    if state.clusters or any(case.seems_worse for case in cases):
+def are_plain(cases: Sequence[CaseEvidence]) -> bool:
+    """True if no case depends on a recording, and none seems broken."""
+    if any(case.seems_worse for case in cases):
         return False
-    return not any(link for case in cases for link in case.links)
+    return not any(link for case in cases for link in case.sample_links)
 
 
 def _of_these_cases(found: MetricChange, pairs: Sequence[Pair], metric: Metric) -> MetricChange:

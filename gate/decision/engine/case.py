@@ -45,6 +45,8 @@ class CaseEvidence(Struct):
     """Number of trials in ``full`` that each look so far has seen, after a 0."""
     links: list[Partner | None] = field(default_factory=list)
     """The trial in ``before`` with which each trial in ``full`` is coupled."""
+    narrow_links: list[Partner | None] = field(default_factory=list)
+    """The same for each trial in ``narrow``."""
     coupled: Coupled = Coupled()
     """The outcomes of all coupled trials, reruns included."""
     stored_at: dict[int, int] = field(default_factory=dict)
@@ -58,6 +60,11 @@ class CaseEvidence(Struct):
     def sample(self) -> list[Row]:
         """The candidate's trials that are a fair sample of its answers: results never decided how many there are."""
         return [*self.full, *self.narrow]
+
+    @property
+    def sample_links(self) -> list[Partner | None]:
+        """The trial in ``before`` with which each trial of the sample is coupled."""
+        return [*self.links, *self.narrow_links]
 
     @property
     def live(self) -> bool:
@@ -152,8 +159,9 @@ class CaseEvidence(Struct):
             self.links.extend(placed)
         elif tag == NARROW:
             self.narrow.extend(rows)
+            self.narrow_links.extend(placed)
         if tag in (FULL, NARROW):
-            self.newest_failed = bool(outcomes) and not outcomes[-1] and not self._failed_alike()
+            self.newest_failed = bool(outcomes) and not outcomes[-1] and not self._failed_alike(placed[-1])
 
     def _placed(self, link: Partner | None) -> Partner | None:
         """Return the partner with its position in ``before``; None if it was not measured."""
@@ -161,10 +169,9 @@ class CaseEvidence(Struct):
             return None
         return Partner(self.stored_at[link.stored], link.whole)
 
-    def _failed_alike(self) -> bool:
-        """True if the newest trial replays only the recording of a trial that failed, too, so its failure is not
-        new."""
-        link = self.links[-1]
+    def _failed_alike(self, link: Partner | None) -> bool:
+        """True if a trial with this partner replays only the recording of a trial that failed, too, so its failure is
+        not new."""
         return link is not None and link.whole and self.before[link.stored][0] == 0
 
 

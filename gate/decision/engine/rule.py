@@ -109,10 +109,10 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
     """True if every blocking metric's loss is bounded, no test suggests a drop, and no case is named.
 
     Suggestions of tests are ignored if the change is no worse than the baseline's current agent. Nothing is certified
-    if a metric collapsed: few cases prove little, and a pass would hide a total loss.
+    if a metric collapsed: few cases prove little, and a pass would hide a total loss. Nor if no look saw any value.
     """
     look = evidence.last_look
-    if look is None or not _bounded(evidence) or evidence.collapsed:
+    if look is None or not look.metrics or not _bounded(evidence) or evidence.collapsed:
         return False
     if cleared(evidence):
         return True

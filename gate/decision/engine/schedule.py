@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gate.decision.engine.bounds import has_tighter_interval, stand_alone
+from gate.decision.engine.bounds import are_plain, has_tighter_interval
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.coupled import values_in
 from gate.decision.engine.evidence import ZERO_TRIALS, Evidence
@@ -212,14 +212,17 @@ def next_narrowing(evidence: Evidence) -> More | None:
     """
     if not _may_narrow(evidence):
         return None
-    cases = list(evidence.cases.values())
-    varying = [0.0] * len(cases)
+    open_metrics = []
     for m, bound in enumerate(evidence.bounds):
         if bound is not None and bound.blocks_regression and not bound.holds:
-            if not has_tighter_interval(evidence.state.metrics[m]):
-                return None
-            for place, spread in enumerate(spreads([_stored_counts(case, evidence, m) for case in cases])):
-                varying[place] += spread
+            open_metrics.append(m)
+    if not open_metrics or not all(has_tighter_interval(evidence.state.metrics[m]) for m in open_metrics):
+        return None
+    cases = list(evidence.cases.values())
+    varying = [0.0] * len(cases)
+    for m in open_metrics:
+        for place, spread in enumerate(spreads([_stored_counts(case, evidence, m) for case in cases])):
+            varying[place] += spread
     shares = shared_out(len(evidence.wanted), varying, [len(case.sample) for case in cases])
     ids: dict[int, list[str]] = {}
     for case, n in zip(cases, shares, strict=True):
@@ -240,8 +243,9 @@ def _may_narrow(evidence: Evidence) -> bool:
     if done != config.max_epochs - 1 or evidence.epochs < config.kept_epochs:
         return False
     cases = list(evidence.cases.values())
-    has_enough_stored = all(len(case.before) > done for case in cases)
-    return has_enough_stored and stand_alone(cases, evidence.state) and not evidence.collapsed
+    if len(evidence.units) < len(cases) or evidence.collapsed:
+        return False
+    return are_plain(cases) and all(case.sample and len(case.before) > done for case in cases)
 
 
 def _stored_counts(case: CaseEvidence, evidence: Evidence, m: int) -> tuple[int, int]:

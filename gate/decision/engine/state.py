@@ -187,6 +187,11 @@ class More(Struct, frozen=True):
         """Number of agent runs in these trials."""
         return runs_of(self.requests)
 
+    @property
+    def narrows(self) -> bool:
+        """True if these trials only narrow the interval of the change."""
+        return all(request.tag == NARROW for request in self.requests)
+
 
 def round_of(requests: Iterable[Request], why: str) -> More | None:
     """Return these requests as the next trials; None if there are none."""

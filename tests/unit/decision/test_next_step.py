@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from random import Random
 
 import hypothesis
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import PASS_RATE, Comparison, Settings, exit_code, next_step
+from gate.decision import PASS_RATE, Comparison, More, Settings, exit_code, next_step
 from gate.decision.comparison import Incomparable
 from gate.errors import ExitCode
 from gate.model import (
@@ -23,6 +24,7 @@ from gate.model import (
     Part,
     Replay,
     Scale,
+    Score,
     Side,
     Stage,
     StageKind,
@@ -108,6 +110,105 @@ def test_a_closed_record_is_judged_as_its_run_was() -> None:
     down = {"case-03"}
     result, trials = follow(SUITE, [TRAJECTORY], lambda c, _s: {"trajectory": float(c not in down)}, BASELINE)
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE) == result
+
+
+# --- the last epoch: the cases that vary ------------------------------------------------------------
+
+TWENTY = cases(20)
+VARYING = [
+    trial(case.id, n, trajectory=float(place >= 8 or n not in (2, 5)))
+    for place, case in enumerate(TWENTY)
+    for n in range(1, 6)
+]
+"""A baseline in which eight of twenty cases vary."""
+AFTER_TWO = [
+    trial(case.id, n, round=n, trajectory=float(place not in failing))
+    for n, failing in enumerate([(0, 1, 2, 3), (3, 4, 5, 6)], 1)
+    for place, case in enumerate(TWENTY)
+]
+"""Two epochs after which only the interval of the change is open."""
+
+
+def narrowed(step: More, agent: Callable[[Case], float]) -> list[Trial]:
+    """The trials that a step asks for."""
+    found = []
+    for request in step.requests:
+        for case in TWENTY:
+            for n in range(request.n if case.id in request.cases else 0):
+                found.append(trial(case.id, 3 + n, round=step.round, tag=request.tag, trajectory=agent(case)))
+    return found
+
+
+def test_the_last_epoch_goes_to_cases_that_vary_if_only_the_interval_is_open() -> None:
+    step = ask(TWENTY, [TRAJECTORY], AFTER_TWO, VARYING)
+    assert ({request.tag for request in step.requests}, step.runs) == ({"narrow"}, 20)
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        replace(TRAJECTORY, threshold=0.8),
+        Criterion("three in a row", "pass_k", Scale.BINARY, k=3, blocks_regression=False),
+    ],
+    ids=["a close threshold", "pass^3"],
+)
+def test_the_last_epoch_runs_every_case_while_a_threshold_needs_it(criterion: Criterion) -> None:
+    """Or that threshold would take an epoch beyond the maximum."""
+    criteria = list({one.name: one for one in (TRAJECTORY, criterion)}.values())
+    step = ask(TWENTY, criteria, AFTER_TWO, VARYING)
+    assert [(request.tag, len(request.cases), request.n) for request in step.requests] == [("full", 20, 1)]
+
+
+def test_what_replaces_the_last_epoch_counts_against_the_maximum() -> None:
+    """The mean is close to the threshold only after these trials."""
+    step = ask(TWENTY, [replace(TRAJECTORY, threshold=0.6)], AFTER_TWO, VARYING)
+    assert step.narrows
+    trials = [*AFTER_TWO, *narrowed(step, lambda case: float(case.id > "case-03"))]
+    value = judge(TWENTY, [TRAJECTORY], trials, VARYING).criteria[1].candidate.value
+    close = [replace(TRAJECTORY, threshold=round(value, 2) - 0.01)]
+    known = Comparison(TWENTY, close, trials, VARYING, Settings())
+    assert (known.epochs, known.epochs_spent) == (2, 3)
+    while isinstance(step := next_step(known), More):
+        assert all(request.tag == "confirm" for request in step.requests)
+        more = [
+            trial(case_id, 20 + len(known.trials) + n, round=step.round, tag="confirm", trajectory=1.0)
+            for request in step.requests
+            for case_id in request.cases
+            for n in range(request.n)
+        ]
+        known = replace(known, trials=[*known.trials, *more])
+
+
+def test_a_lost_trial_that_narrows_the_interval_may_decide_a_threshold() -> None:
+    step = ask(TWENTY, [TRAJECTORY], AFTER_TWO, VARYING)
+    last = narrowed(step, lambda _case: 1.0)
+    lost = [replace(lost_trial(one.case_id, one.number, round=one.round), tag="narrow") for one in last]
+    value = judge(TWENTY, [TRAJECTORY], AFTER_TWO, VARYING).criteria[1].candidate.value
+    missed = [replace(TRAJECTORY, threshold=value + 0.01, ratchet=False)]
+    settings = Settings(max_error_rate=1.0)
+    judged = judge(TWENTY, missed, [*AFTER_TWO, *lost], VARYING, settings=settings)
+    assert judged.criteria[1].verdict is Verdict.NOT_MEASURED
+
+
+def test_a_quantile_does_not_follow_the_cases_that_run_more_often() -> None:
+    """Eight of twenty cases are slow, so the median is quick, however often the slow ones run."""
+    median = replace(LATENCY, quantiles=((0.5, 1.0),))
+    slow = {case.id for case in TWENTY[:8]}
+
+    def timed(trials: Sequence[Trial]) -> list[Trial]:
+        found = []
+        for one in trials:
+            scores = {**one.scores, "latency": Score(2.0 if one.case_id in slow else 0.5)}
+            found.append(replace(one, scores=scores))
+        return found
+
+    first, stored_trials = timed(AFTER_TWO), timed(VARYING)
+    step = ask(TWENTY, [TRAJECTORY, median], first, stored_trials)
+    assert step.narrows
+    result = judge(TWENTY, [TRAJECTORY, median], [*first, *timed(narrowed(step, lambda _case: 1.0))], stored_trials)
+    ((q, found),) = result.criteria[2].quantiles
+    assert (q, found.value, found.trials) == (0.5, 0.5, 40)
+    assert result.criteria[2].verdict is Verdict.PASS
 
 
 def test_running_out_of_runs_says_so_and_decides_on_what_there_is() -> None:

@@ -16,7 +16,7 @@ from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.engine.rule import decide
 from gate.decision.engine.schedule import NAMING_WAVES, WAVES
-from gate.decision.engine.state import Config, Metric, More, Request, Rerun, Round, Row, State
+from gate.decision.engine.state import Config, Metric, More, Partner, Request, Rerun, Round, Row, State
 from gate.model import Direction, Outcome, Side, Stage, StageKind
 from tests.patience import steps
 from tests.properties import examples
@@ -144,6 +144,7 @@ def test_these_trials_narrow_the_interval_and_no_look_at_the_suite_sees_them() -
         "a case seems broken",
         "the baseline is thin",
         "the epoch is run anyway",
+        "a case could not be measured",
         "more may follow",
     ],
 )
@@ -158,9 +159,60 @@ def test_the_last_epoch_runs_every_case_if_it_may_tell_more(why: str) -> None:
         rounds = failing(range(5), range(3, 8))
     elif why == "the epoch is run anyway":
         config = Config(kept_epochs=5)
+    elif why == "a case could not be measured":
+        rounds = tuple(replace(one, trials={**one.trials, "c0019": [[None]]}) for one in TWO_EPOCHS)
     else:
         config = Config(max_epochs=4)
     assert asked(decide(state(baseline, *rounds, config=config)))[0].tag in ("full", "confirm")
+
+
+def test_the_last_epoch_runs_every_case_if_no_interval_is_open() -> None:
+    """A low score of one metric alone keeps the suite from passing: which cases vary says nothing about it."""
+    rng = Random(7)
+    metrics = (SUCCESS, Metric("words"), Metric("style"))
+
+    def trial(words: float, style: float) -> Row:
+        return [float(rng.random() < 0.97), round(rng.gauss(words, 0.05), 3), round(rng.gauss(style, 0.05), 3)]
+
+    stored = {c: [trial(0.8, 0.7) for _ in range(5)] for c in ids(40)}
+    screened = full({c: [trial(0.79, 0.69)] for c in stored})
+    current = state(stored, screened, metrics=metrics, config=Config(max_epochs=2))
+    assert all(bound is not None and bound.holds for bound in gather(current).bounds)
+    (request,) = asked(decide(current))
+    assert (request.tag, len(request.cases), request.n) == ("full", 40, 1)
+
+
+def test_a_case_that_answers_only_while_the_interval_is_narrowed_counts_from_then_on() -> None:
+    unmeasured = [replace(one, trials={**one.trials, "c0019": [[None]]}) for one in TWO_EPOCHS]
+    case = gather(state(VARYING, *unmeasured, Round("narrow", Side.CANDIDATE, {"c0019": rows(1, 0)}))).cases["c0019"]
+    assert (case.newest_failed, case.passed, case.trials) == (True, 1, 2)
+
+
+def test_a_trial_that_narrows_the_interval_is_compared_with_the_recording_that_answered_it() -> None:
+    """The case failed in this recording, so failing again is neither new nor a change."""
+    links = {"c0000": [Partner(1, whole=True)]}
+    narrow = Round("narrow", Side.CANDIDATE, {"c0000": rows(0)}, links)
+    case = gather(state(VARYING, *failing((), ()), narrow)).cases["c0000"]
+    assert not case.newest_failed
+    assert case.sample_links == [None, None, Partner(1, whole=True)]
+
+
+def test_cases_of_different_clusters_stand_alone() -> None:
+    """A cluster of which only one case has values adds no dependence."""
+    rounds = failing((), ())
+    clusters = {c: f"k{i}" for i, c in enumerate(VARYING)}
+    plain = gather(state(VARYING, *rounds))
+    clustered = gather(replace(state(VARYING, *rounds), clusters=clusters))
+    for evidence in (plain, clustered):
+        evidence.end()
+    assert clustered.bounds == plain.bounds != gather(state(VARYING, *rounds)).bounds
+
+
+def test_nothing_passes_if_no_look_saw_a_value() -> None:
+    """All trials of the epochs with a look were lost; only an epoch for later changes was measured."""
+    lost = [full({"c0000": [[None]]}) for _ in range(3)]
+    current = state({"c0000": rows(1, 0)}, *lost, full({"c0000": rows(1)}), config=Config(kept_epochs=5, runs_left=0))
+    assert outcome(decide(current)).verdict == "INCONCLUSIVE"
 
 
 def test_a_case_that_fails_while_the_interval_is_narrowed_is_rerun() -> None:
