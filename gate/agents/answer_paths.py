@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -177,11 +179,24 @@ class StatePaths(StrictModel):
 
     def read(self, body: Any) -> dict[str, Any]:
         """Return the named parts: null counts as absent, and a missing name is an error unless marked with ``?``."""
-        named = {name: getattr(self, name) for name in PARTS}
-        parts = {name: part_at(body, path, name) for name, path in named.items() if path is not None}
-        if self.tool_calls is not None:
-            parts["tool_calls"] = self.tool_calls.read(body, "tool_calls")
+        return {name: read(body) for name, read in self._readers()}
+
+    def read_known(self, body: Any) -> dict[str, Any]:
+        """Return the named parts that an answer with an error has."""
+        parts = {}
+        for name, read in self._readers():
+            with suppress(AgentFailure):
+                parts[name] = read(body)
         return parts
+
+    def _readers(self) -> Iterator[tuple[str, Callable[[Any], Any]]]:
+        """Yield each part whose path is given, with the function that reads it from an answer."""
+        for name in PARTS:
+            path = getattr(self, name)
+            if path is not None:
+                yield name, partial(part_at, path=path, name=name)
+        if self.tool_calls is not None:
+            yield "tool_calls", partial(self.tool_calls.read, what="tool_calls")
 
 
 class ResultPaths(StatePaths):

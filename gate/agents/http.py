@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -105,6 +105,8 @@ class ServerAgent(Agent):
     kind: ClassVar[str]
     """The key under ``agent`` of its section."""
     starts_clock = True
+    parts_of: Callable[[Any], Any] | None = None
+    """Finds the parts of an answer with an error; None if the answer has one of the usual forms."""
 
     def __init__(self, server: Server, environment: Mapping[str, str]) -> None:
         kind = self.kind
@@ -182,7 +184,7 @@ class ServerAgent(Agent):
         self._check_version(response)
         if not 200 <= response.status < 300 or response.status == PARTIAL:
             request.log.add(_beginning(response.body))
-            raise _failure(response, self.kind)
+            raise _failure(response, self.kind, self.parts_of)
         return response
 
     def _check_version(self, response: Response) -> None:
@@ -221,7 +223,7 @@ def _beginning(body: bytes) -> str:
     return text[:MAX_LOG_CHARS].rstrip(WORD_CHARS)
 
 
-def _failure(response: Response, kind: str) -> AgentFailure:
+def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any] | None) -> AgentFailure:
     """Return the failure that a status other than 2xx means for this kind of agent."""
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
@@ -243,7 +245,7 @@ def _failure(response: Response, kind: str) -> AgentFailure:
     turn = None
     if media_type(response) == "application/json":
         with suppress(AgentFailure):
-            turn = so_far(decode_answer(response.body, must_be_json=True))
+            turn = so_far(decode_answer(response.body, must_be_json=True), parts_of)
     return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait, turn=turn)
 
 
@@ -351,6 +353,8 @@ class HttpAgent(ServerAgent):
     def __init__(self, http: HttpRequest, environment: Mapping[str, str]) -> None:
         super().__init__(http, environment)
         self._http = http
+        if http.response is not None and http.response.names_parts:
+            self.parts_of = http.response.read_known
         self._ids: dict[str, str | int] = {}
         """The id that the server gave each session."""
 
@@ -403,7 +407,7 @@ class HttpAgent(ServerAgent):
             if told.events is not None:
                 answer = told.events.read(answer)
         elif told is not None:
-            refuse_error(answer, told.read if told.names_parts else None)
+            refuse_error(answer, self.parts_of)
             if told.session_id is not None:
                 self._ids[request.session_id] = session_id_at(answer, told.session_id)
             if told.names_parts:

@@ -9,7 +9,7 @@ import asyncio
 import re
 from abc import abstractmethod
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
@@ -253,7 +253,8 @@ class McpAgent(Agent):
             params["_meta"] = {"traceparent": request.traceparent}
         result, duration = await self._call(session, request, "tools/call", params)
         told = self._server.response
-        answer = body_of(result, named=told is not None)
+        parts_of = told.read_known if told is not None and told.names_parts else None
+        answer = body_of(result, named=told is not None, parts_of=parts_of)
         if told is not None:
             if told.session_id is not None:
                 session.given = session_id_at(answer, told.session_id)
@@ -400,12 +401,15 @@ def arguments_for(schema: Any) -> dict[str, Any]:
     return {**filled, **dict.fromkeys(others, "{{message}}")}
 
 
-def body_of(result: Mapping[str, Any], *, named: bool = False) -> Any:
-    """Return the result of a tool: structured content if it is an answer or paths lead into it, else the text."""
+def body_of(result: Mapping[str, Any], *, named: bool = False, parts_of: Callable[[Any], Any] | None = None) -> Any:
+    """Return the result of a tool: structured content if it is an answer or paths lead into it, else the text.
+
+    ``parts_of`` finds the parts of structured content with an error.
+    """
     text = text_of(result.get("content"))
     if result.get("isError"):
         text = f"the tool reports an error: {shorten(text or 'without a word', 1000)}"
-        raise AgentFailure(ErrorKind.CRASH, text, turn=so_far(result.get("structuredContent")))
+        raise AgentFailure(ErrorKind.CRASH, text, turn=so_far(result.get("structuredContent"), parts_of))
     structured = result.get("structuredContent")
     if isinstance(structured, Mapping) and (named or not structured.keys().isdisjoint(answers.CONTENT)):
         return structured

@@ -49,6 +49,17 @@ def test_calls_under_names_of_their_own() -> None:
     ]
 
 
+@pytest.mark.parametrize("status", ["200 OK", "503 Service Unavailable"])
+def test_calls_under_names_of_their_own_are_read_from_an_answer_with_an_error(status: str) -> None:
+    told = {"error": "429 rate limit", "steps": [{"tool": "pay"}]}
+    answer, _ = says(response(json.dumps(told).encode(), status))
+    paths = {"output": "text", "tool_calls": {"path": "steps", "name": "tool"}}
+    trial = served(answer, [case("a")], {"response": paths}, retries=0)["a"]
+    assert trial.error is not None
+    assert not trial.failed
+    assert [[call.name for call in turn.tool_calls] for turn in trial.invocations] == [["pay"]]
+
+
 @pytest.mark.parametrize(
     ("told", "body", "message"),
     [

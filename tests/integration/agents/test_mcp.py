@@ -197,6 +197,14 @@ def test_errors(answers: dict[str, Any], kind: ErrorKind, message: str) -> None:
     assert trial.error.kind is kind
 
 
+def test_calls_of_a_tool_that_failed_are_read_by_their_paths() -> None:
+    failed = result("rate limit", isError=True, structuredContent={"steps": [{"tool": "drop"}]})
+    paths = {"output": "text", "tool_calls": {"path": "steps", "name": "tool"}}
+    trial, _ = over_http({"tools/call": failed}, "one", response=paths)
+    assert trial.error is not None
+    assert [[call.name for call in turn.tool_calls] for turn in trial.invocations] == [["drop"]]
+
+
 def test_tools_are_looked_up_page_by_page_and_once() -> None:
     pages = [{"tools": [{"name": "other"}], "nextCursor": "2"}, TOOLS]
     trial, asked = over_http({"tools/list": pages, "tools/call": result("Hi.")}, "one")
