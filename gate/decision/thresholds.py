@@ -276,13 +276,14 @@ CLOSE = 0.05
 
 
 def _variance_within(groups: Sequence[Sequence[float]]) -> float | None:
-    """Return the pooled variance of trials within a case; after a single epoch the larger variance of all trials."""
+    """Return the variance of trials within a case, averaged over the cases, however often each ran; after a single
+    epoch the larger variance of all trials."""
     values = list(chain.from_iterable(groups))
     if len(values) < 2:
         return None
     freedom = len(values) - len(groups)
     if freedom >= len(groups):
-        return sum(map(_squares, groups)) / freedom
+        return mean([_squares(group) / (len(group) - 1) for group in groups if len(group) > 1])
     return _squares(values) / (len(values) - 1)
 
 
