@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from time import monotonic
@@ -403,7 +403,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        own = _under_own_plan(with_stored_trials(record, found), plan, config.file.seed)
+        own = _under_own_plan(with_stored_trials(record, found), plan, config.file.seed, settings.quarantine)
         if found.first.beside:
             own = _with_base_beside(own, record.trials, where.base)
         trusted.append(own)
@@ -421,7 +421,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     return result_of(suites, settings, command=command)
 
 
-def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
+def _under_own_plan(record: Record, plan: Plan, seed: int, quarantine: Collection[str]) -> Record:
     """Return the record's own scores under the cases of this plan, without the rules in the record.
 
     A case in the plan, matched by content under any id, is taken from the plan; if its content differs, it counts as
@@ -440,7 +440,7 @@ def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
             cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
     trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
     if not record.header.stripped:  # else they are from the store
-        trials = _in_rounds(trials, cases)
+        trials = _in_rounds(trials, [case.id for case in cases], quarantine)
     footer = record.footer
     if footer is not None:
         footer = replace(footer, terms={})
@@ -462,16 +462,17 @@ def _with_base_beside(own: Record, trials: Sequence[Trial], base_commit: str | N
     return replace(own, header=header, trials=(*own.trials, *of_base))
 
 
-def _in_rounds(trials: Sequence[Trial], cases: Sequence[PlannedCase]) -> tuple[Trial, ...]:
+def _in_rounds(trials: Sequence[Trial], cases: Sequence[str], quarantine: Collection[str]) -> tuple[Trial, ...]:
     """Return the trials as a schedule of this suite would have ordered them, ignoring their own rounds and tags.
 
-    As many rounds as every case has trials count as whole epochs; the rest are further looks at single cases, or narrow
-    an interval if they say so: these count in more places. So a trial's own labels cannot exclude it.
+    As many rounds as every judged case has trials count as whole epochs; the rest are further looks at single cases, or
+    narrow an interval if they say so: these count in more places. So a trial's own labels cannot exclude it.
     """
-    of_case: dict[str, list[Trial]] = {case.id: [] for case in cases}
+    of_case: dict[str, list[Trial]] = {case_id: [] for case_id in cases}
     for trial in sorted(trials, key=lambda trial: trial.number):
         of_case.setdefault(trial.case_id, []).append(trial)
-    whole = max(1, min(map(len, of_case.values()), default=1))
+    judged = [len(found) for case_id, found in of_case.items() if case_id not in quarantine]
+    whole = max(1, min(judged, default=1))
     made = []
     for found in of_case.values():
         for number, trial in enumerate(found, 1):
