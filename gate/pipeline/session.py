@@ -260,7 +260,8 @@ def about_address(config: Config, agent: str) -> str:
     if agent or server is None:
         return ""
     address = shown_address(server.url)
-    return f"this verdict is about whatever answers at {address}: restart it after each commit, or set `agent.version`"
+    what = f"this verdict is about whatever answers at {address}, not about a commit"
+    return f"{what}: restart it after each commit, or set `agent.version`"
 
 
 def about_literal_version(config: Config) -> str:

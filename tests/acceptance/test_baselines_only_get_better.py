@@ -411,7 +411,9 @@ def test_another_suites_record_copied_over_is_refused(tmp_path: Path) -> None:
     kept = folder / ".gate" / "baselines"
     mine, other = (next(kept.glob(f"{name}-*/*.jsonl")) for name in ("other", "support"))
     shutil.copy(other, mine)
-    for command in (("run",), ("baseline", "show"), ("baseline", "list")):
+    listed = world.gate(folder, "baseline", "list")
+    assert (listed.code, "never compared with" in listed.out, "support" in listed.out) == (0, True, True)
+    for command in (("run",), ("baseline", "show")):
         done = world.gate(folder, *command)
         assert done.code == 4, done.out + done.err
         assert "the stored baseline belongs to another suite or commit" in done.err

@@ -148,9 +148,9 @@ def test_outside_of_ci_it_is_the_same_user_and_doctor_says_what_it_can_read(plac
     _configured(place)
     assert place.gate("run", "--trials", "1").code == 0
     assert json.loads((place.root / "found.json").read_text())["who"] == 0
-    assert "it can read the expected answers" in place.gate("doctor", "--no-ask").out
+    assert "the agent can read the expected answers" in place.gate("doctor", "--no-ask").out
     _configured(place, user="own")
-    assert "it cannot read the suite" in place.gate("doctor", "--no-ask").out
+    assert "which cannot read the suite" in place.gate("doctor", "--no-ask").out
 
 
 def test_a_user_that_cannot_reach_the_agent_is_refused_where_it_is_asked_for(place: Project) -> None:

@@ -133,8 +133,8 @@ def test_a_rewritten_baseline_lets_nothing_pass(world: World) -> None:
 def test_without_the_proof_the_same_forgery_would_pass(unproven: World) -> None:
     """What the others rest on: the forged baseline does let the agent through where nobody asks for a proof."""
     unproven.repository.files["gate.yaml"] = CONFIG.replace("{store: git}", "{store: git, require_provenance: off}")
+    assert unproven.push("good").code == 0  # only the base's own record excuses a missed threshold
     forge(unproven)
-    unproven.repository.commit("good")
     done = unproven.pull_request("awful")
     assert done.code == 0, done.log
 
