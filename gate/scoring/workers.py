@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -106,6 +107,8 @@ class WorkerLink(asyncio.Protocol):
             return "was never started"
         await self._child.settle()
         last = self._child.tail.rpartition("\n")[2]
+        if self._child.process.returncode == -signal.SIGKILL:
+            last = ""  # it could say nothing: these are the words of a process that it left behind
         return f"{self._child.exit_reason}: {last}" if last else self._child.exit_reason
 
     async def end(self, patience: float = LEAVE_SECONDS) -> None:
