@@ -91,7 +91,7 @@ def are_plain(cases: Sequence[CaseEvidence]) -> bool:
 def _of_these_cases(found: MetricChange, pairs: Sequence[Pair], metric: Metric) -> MetricChange:
     """Return the bound with the interval of these very cases where that is tighter."""
     assert found.low is not None and found.high is not None  # several cases have a spread
-    half = _NORMAL.inv_cdf(0.95) * change_sd([_passes(pair, metric) for pair in pairs])
+    half = _NORMAL.inv_cdf(0.95) * change_sd([passes_of(pair, metric) for pair in pairs])
     low, high = max(found.low, found.change - half), min(found.high, found.change + half)
     if high < 0:
         return found
@@ -103,10 +103,10 @@ def _few_by_chance(metric: Metric, pairs: Sequence[Pair]) -> bool:
     metrics."""
     if metric.kind != "binary" or len(pairs) > TINY:
         return False
-    return stratified_fisher_less([_passes(pair, metric) for pair in pairs]) > TINY_BY_CHANCE
+    return stratified_fisher_less([passes_of(pair, metric) for pair in pairs]) > TINY_BY_CHANCE
 
 
-def _passes(pair: Pair, metric: Metric) -> tuple[int, int, int, int]:
+def passes_of(pair: Pair, metric: Metric) -> tuple[int, int, int, int]:
     """Return passed trials and all trials, of the candidate and then of the baseline."""
     middle = 0.5 * metric.direction.sign
     now, before = pair

@@ -167,6 +167,15 @@ class Evidence(Struct, dict=True):
         return tuple([bound_of(cases, self.state, m, ended=self.ended) for m in range(len(self.state.metrics))])
 
     @property
+    def open_metrics(self) -> list[int]:
+        """The positions of the blocking metrics whose loss is not bounded by their margin."""
+        found = []
+        for m, bound in enumerate(self.bounds):
+            if bound is not None and bound.blocks_regression and not bound.holds:
+                found.append(m)
+        return found
+
+    @property
     def collapsed(self) -> tuple[str, ...]:
         """The metrics whose values are all the worst: no suite passes with one."""
         return collapsed_metrics(self.cases.values(), self.state)

@@ -129,7 +129,7 @@ def _bounded(evidence: Evidence) -> bool:
     success = evidence.bounds[0]
     if success is None or not success.blocks_regression or evidence.named:
         return False
-    return all(bound is None or bound.holds or not bound.blocks_regression for bound in evidence.bounds)
+    return not evidence.open_metrics
 
 
 def _doubtful(evidence: Evidence) -> bool:

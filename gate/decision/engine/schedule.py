@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gate.decision.engine.bounds import are_plain, has_tighter_interval
+from gate.decision.engine.bounds import are_plain, has_tighter_interval, passes_of, values_of
 from gate.decision.engine.case import CaseEvidence
-from gate.decision.engine.coupled import values_in
 from gate.decision.engine.evidence import ZERO_TRIALS, Evidence
 from gate.decision.engine.repeats import REPEATS
 from gate.decision.engine.state import CONFIRM, FULL, NARROW, More, Request, round_of
@@ -212,16 +211,14 @@ def next_narrowing(evidence: Evidence) -> More | None:
     """
     if not _may_narrow(evidence):
         return None
-    open_metrics = []
-    for m, bound in enumerate(evidence.bounds):
-        if bound is not None and bound.blocks_regression and not bound.holds:
-            open_metrics.append(m)
-    if not open_metrics or not all(has_tighter_interval(evidence.state.metrics[m]) for m in open_metrics):
+    metrics = evidence.state.metrics
+    if not evidence.open_metrics or not all(has_tighter_interval(metrics[m]) for m in evidence.open_metrics):
         return None
     cases = list(evidence.cases.values())
     varying = [0.0] * len(cases)
-    for m in open_metrics:
-        for place, spread in enumerate(spreads([_stored_counts(case, evidence, m) for case in cases])):
+    for m in evidence.open_metrics:
+        stored = [passes_of(values_of(case, m), metrics[m])[2:] for case in cases]
+        for place, spread in enumerate(spreads(stored)):
             varying[place] += spread
     shares = shared_out(len(evidence.wanted), varying, [len(case.sample) for case in cases])
     ids: dict[int, list[str]] = {}
@@ -246,13 +243,6 @@ def _may_narrow(evidence: Evidence) -> bool:
     if len(evidence.units) < len(cases) or evidence.collapsed:
         return False
     return are_plain(cases) and all(case.sample and len(case.before) > done for case in cases)
-
-
-def _stored_counts(case: CaseEvidence, evidence: Evidence, m: int) -> tuple[int, int]:
-    """Return passed and all stored trials of a case by a binary metric."""
-    values = values_in(case.before, m)
-    middle = 0.5 * evidence.state.metrics[m].direction.sign
-    return sum([value > middle for value in values]), len(values)
 
 
 def _is_exhausted(evidence: Evidence, case_id: str) -> bool:

@@ -82,7 +82,7 @@ def test_a_criterion_that_was_measured_in_another_way_is_left_out_for_that_entry
 
 
 def test_what_another_model_judged_under_the_same_name_is_left_out_too() -> None:
-    """Of the pass rate as well."""
+    """The pass rate leaves it out as well."""
 
     def judged(name: str, model: str, value: float) -> Contender:
         scores = {"good": Score(value, judges=(("judge", model),)), "other": Score(1.0)}
