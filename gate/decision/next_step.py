@@ -110,8 +110,7 @@ def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
 def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
     """True if agent failures that did not recur left the suite unmeasured, so that running the job again may help."""
     for scheduled in (True, False):
-        cause = verdict_on(comparison, scheduled=scheduled).cause
-        if cause.kind != "failures_not_confirmed":
+        if verdict_on(comparison, scheduled=scheduled).cause.problem != "agent_fails":
             return False
     return True
 
@@ -269,7 +268,7 @@ def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome |
         return _round_of(comparison, requests, "asking the cases that answer again") or _confirmation(comparison)
     cause = judge(table)
     new = unexplained(comparison)
-    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.kind == "failures_not_confirmed"
+    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.problem == "agent_fails"
     if not new or not is_open:
         return None
     further = None

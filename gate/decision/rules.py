@@ -76,7 +76,7 @@ def loss(table: Table) -> Finding | None:
     if comparison.same_verdict == Verdict.REGRESSED:
         return Finding.of("same_agent", commit=comparison.same_as, fell_short=True)
     if table.failures_prove is not None:
-        return Finding.of("agent_fails", p=table.failures_prove)
+        return Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=table.failures_prove)
     if table.with_verdict(Verdict.REGRESSED):
         assert table.outcome is not None  # it is what makes a row regressed
         return got_worse(comparison, table.rows, table.cases, table.outcome)
@@ -197,8 +197,8 @@ def noise(table: Table) -> Finding | None:
     rows = table.with_verdict(Verdict.INCONCLUSIVE)
     if rows:
         drifted = _drifted(rows)
-        if drifted:
-            return Finding.of("baseline_moved", criteria=tuple(drifted), before="moved_before" in drifted.values())
+        if drifted is not None:
+            return drifted
         fail = cases_fail(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else None
         return fail or not_enough_evidence(rows, table.cases)
     if comparison.repeats.lost and not comparison.same_as:
@@ -207,18 +207,21 @@ def noise(table: Table) -> Finding | None:
     if fail is not None:
         return fail
     if not comparison.paired and not comparison.same_as and not _is_held_to_anything(comparison):
-        return Finding.of("nothing_decides", Verdict.INCONCLUSIVE)
+        return Finding.of("not_judged", Verdict.INCONCLUSIVE, why="nothing_yet")
     return None
 
 
-def _drifted(rows: Iterable[CriterionResult]) -> dict[str, str]:
-    """Return the criteria whose loss shows only against the stored baseline, each with the reason."""
-    found = {}
+def _drifted(rows: Iterable[CriterionResult]) -> Finding | None:
+    """Return the cause if some criteria are worse only than the stored baseline."""
+    names, why = [], ""
     for row in rows:
-        for finding in row.findings:
-            if finding.kind == "change" and finding["why"] in ("drifted", "moved_before"):
-                found[row.criterion.name] = finding["why"]
-    return found
+        change = row.finding("change")
+        if change is not None and change["why"] in ("drifted", "moved_before"):
+            names.append(row.criterion.name)
+            why = change["why"]
+    if not names:
+        return None
+    return Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=tuple(names), why=why)
 
 
 def _is_held_to_anything(comparison: Comparison) -> bool:
