@@ -190,8 +190,10 @@ def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange, cha
     return _open_change(found, change, criterion)
 
 
-def cases_fail(outcome: Outcome) -> Finding | None:
+def cases_fail(outcome: Outcome | None) -> Finding | None:
     """Return the finding on cases that always passed and now never do, but are not proven broken."""
+    if outcome is None or outcome.verdict != "INCONCLUSIVE":
+        return None
     counts = outcome.evidence.cases
     found = tuple([tally(case_id, counts[case_id]) for case_id in outcome.evidence.unproven])
     return Finding.of("cases_fail", cases=found, why="thin_baseline") if found else None
