@@ -183,11 +183,9 @@ def _lost_ones_again(comparison: Comparison) -> More | None:
         if tried[side, tag, case_id] < MOST_RETRIES * n:
             cases.setdefault((side, tag, n), []).append(case_id)
     requests = [Request(side, tag, tuple(ids), n) for (side, tag, n), ids in cases.items()]
-    if not requests or comparison.error_share > settings.max_error_rate:
+    if comparison.error_share > settings.max_error_rate or comparison.has_failed_hard:
         return None
-    if comparison.has_failed_hard or not comparison.affords(requests):
-        return None
-    return More(tuple(requests), "asking again what could not be measured", number, again=True)
+    return _round_of(comparison, requests, "asking again what could not be measured", again=True)
 
 
 def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding]) -> More | None:
@@ -325,8 +323,14 @@ def _epochs(comparison: Comparison, n: int, why: str) -> More | None:
     return _round_of(comparison, (request,), why)
 
 
-def _round_of(comparison: Comparison, requests: Sequence[Request], why: str, *, pause: float = 0.0) -> More | None:
-    """Return these requests as the next round; None if there are none or the budget does not allow them."""
+def _round_of(
+    comparison: Comparison, requests: Sequence[Request], why: str, *, again: bool = False, pause: float = 0.0
+) -> More | None:
+    """Return these requests as the next round, or ``again`` in the newest one; None if there are none or the budget
+    does not allow them."""
     if not requests or not comparison.affords(requests):
         return None
-    return More(tuple(requests), why, comparison.next_round, pause=pause)
+    number = comparison.next_round
+    if again:
+        number -= 1
+    return More(tuple(requests), why, number, again, pause)
