@@ -14,9 +14,9 @@ from itertools import chain, zip_longest
 from statistics import fmean
 
 from gate.decision.comparison import Comparison
-from gate.decision.engine.state import CONFIRM, Request
+from gate.decision.engine.state import Request
 from gate.decision.outages import commonest_error
-from gate.model import PROBE, CrashFacts, Scale, Side, Trial
+from gate.model import CONFIRM, PROBE, CrashFacts, Scale, Side, Trial
 from gate.model.finding import Finding
 from gate.statistics.intervals import fisher_less
 

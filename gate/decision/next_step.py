@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
 from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, spread, unexplained
-from gate.decision.engine.state import FULL, NARROW, More, Request
+from gate.decision.engine.state import More, Request
 from gate.decision.findings import findings_of
 from gate.decision.outages import excused
 from gate.decision.outcomes import lacks_trials
@@ -18,7 +18,7 @@ from gate.decision.rules import Table, judge
 from gate.decision.sequential import answer_of, outcome_without_runs, with_all_cases
 from gate.decision.thresholds import may_turn
 from gate.decision.verdict import result_of_table, table_of
-from gate.model import REPEAT, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model import FULL, NARROW, REPEAT, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 
 MOST_RETRIES = 2

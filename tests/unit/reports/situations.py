@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision import CONCURRENT, Settings
-from gate.decision.engine.state import CONFIRM
 from gate.model import (
+    CONFIRM,
     FULL,
     PROBE,
     REPEAT,
