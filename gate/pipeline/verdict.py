@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gate import __version__
 from gate.agents import AGENTS
-from gate.baselines.pairing import pair, reported_before
+from gate.baselines.pairing import excuses, pair, reported_before
 from gate.baselines.reference import Reference, with_base
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
@@ -328,7 +328,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         selected=header.selected,
         gaps=[_stated(text) for text in doubts],
         earlier=terms.earlier,
-        excuses=paired.excuses and not (terms.anchored or terms.release or fell_below),
+        excuses=excuses(reference, header) and not (terms.anchored or terms.release or fell_below),
         same_as=terms.same_as,
         same_verdict=terms.same_verdict,
     )
