@@ -56,7 +56,7 @@ from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
 from gate.suites import Selection
 
-NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
+NO_REFERENCE = Reference(BaselineInfo(None, missing="no baseline was named"))
 MAX_SHOWN_CHARS = 20_000_000
 """The most characters of failing answers kept to be shown; later ones are in the record alone."""
 
