@@ -170,14 +170,6 @@ def test_that_a_selection_left_cases_out_is_kept() -> None:
     assert not parse_record(text_of(RECORD)).header.selected
 
 
-@pytest.mark.parametrize("judges", [b'{"c":{"small":["small-1"]}}', b'{"c":["small-1"]}'])
-def test_a_record_whose_closing_line_names_the_judges_is_read(judges: bytes) -> None:
-    """Earlier releases stated there by which names the models answered."""
-    older = text_of(RECORD).replace(b',"sha256":', b',"judges":' + judges + b',"sha256":')
-    assert older != text_of(RECORD)
-    assert parse_record(older) == RECORD
-
-
 def test_what_is_known_of_reported_calls_is_kept() -> None:
     criterion = Criterion(
         "c", "weighted_score", Scale.UNIT, reads_tools=True, absence=True, lexical=True, k=3, parts=("a", "b")
