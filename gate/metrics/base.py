@@ -61,9 +61,6 @@ class Metric(ABC, Generic[OptionsT]):
 
     version: ClassVar[int] = 1
     """Part of the fingerprint: increase it when the same input may score differently."""
-    previous: ClassVar[type[Metric[Any]] | None] = None
-    """The metric's previous version, kept for one release and scored as well, so that it can be compared with baselines
-    that it measured."""
     scale: ClassVar[Scale] = Scale.UNIT
     direction: ClassVar[Direction] = Direction.HIGHER
     default_threshold: ClassVar[float | None] = None
