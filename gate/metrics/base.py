@@ -90,12 +90,6 @@ class Metric(ABC, Generic[OptionsT]):
     adds_up: ClassVar[bool] = False
     """A case's own list of the needed option is added to the criterion's: a case never checks less than the suite."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Refuse the former name of an attribute: it would have no effect, and nobody would notice."""
-        super().__init_subclass__(**kwargs)
-        if "pass_mark" in cls.__dict__:
-            raise TypeError(f"{cls.__name__}.pass_mark is now called pass_threshold")
-
     def __init__(self, options: OptionsT, context: Context | None = None) -> None:
         self.options = options
         self.context = context or Context()
