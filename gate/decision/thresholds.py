@@ -88,6 +88,8 @@ class Sample(Struct, frozen=True):
     before: Group
     """The baseline's values, for the cases in ``kept``."""
     new: Group
+    base: Group = field(default_factory=Group)
+    """The baseline's values, for all of its judged cases, even if they were edited or removed."""
     correction: Correction | None = None
     """The correction of a calibrated judge's scores, for means and their bounds."""
 
@@ -109,6 +111,11 @@ def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
         own = {case.id for case in _with_own_threshold(comparison, criterion)}
         cases = [case for case in comparison.judged if case.id not in own]
         found = _sample_of(comparison, criterion, cases)
+        for case_id, trials in comparison.baseline.items():
+            failed = _stand_ins(trials, criterion)
+            values = [*measured_values(trials, criterion), *failed]
+            if values and case_id not in own and case_id not in comparison.settings.quarantine:
+                found.base.add(values, len(failed))
         comparison.cache[key] = replace(found, correction=comparison.correction_of(criterion))
     sample: Sample = comparison.cache[key]
     return sample
@@ -157,8 +164,7 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> Finding | N
         return None
     held = _held(comparison, sample, criterion)
     if not criterion.direction.is_worse(held.value, held.threshold):
-        without = _without_new_cases(sample, held, criterion)
-        return without or Finding.of("mean", mean=held, chance=_chance_if_close(sample, criterion))
+        return _without_new_cases(sample, held, criterion) or _holds(sample, held, criterion)
     if _is_excused(comparison, sample, held, criterion):
         return Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))
     lost = _lost(comparison, criterion)
@@ -190,9 +196,8 @@ def _without_new_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> 
     it."""
     if not sample.kept.values or not sample.new.values:
         return None
-    value, before = sample.kept.mean(sample.correction), sample.before.mean(sample.correction)
-    is_worse = criterion.direction.is_worse
-    if not is_worse(value, held.threshold) or is_worse(before, held.threshold):
+    value = sample.kept.mean(sample.correction)
+    if not criterion.direction.is_worse(value, held.threshold) or _base_misses(sample, held, criterion):
         return None
     of_base = replace(held, value=value, cases=len(sample.kept.values), failed=sum(sample.kept.failed), measured=None)
     return _misses(of_base, sample.kept, base_cases=True)
@@ -203,10 +208,16 @@ def _is_excused(comparison: Comparison, sample: Sample, held: HeldMean, criterio
     it."""
     if not criterion.ratchet or not comparison.excuses or not sample.before.values:
         return False
-    is_worse, new = criterion.direction.is_worse, sample.new
-    if not is_worse(sample.before.mean(sample.correction), held.threshold):
+    new = sample.new
+    if new.values and criterion.direction.is_worse(new.mean(sample.correction), held.threshold):
         return False
-    return not new.values or not is_worse(new.mean(sample.correction), held.threshold)
+    return _base_misses(sample, held, criterion)
+
+
+def _base_misses(sample: Sample, held: HeldMean, criterion: Criterion) -> bool:
+    """True if the base's mean misses the threshold, both over all its cases and over those that are left of them."""
+    means = [group.mean(sample.correction) for group in (sample.base, sample.before)]
+    return all(criterion.direction.is_worse(one, held.threshold) for one in means)
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> int:
@@ -221,7 +232,8 @@ def _lost(comparison: Comparison, criterion: Criterion) -> int:
             found += 1
         found += len(comparison.lost(trials))
         for trial in trials:
-            found += trial.answered and trial.scores.get(criterion.name, NONE).unmeasured
+            if trial.answered and trial.scores.get(criterion.name, NONE).unmeasured:
+                found += 1
     return found
 
 
@@ -262,13 +274,15 @@ def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epoc
     return NormalDist().cdf(-room / spread)
 
 
-def _chance_if_close(sample: Sample, criterion: Criterion) -> float | None:
-    """Return how often an unchanged agent misses a threshold that holds now; None if that is rare, unknown, or decides
-    nothing."""
+def _holds(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding:
+    """Return the finding that a mean holds, with the chance that an unchanged agent misses it if that is not rare."""
+    found = Finding.of("mean", mean=held)
     if not criterion.blocking or sample.correction is not None:
-        return None
+        return found
     chance = chance_of_miss(sample.all.values, criterion)
-    return chance if chance is not None and chance >= CLOSE else None
+    if chance is None or chance < CLOSE:
+        return found
+    return found.but(chance=chance)
 
 
 CLOSE = 0.05
@@ -417,9 +431,11 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> Finding | None:
     if not over:
         return Finding.of("limit")
     beyond = [(value, case) for value, case in over if not _was_above(comparison, criterion, value, case)]
+    verdict = Verdict.PASS
+    if beyond:
+        verdict = Verdict.BELOW_THRESHOLD
     value, case = max(beyond or over, key=lambda one: one[0])
-    found = Finding.of("limit", case_id=case.id, value=value, limit=mark(criterion, case), over=len(beyond))
-    return replace(found, verdict=Verdict.BELOW_THRESHOLD) if beyond else found
+    return Finding.of("limit", verdict, case_id=case.id, value=value, limit=mark(criterion, case), over=len(beyond))
 
 
 def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[float, Case]]:
@@ -429,8 +445,9 @@ def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[flo
         limit = mark(criterion, case)
         if limit is None:
             continue
-        values = measured_values(comparison.measured(case.id), criterion)
-        found += [(value, case) for value in values if value > limit]
+        for value in measured_values(comparison.measured(case.id), criterion):
+            if value > limit:
+                found.append((value, case))
     return found
 
 
@@ -469,7 +486,7 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
     found = Finding.of("limit", q=q, value=quantile(values, q), limit=limit)
     if found["value"] <= limit:
         return found
-    if criterion.ratchet and comparison.excuses and before and quantile(before, q) > limit:
+    if criterion.ratchet and comparison.excuses and before and _base_exceeds(sample, q, limit):
         if _risen(sample, q, criterion, error):
             return replace(found.but(before=quantile(before, q)), verdict=Verdict.BELOW_THRESHOLD)
         values = sample.new.trials  # the others are excused
@@ -482,6 +499,11 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
     return replace(found.but(trials=len(values), too_few=too_few), verdict=Verdict.INCONCLUSIVE)
 
 
+def _base_exceeds(sample: Sample, q: float, limit: float) -> bool:
+    """True if the base's quantile exceeds the limit, both over all its cases and over those that are left of them."""
+    return min(quantile(sample.base.trials, q), quantile(sample.before.trials, q)) > limit
+
+
 def _risen(sample: Sample, q: float, criterion: Criterion, error: float) -> bool:
     """True if more trials exceed the baseline's quantile plus margin than an unchanged agent's would.
 
@@ -490,5 +512,6 @@ def _risen(sample: Sample, q: float, criterion: Criterion, error: float) -> bool
     now, before = sample.kept.trials, sample.before.trials
     reached = quantile(before, q)
     most = _with_margin(reached, criterion)
-    within, within_before = sum([value <= most for value in now]), sum([value <= reached for value in before])
+    within = sum([value <= most for value in now])
+    within_before = sum([value <= reached for value in before])
     return fisher_less(within, len(now), within_before, len(before)) <= error
