@@ -200,11 +200,8 @@ class Comparison(Struct, frozen=True, dict=True):
         if not self.paired:
             return found
         judged = {case.id for case in self.judged}
-        replaced = [other.stands_for for other in self.criteria if self.stored_values(other)]
         for criterion in self.criteria:
             name = criterion.name
-            if name in replaced:  # its previous version is compared instead
-                continue
             cases = 0
             for case_id, trials in self.baseline.items():
                 if case_id not in self.settings.quarantine and measured_values(trials, criterion):
