@@ -99,7 +99,6 @@ criteria = st.builds(
     ratchet=FLAGS,
     hard=FLAGS,
     fingerprint=texts,
-    stands_for=texts,
     reads_tools=FLAGS,
     absence=FLAGS,
     lexical=FLAGS,

@@ -212,7 +212,6 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "absence",
         "lexical",
         "k",
-        "stands_for",
         "parts",
         "calibration",
         "definition",
@@ -1103,13 +1102,6 @@ def test_terms_of_the_closing_line_come_back_and_are_not_stored_with_a_baseline(
     stripped = strip(read_record(path)).footer
     assert stripped is not None
     assert stripped.terms == {}
-
-
-def test_which_criterion_a_previous_version_stands_for_comes_back(tmp_path: Path) -> None:
-    stand_in = replace(RICH_CRITERION, name="trajectory (version 1)", stands_for="trajectory")
-    path = tmp_path / "r.jsonl"
-    write_record(path, Record(replace(HEADER, criteria=(stand_in,)), (), None))
-    assert read_record(path).header.criteria == (stand_in,)
 
 
 def test_a_baseline_keeps_which_recording_a_trial_was_coupled_with_and_drops_what_was_said() -> None:
