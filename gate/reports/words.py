@@ -591,7 +591,7 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 # --- the words of each kind -----------------------------------------------------------------------
 
 TRIALS_LOST = (
-    "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
+    "{lost} of {of:trial}{cases:+ of #} gave no result{most:+, more than the allowed #}{error:+; most often: #}"
 )
 WHY_LOST = {
     "infrastructure": "because of infrastructure errors",
