@@ -154,7 +154,7 @@ def test_a_dashboard_of_the_branch_is_written_with_its_badge(short: Project, tmp
     assert badge["label"] == "agent gate: suite.yaml"
     assert badge["message"] == json.loads(short.gate("history", "--json").out)["suites"][0]["runs"][-1]["verdict"]
     (page,) = (tmp_path / "pages").glob("suite-yaml-*.html")
-    assert short.git("rev-parse", "HEAD")[:12] in page.read_text()
+    assert short.git("rev-parse", "HEAD")[:8] in page.read_text()
 
 
 @pytest.mark.slow
