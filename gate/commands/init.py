@@ -141,7 +141,7 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
     cases = next((suite.source for suite in found.suites if not suite.problem), CASES)
     click.echo("\nnext:")
     if is_untouched(folder / SAMPLE_FILE):
-        click.echo(f"  call your agent        {SAMPLE_FILE} is a sample")
+        click.echo(f"  call your agent        {SAMPLE_FILE} is a sample: name yours in gate.yaml (gate help agent)")
     for suite in found.suites:
         if suite.conversion:
             click.echo(f"  convert your cases     {console(suite.conversion)}; gate init")

@@ -377,11 +377,9 @@ async def test_requests_are_kept_without_the_secrets_in_them_and_replayed_all_th
 
 @pytest.mark.slow
 @asynchronous
-async def test_beyond_its_bound_nothing_is_recorded_and_that_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gate.world.world.MOST_BYTES", 1_000_000)
-    with providing() as provider:
+async def test_beyond_its_bound_nothing_is_recorded_and_that_is_said(tmp_path: Path) -> None:
+    with providing() as provider, pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gate.world.world.MOST_BYTES", 1_000_000)
         provider.says = "".join(map(chr, provider.random.choices(range(0x4E00, 0x9C20), k=700_000)))
         async with world_of(tmp_path, provider, "recorded") as world:
             answers, made = await trial(world, "c", 1)
