@@ -182,7 +182,7 @@ def play(world: World, seed: int) -> tuple[str, int, bool]:
     while True:
         step = next_step(Comparison(cases, [CRITERION], trials, stored, settings, seed=seed))
         if isinstance(step, SuiteResult):
-            alike = step.warning("repeats_alike")
+            alike = step.warning("answers_say_little")
             once = alike is not None and alike["why"] == "other_runs_differ"
             return step.verdict.value, len(trials), once
         for request in step.requests:

@@ -6,57 +6,6 @@ docs/reference/python.md describes it. Each name is imported on first use.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gate.agents.base import Agent, AgentFailure, AgentOptions, Request, read_answer
-    from gate.api import judge, load_record, render, run, run_async
-    from gate.baselines.base import StoreOptions, StoreSettings
-    from gate.baselines.blobs import BlobStore
-    from gate.errors import (
-        BaselineError,
-        BaselineWriteError,
-        ConfigError,
-        ExitCode,
-        GateError,
-        MeasureError,
-        PublishError,
-        UntrustedError,
-    )
-    from gate.hosts.base import Done, Effect, Host, HostOptions, PostComment, WriteSummary
-    from gate.metrics.base import (
-        Composite,
-        Context,
-        Judged,
-        Metric,
-        NoOptions,
-        Options,
-        PerTurn,
-        TrialOutput,
-        TurnFinding,
-    )
-    from gate.model import (
-        Case,
-        CaseResult,
-        CriterionResult,
-        Direction,
-        ErrorKind,
-        Invocation,
-        RecordedTrial,
-        Result,
-        Scale,
-        Score,
-        SuiteResult,
-        ToolCall,
-        Trial,
-        Turn,
-        Usage,
-        Verdict,
-    )
-    from gate.model.strictness import DOWN, FEWER, FREE, MORE, OFF, ON, UP, steps
-    from gate.records import Record
-    from gate.suites.base import Contents, Document, Format
-
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -108,74 +57,9 @@ _HOMES = {
     "gate.records": ("Record",),
     "gate.suites.base": ("Contents", "Document", "Format"),
 }
-"""Module → its public names, as in the imports for type checkers above."""
+"""Module → its public names. Type checkers read `__init__.pyi`, since they import nothing."""
 
-__all__ = [
-    "DOWN",
-    "FEWER",
-    "FREE",
-    "MORE",
-    "OFF",
-    "ON",
-    "UP",
-    "Agent",
-    "AgentFailure",
-    "AgentOptions",
-    "BaselineError",
-    "BaselineWriteError",
-    "BlobStore",
-    "Case",
-    "CaseResult",
-    "Composite",
-    "ConfigError",
-    "Contents",
-    "Context",
-    "CriterionResult",
-    "Direction",
-    "Document",
-    "Done",
-    "Effect",
-    "ErrorKind",
-    "ExitCode",
-    "Format",
-    "GateError",
-    "Host",
-    "HostOptions",
-    "Invocation",
-    "Judged",
-    "MeasureError",
-    "Metric",
-    "NoOptions",
-    "Options",
-    "PerTurn",
-    "PostComment",
-    "PublishError",
-    "Record",
-    "RecordedTrial",
-    "Request",
-    "Result",
-    "Scale",
-    "Score",
-    "StoreOptions",
-    "StoreSettings",
-    "SuiteResult",
-    "ToolCall",
-    "Trial",
-    "TrialOutput",
-    "Turn",
-    "TurnFinding",
-    "UntrustedError",
-    "Usage",
-    "Verdict",
-    "WriteSummary",
-    "judge",
-    "load_record",
-    "read_answer",
-    "render",
-    "run",
-    "run_async",
-    "steps",
-]
+__all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gate.action.acceptance import with_acceptance
 from gate.action.base_commit import base_of
 from gate.action.container import prepare, reachable, runner_address
-from gate.action.reuse import count_earlier, record_name, take_up_earlier
+from gate.action.reuse import record_name, take_up_earlier
 from gate.action.step import RESULTS, USUAL, Step, StepOutcome, input_overrides, outcome_of, repeat_command, worse_code
 from gate.agents.base import expand
 from gate.agents.http import server_of
@@ -66,7 +66,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             rules=rules,
             changed=changed,
             origin=origin,
-            same_head=step.environment.get("GITHUB_EVENT_NAME", "") == "pull_request",
+            same_head=step.environment.get("GITHUB_EVENT_NAME", "") == "pull_request" or step.stamp.attempt > 1,
             note=note,
             anchored=step.is_anchored,
             release=step.release,
@@ -91,7 +91,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
 
 
 def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result:
-    note = count_earlier(step, rules.config, overrides.get("baseline.against"))
+    _, note = take_up_earlier(step, rules.config, overrides.get("baseline.against"))
     return decide_merged(
         _join_shards(step),
         rules.config,

@@ -2,13 +2,13 @@
 
 Nothing is decided here. The record is placed where the run looks for the record of its commit. The run continues it
 only if agent, cases and metrics are the same, and then reaches the same verdict as if it had run those trials itself.
-Records of a pull request's earlier heads are placed next to it: the run continues one of the same agent, or counts
-them.
+Other records of a pull request, and those of earlier attempts, are placed next to it: the run continues one of the same
+agent, or counts them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from msgspec import Struct, field
@@ -31,11 +31,10 @@ from gate.records.keys import suite_key
 from gate.records.model import INTERRUPTED, footer_of
 from gate.security.escape import console
 from gate.stored.judging import suite_ids
+from gate.system.git import COMMIT_ID
 
-SEARCHED = 4
-"""Maximum number of artifacts to read from earlier runs of one commit."""
-SEARCHED_HEADS = 8
-"""Maximum number of artifacts to read from runs of a pull request's earlier heads."""
+SEARCHED = 30
+"""Maximum number of artifacts to read from earlier runs. A lost measurement is told; so most changes stay below it."""
 ASKED = 100
 """Maximum number of runs whose artifact is requested. Labels set together leave many cancelled runs without one."""
 UNKNOWN = (
@@ -44,8 +43,6 @@ UNKNOWN = (
 )
 GONE = (404, 410)
 """The status codes for an artifact that was deleted, or that expired after it was listed."""
-Left = tuple[MeasuringRun, str, bytes]
-"""A run, its name for the reader, and its artifact."""
 
 
 def record_name(suite_id: str) -> str:
@@ -62,51 +59,32 @@ def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, comp
         record = parse_record(content, where=f"{where}: {name}", complete=complete, error=UntrustedError)
         if record.header.suite_id != suite_id:
             raise UntrustedError(f"it belongs to suite {record.header.suite_id!r}", where=f"{where}: {name}")
+        if not COMMIT_ID.fullmatch(record.header.commit or ""):
+            raise UntrustedError("its commit is not one", where=f"{where}: {name}")
         found.append(record)
     return found
 
 
 def take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, str]:
-    """Reuse the record of an earlier job on the same code, if there is one; ``base`` is the commit to compare with.
+    """Place the records of earlier jobs where the run continues or counts them; ``base`` is the commit to compare with.
 
     Returns:
-        The origin of the record, and a note for the reader if an earlier measurement may exist.
+        The origin of the records that are continued, and a note for the reader if an earlier measurement may exist.
     """
     if config.agent_kind == "replay":  # only the recordings count
         return "", ""
     earlier = EarlierRecords(step, config, base)
-    origin, failed = _looked_up(step, earlier.take_up)
-    if not (earlier.has_fingerprint and earlier.complete):  # the second look-up may find records that the first missed
-        laid, failed_too = _looked_up(step, earlier.add_earlier_heads)
-        origin, failed = origin or laid, failed or failed_too
+    problem = earlier.take_up()
     attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
-    if failed and not earlier.complete and step.environment.get("GITHUB_EVENT_NAME") == "pull_request":
-        return "", UNKNOWN
-    if attempt != "1" and not origin:
-        return "", f"attempt {attempt} runs all trials: no record of an earlier attempt was found"
-    return origin, ""
-
-
-def count_earlier(step: Step, config: Config, base: str | None) -> str:
-    """Place the joined records of the pull request's earlier heads where they are counted; shards continue their own.
-
-    Return a note for the reader if an earlier measurement may exist.
-    """
-    if config.agent_kind == "replay":
-        return ""
-    _, failed = _looked_up(step, EarlierRecords(step, config, base).add_earlier_heads)
-    return UNKNOWN if failed else ""
-
-
-def _looked_up(step: Step, look_up: Callable[[], str]) -> tuple[str, bool]:
-    """Return the origin of the records found, and True if the look-up failed, which must not stop the run."""
-    try:
-        return look_up(), False
-    except GateError as error:
-        refused = isinstance(error, RestError) and error.is_refusal
+    if problem is not None:
+        refused = isinstance(problem, RestError) and problem.is_refusal
         hint = "; the job needs `permissions: {actions: read}`" if refused else ""
-        step.say(f"the records of earlier jobs cannot be looked up: {console(str(error))}{hint}")
-        return "", True
+        step.say(f"the records of earlier jobs cannot be looked up: {console(str(problem))}{hint}")
+        if step.environment.get("GITHUB_EVENT_NAME") == "pull_request":
+            return earlier.origin, UNKNOWN
+    if attempt != "1" and not earlier.origins and not step.inputs["shards"]:
+        return "", f"attempt {attempt} runs all trials: there is no record of an earlier attempt to continue"
+    return earlier.origin, ""
 
 
 class EarlierRecords(Struct, frozen=True, dict=True):
@@ -116,18 +94,19 @@ class EarlierRecords(Struct, frozen=True, dict=True):
     config: Config
     base: str | None
     """The commit that this run compares with."""
+    origins: list[str] = field(default_factory=list)
+    """The origins, in words, of the records that the run continues."""
     placed: set[str] = field(default_factory=set)
     """Suites whose record is in place for the run to continue."""
+
+    @property
+    def origin(self) -> str:
+        return ", ".join(self.origins)
 
     @property
     def has_fingerprint(self) -> bool:
         """True if records show which agent they measured; otherwise only a record of the same head is continued."""
         return self.config.agent.is_local or self.config.agent.version is not None
-
-    @property
-    def complete(self) -> bool:
-        """True if every suite has the record that its run continues."""
-        return self.placed.issuperset(self._suites)
 
     def _say(self, line: str) -> None:
         self.step.say(console(line))
@@ -139,58 +118,49 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
             self._say(f"{what}: {reasons[0]}{more}")
 
-    def take_up(self) -> str:
-        """Place the records where the run continues them. Return their origin, in words; empty if there are none.
+    def take_up(self) -> GateError | None:
+        """Place the records: where the run continues them, or beside it, where earlier measurements are counted.
 
-        A record that cannot be trusted is skipped with a message. Raises `PublishError` if the look-up itself fails.
+        A record that cannot be trusted is skipped with a message. Return the problem if not all could be looked up.
         """
-        origins = []
-        for run, origin, archive in self._archives(self._runs_of_same_code(), SEARCHED):
-            found, refused = self._records(run, archive)
-            if self._event == "push" and run.id != self._own_id:
-                found, not_stored = self._promoted_of(found)
-                refused += not_stored
-            self._tell(f"the record of {origin} is not reused", refused)
-            placed = [self._place(record) for record in found]
-            if any(placed):
-                origins.append(origin)
-            if origins and self.complete:
-                break
-        return ", ".join(origins)
-
-    def add_earlier_heads(self) -> str:
-        """Place the records of the pull request's earlier heads next to this job's, and one of this very commit.
-
-        Returns and raises like `take_up`, which also looks for records of this commit, but among fewer runs.
-        """
-        activity = self.step.activity
-        if self._event != "pull_request" or activity.pull_request is None:
-            return ""
-        pull = self.step.github.pull_request(activity.pull_request)
-        runs = [run for run in self.step.github.runs_on(pull, self._workflow) if run.id < self._own_id]
-        named = ((run, f"run {run.id}") for run in self._runs_of_pull_request(pull, runs))
-        left = list(self._archives(named, SEARCHED_HEADS))
-        placed = ""
-        for run, origin, archive in left:  # newest first
-            if run.head != activity.head:
-                continue  # of another commit
-            found, _ = self._records(run, archive)  # refusals are reported below
-            of_suites = [self._place(record) for record in found]
-            if any(of_suites) and not placed:
-                placed = origin
-        for run, origin, archive in reversed(left):  # newest last, since the run continues the newest file
-            found, refused = self._records(run, archive)
-            self._tell(f"the record of {origin} is not looked at", refused)
+        problem: GateError | None = None
+        left: list[tuple[MeasuringRun, bytes, set[str]]] = []
+        try:
+            for run, origin, archive in self._archives():
+                continued = self._continue(run, origin, archive)
+                if run.id == self._own_id or self._event == "pull_request":
+                    left.append((run, archive, continued))
+                elif self.placed.issuperset(self._suites):
+                    break  # of a merged change, only the record that is continued counts
+        except GateError as error:
+            problem = error
+        for run, archive, continued in reversed(left):  # newest last, since the run continues the newest file
+            found, _ = self._records(run, archive)  # refusals are told by now
             for record in found:
-                self._add(record, run, same_head=run.head == activity.head)
-        return placed
+                suite_id = record.header.suite_id
+                if suite_id not in continued and record.header.shard == self._shard:
+                    write_record(records_folder(self.config, suite_id) / f"run-{run.id:020}.jsonl", _closed(record))
+        return problem
 
-    def _archives(self, runs: Iterable[tuple[MeasuringRun, str]], most: int) -> Iterator[Left]:
-        """Yield the artifacts of these runs, ``most`` at most.
+    def _continue(self, run: MeasuringRun, origin: str, archive: bytes) -> set[str]:
+        """Place the records that the run continues. Return their suites."""
+        found, refused = self._records(run, archive)
+        if self._event == "push" and run.id != self._own_id:
+            found, not_stored = self._promoted_of(found)
+            refused += not_stored
+        self._tell(f"the record of {origin} is not reused", refused)
+        continued = {record.header.suite_id for record in found if self._place(record, run)}
+        if continued:
+            self.origins.append(origin)
+        return continued
+
+    def _archives(self) -> Iterator[tuple[MeasuringRun, str, bytes]]:
+        """Yield the artifacts of the earlier runs, newest first. Raises PublishError if there are more than are read.
 
         Runs without an artifact do not count, so that many cancelled ones cannot hide an earlier measurement.
         """
-        for run, origin in runs:
+        left = SEARCHED
+        for run, origin in self._runs():
             try:
                 archive = self.step.github.artifact(run, self.step.inputs["artifact"])
             except NoArtifactError as error:
@@ -198,16 +168,16 @@ class EarlierRecords(Struct, frozen=True, dict=True):
                 continue
             except UntrustedError as error:
                 self._say(f"the record of {origin} is not reused: {error}")
+                continue
             except RestError as error:
                 if error.status not in GONE:
                     raise
                 self._say(f"{origin} has no record to reuse: {error}")
                 continue
-            else:
-                yield run, origin, archive
-            most -= 1
-            if not most:
-                return
+            if not left:
+                raise PublishError(f"more than {SEARCHED} earlier measurements, and older ones are not read")
+            left -= 1
+            yield run, origin, archive
 
     @cached_property
     def _suites(self) -> list[str]:
@@ -229,22 +199,6 @@ class EarlierRecords(Struct, frozen=True, dict=True):
                 refused.append(error)
         return found, refused
 
-    def _add(self, record: Record, run: MeasuringRun, *, same_head: bool) -> None:
-        """Write a record of an earlier head under its run's number, as measured against the current base.
-
-        If nothing identifies the agent, a record of the ``same_head`` is continued: a moved base branch must not give
-        it a new chance.
-        """
-        header = record.header
-        is_continued = header.commit == self.step.git.head() and not header.dirty
-        if header.shard != self._shard or is_continued:
-            return
-        kept = against_base(record, self.base)
-        if same_head and not header.agent and not header.dirty:
-            self._place(replace(kept, header=replace(kept.header, commit=self.step.git.head())))
-            return
-        write_record(records_folder(self.config, header.suite_id) / f"run-{run.id}.jsonl", kept)
-
     @property
     def _shard(self) -> tuple[int, int]:
         shard: tuple[int, int] = self.step.inputs["shard"]
@@ -264,18 +218,17 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         named = self.step.environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
         return named.removeprefix(f"{self.step.environment.get('GITHUB_REPOSITORY', '')}/")
 
-    def _runs_of_same_code(self) -> Iterator[tuple[MeasuringRun, str]]:
-        """Yield the runs that may have measured exactly this code, likeliest first, each with a name for the reader."""
+    def _runs(self) -> Iterator[tuple[MeasuringRun, str]]:
+        """Yield the runs that may have measured this change, likeliest first, each with a name for the reader."""
         activity = self.step.activity
         attempt, head = int(self.step.environment["GITHUB_RUN_ATTEMPT"]), activity.head or ""
         if attempt > 1:
             yield MeasuringRun(self._own_id, attempt, head, "", "", 0), f"attempt {attempt - 1}"
-        if self._event == "pull_request":
-            runs = self.step.github.runs_of(head, "pull_request", self._workflow, own=not activity.is_fork)
-            runs = [run for run in runs if run.id < self._own_id]
-            if activity.pull_request is not None and runs:
-                for run in self._runs_of_pull_request(self.step.github.pull_request(activity.pull_request), runs):
-                    yield run, f"run {run.id}"
+        if self._event == "pull_request" and activity.pull_request is not None:
+            pull = self.step.github.pull_request(activity.pull_request)
+            runs = [run for run in self.step.github.runs_on(pull, self._workflow) if run.id < self._own_id]
+            for run in self._runs_of_pull_request(pull, runs):
+                yield run, f"run {run.id}"
         elif self.has_fingerprint and self._event == "push" and activity.mode is Mode.RECORD and self._shard == (1, 1):
             yield from self._runs_before_merge(head)
 
@@ -334,8 +287,15 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         found = against_base(record, self.base)
         return replace(found, header=replace(found.header, commit=self.step.activity.head))
 
-    def _place(self, record: Record) -> bool:
-        """Write the record unless the job has a newer one of its own. Return True if it was written."""
+    def _place(self, record: Record, run: MeasuringRun) -> bool:
+        """Write the record where the run continues it, unless a newer one is there. Return True if it was written.
+
+        If nothing identifies the agent, a record of the same head is continued under this commit: a moved base branch
+        must not give it a new chance.
+        """
+        if not record.header.agent and run.head == self.step.activity.head:
+            record = against_base(record, self.base)
+            record = replace(record, header=replace(record.header, commit=self.step.git.head()))
         header = record.header
         by_commit = not self.has_fingerprint and not header.agent
         path = path_of(self.config, header, by_commit=by_commit) if header.commit == self.step.git.head() else None
@@ -344,6 +304,10 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         self.placed.add(header.suite_id)
         if path.exists():
             return False
-        unfinished = replace(footer_of(record.trials), stopped=INTERRUPTED)
-        write_record(path, replace(record, footer=record.footer or unfinished))
+        write_record(path, _closed(record))
         return True
+
+
+def _closed(record: Record) -> Record:
+    """Return the record, closed as interrupted if its run did not close it."""
+    return replace(record, footer=record.footer or replace(footer_of(record.trials), stopped=INTERRUPTED))

@@ -96,7 +96,7 @@ class EventPaths(StrictModel):
     usage: CheckedPath | None = None
     """Token counts; the last event counts."""
     error: CheckedPath | None = None
-    """The error."""
+    """The error, beside those that the known dialects state."""
     done: str | Annotated[Mapping[CheckedPath, str | bool | int], Field(min_length=1)] | None = None
     """The last event of a complete stream: its data as text, or values at paths, such as ``{type: end}``. Default:
     none; the body then needs a length or chunked encoding."""
@@ -112,11 +112,13 @@ class EventPaths(StrictModel):
             streams.refuse_broken(events)
         except FormatError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error
-        for _, data in events:
+        for event in events:
+            data = event.data
             found = found or self._is_last(data)
+            stated = streams.error_of(event)
             if self.error is not None:
-                before = {"output": "".join(pieces), "tool_calls": calls}
-                refuse_error({"error": _if_there(data, self.error), **before})
+                stated = _if_there(data, self.error) or stated
+            refuse_error({"error": stated, "output": "".join(pieces), "tool_calls": calls})
             piece = _if_there(data, self.output)
             if isinstance(piece, str):
                 pieces.append(piece)

@@ -61,7 +61,7 @@ RESERVED_FILES = 64
 """File descriptors to keep free for everything except connections."""
 WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
-_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 """The beginning of a web page, which some servers call plain text."""
 
 
@@ -454,7 +454,7 @@ def media_type(response: Response) -> str:
 
 def _decode(response: Response) -> Any:
     kind = media_type(response)
-    if kind == "text/html" or _WEB_PAGE.match(response.body):
+    if kind in ("text/html", "application/xhtml+xml") or _WEB_PAGE.match(response.body):
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     if kind in STREAMS:
         answer: Any = Stream(response.body.decode("utf-8", "replace").removeprefix("\ufeff"))

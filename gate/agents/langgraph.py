@@ -70,7 +70,7 @@ class LangGraphOptions(AgentOptions):
 
 
 class LangGraphAgent(ServerAgent):
-    """Reads the messages in the final state of a run; those after the last user message are the turn."""
+    """Reads the messages in the final state of a run; the new ones after the user's last question are the turn."""
 
     Options = LangGraphOptions
     kind = "langgraph"
@@ -79,8 +79,10 @@ class LangGraphAgent(ServerAgent):
         super().__init__(server, environment)
         self._server = server
         self._threads: dict[str, str] = {}
-        self._waiting: dict[str, int] = {}
-        """For each session whose last run waits for an answer, the number of messages in its state."""
+        self._waiting: dict[str, bool] = {}
+        """Session → True if its last run waits for an answer."""
+        self._told: dict[str, list[Any]] = {}
+        """The messages in each session's state after its last turn."""
         self._given: dict[str, Iterator[Any]] = {}
         """The unused answers to interrupts from each session's case."""
         self.reports_calls = server.response is None or not server.response.names_parts
@@ -99,25 +101,24 @@ class LangGraphAgent(ServerAgent):
     async def close_session(self, session_id: str) -> None:
         self._threads.pop(session_id, None)
         self._waiting.pop(session_id, None)
+        self._told.pop(session_id, None)
         self._given.pop(session_id, None)
         await super().close_session(session_id)
 
     async def answer(self, request: Request) -> Invocation:
-        seen = self._waiting.pop(request.session_id, None)
-        asked: dict[str, Any] = {"command": {"resume": request.user}}
-        if seen is None:
-            asked = {"input": self._input(request)}
+        asked: dict[str, Any] = {"input": self._input(request)}
+        if self._waiting.pop(request.session_id, False):
+            asked = {"command": {"resume": request.user}}
         answers = chain(self._given[request.session_id], render(list(self._server.resume), request.payload()))
         state, duration = await self._run(request, asked)
         try:
             for _ in range(MOST_RESUMES):
                 interrupts = interrupts_of(state)
                 known = list(islice(answers, len(interrupts)))
-                if len(known) < len(interrupts):
-                    return replace(self._interrupted(state, interrupts, seen, request), duration=duration)
-                if not interrupts:
-                    await self._refuse_unfinished(state, request)
-                    return replace(self._read(state, seen, request), duration=duration)
+                if not interrupts or len(known) < len(interrupts):
+                    turn = await self._ended(state, interrupts, request)
+                    self._told[request.session_id] = self._messages(state)
+                    return replace(turn, duration=duration)
                 given: Any = known[0]
                 if len(known) > 1:
                     given = {str(one.get("id")): value for one, value in zip(interrupts, known, strict=True)}
@@ -126,7 +127,7 @@ class LangGraphAgent(ServerAgent):
             raise AgentFailure(ErrorKind.CRASH, f"the graph still interrupts after {MOST_RESUMES} answers")
         except AgentFailure as failure:
             with suppress(AgentFailure):
-                failure.turn = failure.turn or self._read(state, seen, request)
+                failure.turn = failure.turn or self._read(state, request, failed=True)
             raise
 
     def _input(self, request: Request) -> Any:
@@ -150,6 +151,13 @@ class LangGraphAgent(ServerAgent):
             raise AgentFailure(ErrorKind.CRASH, f"the run failed: {shorten(str(state['__error__']), 1000)}")
         return state, duration
 
+    async def _ended(self, state: Any, interrupts: Sequence[Mapping[str, Any]], request: Request) -> Invocation:
+        """Return the turn of a run that ended, or waits at interrupts. Raises AgentFailure if it has no answer."""
+        if interrupts:
+            return self._interrupted(state, interrupts, request)
+        await self._refuse_unfinished(state, request)
+        return self._read(state, request)
+
     async def _refuse_unfinished(self, state: Any, request: Request) -> None:
         """Raise AgentFailure for a run that stopped before a node, as at a breakpoint: its state looks final.
 
@@ -165,39 +173,56 @@ class LangGraphAgent(ServerAgent):
             text = f"the run stopped before {shorten(json.dumps(told['next']), 100)}, with a call that nothing answered"
             raise AgentFailure(ErrorKind.PROTOCOL, text)
 
-    def _read(self, state: Any, seen: int | None, request: Request) -> Invocation:
-        """Return the turn in a state; if it answered an interrupt, only the messages after the first ``seen``."""
-        told = self._server.response
-        if told is not None and told.names_parts:
-            return read_answer(told.read(state), user=request.user)
-        try:
-            messages = find(state, "messages")
-        except PathError as error:
-            text = f"the state has {error}"
-            if error.hint:
-                text += f"; {error.hint}"
-            raise AgentFailure(
-                ErrorKind.PROTOCOL, f"{text}; agent.langgraph.response says where the answer is"
-            ) from error
-        if seen is not None:
-            messages = messages[seen:]
-        return read_answer({"messages": messages}, user=request.user)
+    def _read(self, state: Any, request: Request, *, failed: bool = False) -> Invocation:
+        """Return the turn in a state; ``failed``: as far as the state shows it."""
+        told, answer = self._server.response, dict[str, Any]()
+        if told is not None and told.names_parts and failed:
+            answer = told.read_known(state)
+        elif told is not None and told.names_parts:
+            answer = told.read(state)
+        else:
+            try:
+                answer = {"messages": find(state, "messages")}
+            except PathError as error:
+                text = f"the state has {error}"
+                if error.hint:
+                    text += f"; {error.hint}"
+                raise AgentFailure(
+                    ErrorKind.PROTOCOL, f"{text}; agent.langgraph.response says where the answer is"
+                ) from error
+        if isinstance(answer.get("messages"), list):
+            answer["messages"] = self._new(answer["messages"], request)
+        return read_answer(answer, user=request.user)
 
-    def _interrupted(
-        self, state: Any, interrupts: Sequence[Mapping[str, Any]], seen: int | None, request: Request
-    ) -> Invocation:
+    def _messages(self, state: Any) -> list[Any]:
+        """Return the messages in a state; none if it has none."""
+        told = self._server.response
+        path = (told.messages if told is not None else None) or "messages"
+        try:
+            return as_list(find(state, path.removesuffix("?")))
+        except PathError:
+            return []
+
+    def _new(self, messages: list[Any], request: Request) -> list[Any]:
+        """Return the messages that the session's state did not have after its last turn."""
+        start = 0
+        for before, now in zip(self._told.get(request.session_id, ()), messages, strict=False):
+            if before != now:
+                break
+            start += 1
+        return messages[start:]
+
+    def _interrupted(self, state: Any, interrupts: Sequence[Mapping[str, Any]], request: Request) -> Invocation:
         """Return the turn of a run that waits at an interrupt."""
         question = "\n".join(text_or_json(one.get("value")) for one in interrupts)
         if self._server.interrupts == "fail":
             text = f"nobody answers the graph's interrupt: {shorten(question, 500)}"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}; metadata: {{resume: […]}} of the case, or {REMEDY}")
-        messages = as_list(state.get("messages"))
-        self._waiting[request.session_id] = len(messages)
-        if seen is None:
-            seen = max((place for place, one in enumerate(messages, 1) if formats.is_from_user(one)), default=0)
+        self._waiting[request.session_id] = True
+        messages = formats.after_last_question(self._new(self._messages(state), request))
         said = Invocation(request.user, reports_calls=True)
-        if messages[seen:]:
-            said = read_answer({"messages": messages[seen:]}, user=request.user)
+        if messages:
+            said = read_answer({"messages": messages}, user=request.user)
         reports = said.reports_calls and self.reports_calls
         spoken = (*said.intermediate, *said.response)
         return replace(said, response=(Part(question),), intermediate=spoken, reports_calls=reports)

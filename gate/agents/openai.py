@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 from pydantic import Field, field_validator
 
-from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer, so_far
+from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer, refuse_error, so_far
 from gate.agents.hints import looks_like
 from gate.agents.http import Server, ServerAgent
 from gate.formats.messages import FormatError, to_usage, usage_of
@@ -68,6 +68,7 @@ class OpenAIAgent(ServerAgent):
     def __init__(self, server: OpenAIServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, environment)
         self._server = server
+        self.parts_of = lambda answer: {"messages": _said(answer, chat=server.api == "chat")}
         key = environment.get("OPENAI_API_KEY")
         if key and not any(name.lower() == "authorization" for name in server.headers):
             self._headers["Authorization"] = f"Bearer {key}"
@@ -88,6 +89,7 @@ class OpenAIAgent(ServerAgent):
                 body["tools"] = list(self._server.tools)
             try:
                 answer, duration = await self._ask_for_json(request, body, path)
+                refuse_error(answer, self.parts_of)
                 found = _said(answer, chat=chat)
             except AgentFailure as failure:
                 failure.turn = _before_failure(said, usages, failure.turn)

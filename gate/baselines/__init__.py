@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from gate.baselines.base import Entry, Store, StoreOptions, StoreSettings
-from gate.baselines.reference import Reference
 from gate.registry import Registry
 
 _BUILT_IN = {
@@ -23,17 +22,6 @@ STORES = Registry[type[Store]](
     "store", "agent_gate.stores", _BUILT_IN, base="gate.baselines.base:Store", words=("none",)
 )
 """The stores, by their name under ``baseline.store``."""
-
-__all__ = [
-    "STORES",
-    "Entry",
-    "Reference",
-    "Store",
-    "StoreOptions",
-    "StoreSettings",
-    "open_store",
-    "store_models",
-]
 
 
 def open_store(kind: str, settings: StoreSettings) -> Store:

@@ -21,8 +21,6 @@ from gate.security.limits import shorten
 LEDGER = "ledger.ndjson"
 """Name of the file in the suite's folder."""
 VERSION = 2
-# 1: the first.
-# 2: acceptances that end (`until`), and signed proofs; other kinds of lines are written as before.
 MOST_DAYS = 366
 """The longest time that an acceptance is valid."""
 _DAY = 86_400.0
@@ -77,27 +75,18 @@ class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_def
     at: float
     """Unix time."""
     why: str
-    until: date | None = None
-    """The last day on which it is valid, in UTC. None: it dates from before acceptances ended, and is valid for
-    good."""
-    v: int = 1
+    until: date
+    """The last day on which it is valid, in UTC."""
+    v: int = 2
 
     @property
-    def last_day(self) -> date | None:
+    def last_day(self) -> date:
         """Return the last day on which it is valid, never more than `MOST_DAYS` after it was given."""
-        if self.until is None:
-            return None
         return min(self.until, latest_day(self.at, MOST_DAYS))
 
     def counts(self, at: float) -> bool:
         """True if it is valid at that time. One that ends but is dated later is not: its date would outlast the end."""
-        last = self.last_day
-        return last is None or (day_of(at) <= last and self.at <= at + _DAY)
-
-
-def acceptance(suite: str, key: str, by: str, at: float, why: str, until: date) -> Acceptance:
-    """Return an acceptance whose last day is ``until``."""
-    return Acceptance(suite, key, by, at, why, until, v=2)
+        return day_of(at) <= self.last_day and self.at <= at + _DAY
 
 
 def day_of(at: float) -> date:

@@ -45,11 +45,11 @@ def pair(
     if not reference.records:
         return Comparison((), criteria, (), (), Settings(), excuses=False)
     nearest, *earlier = reference.records
-    before = _under_former_names(criteria, nearest.header.criteria)
+    before = nearest.header.criteria
     match = match_cases(plan, nearest.header.plan)
-    stored = _trials_under_former_names(_under(match.ids, nearest), criteria, before)
     answered = models or {}
-    stored = _of_the_same_models([trial for trial in stored if trial.case_id not in deselected], answered)
+    compared = [trial for trial in _under(match.ids, nearest) if trial.case_id not in deselected]
+    stored = _of_the_same_models(compared, answered)
     answered_before = own_models_of(stored)
     known = {criterion.name: criterion.fingerprint for criterion in before}
     excluded: dict[tuple[str, str], Incomparable] = {}
@@ -130,47 +130,10 @@ def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(sorted(ages, key=ages.__getitem__))
 
 
-def _under_former_names(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
-    """Return the baseline's criteria; one that a criterion's previous version still measures gets that version's name.
-
-    The current name then counts as a new criterion, with no baseline scores missing: the previous version is compared.
-    """
-    now = {criterion.name: criterion.fingerprint for criterion in criteria}
-    old = {(c.stands_for, c.fingerprint): c.name for c in criteria if c.stands_for}
-    found = []
-    for criterion in before:
-        name = old.get((criterion.name, criterion.fingerprint))
-        differs = now.get(criterion.name) != criterion.fingerprint
-        if name is not None and differs:
-            found.append(replace(criterion, name=name))
-        else:
-            found.append(criterion)
-    return found
-
-
-def _trials_under_former_names(
-    trials: Iterable[Trial], criteria: Sequence[Criterion], before: Sequence[Criterion]
-) -> list[Trial]:
-    """Return the trials with their scores repeated under the names of the previous versions that are compared with
-    them."""
-    known = {criterion.name for criterion in before}
-    names = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in known}
-    if not names:
-        return list(trials)
-    found = []
-    for trial in trials:
-        scores = dict(trial.scores)
-        for old, new in names.items():
-            if old in trial.scores:
-                scores.setdefault(new, trial.scores[old])
-        found.append(replace(trial, scores=scores))
-    return found
-
-
 def _removed(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
     """Return the criteria of the baseline that this record lacks."""
     names = {criterion.name for criterion in criteria}
-    return [c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for]
+    return [c for c in before if c.name not in names and c.metric != RATE_METRIC]
 
 
 class Match(Struct, frozen=True):

@@ -153,13 +153,10 @@ def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
         known.append(name)
 
 
-def _scorer(
-    spec: CriterionSpec, cases: Sequence[Case], setting: Setting, *, version: type[Metric[Any]] | None = None
-) -> Scorer:
-    """Return the scorer of a criterion; ``version``: use this version of its metric instead of the newest."""
+def _scorer(spec: CriterionSpec, cases: Sequence[Case], setting: Setting) -> Scorer:
+    """Return the scorer of a criterion."""
     where = f"{spec.where}: {spec.name}"
     metric_type, options, run_in = _metric_type(spec, setting, where)
-    metric_type = version or metric_type
     spec = spec.under(metric_type)
     _check_limits(spec, metric_type, where)
     criterion = Criterion(
@@ -206,26 +203,6 @@ def with_demands(criterion: Criterion, spec: CriterionSpec, metric_type: type[Me
 def with_demands_of(scorer: Scorer, spec: CriterionSpec) -> Criterion:
     """Return a scorer's criterion with the demands of another entry, such as the base commit's."""
     return with_demands(scorer.criterion, spec, type(scorer.metric))
-
-
-def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> list[Scorer]:
-    """Return the previous version of each criterion whose metric keeps one, compared only with its baseline."""
-    found = []
-    for spec in specs:
-        old = spec.metric_type.previous if spec.metric_type is not None else None
-        if old is not None and not old.hard:
-            scorer = _scorer(spec, cases, setting, version=old)
-            criterion = replace(
-                scorer.criterion,
-                name=f"{spec.name} (version {old.version})",
-                threshold=None,
-                limit=None,
-                quantiles=(),
-                pass_threshold=None,
-                stands_for=spec.name,
-            )
-            found.append(replace(scorer, criterion=criterion))
-    return found
 
 
 def _check_limits(spec: CriterionSpec, metric_type: type[Metric[Any]], where: str) -> None:

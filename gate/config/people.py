@@ -39,7 +39,7 @@ def with_calibrations(
 
 def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: Sequence[CriterionSpec]) -> Scorer:
     metric, criterion = scorer.metric, scorer.criterion
-    if not isinstance(metric, Judged) or criterion.stands_for:
+    if not isinstance(metric, Judged):
         return scorer
     from gate.judges.calibration import load, may_block, not_applied, not_corrected  # weight: only where asked
 
@@ -98,7 +98,7 @@ def notes_of(scorers: Sequence[Scorer]) -> tuple[str, ...]:
     names = []
     for scorer in scorers:
         criterion = scorer.criterion
-        judged = scorer.needs_judge and criterion.blocking and not criterion.stands_for
+        judged = scorer.needs_judge and criterion.blocking
         if judged and criterion.calibration is None and not scorer.note:
             names.append(criterion.name)
     notes = [scorer.note for scorer in scorers if scorer.note]

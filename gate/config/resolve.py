@@ -26,7 +26,6 @@ from gate.config.criteria import (
     unread_expectations,
     unread_rubrics,
     with_demands_of,
-    with_previous,
 )
 from gate.config.load import Config, SuiteRules
 from gate.config.people import notes_of, with_calibrations
@@ -380,8 +379,7 @@ def _plan(
         whole=whole if len(whole) > len(suite.cases) else (),
         demanded=only_base,
     )
-    built = [*build_scorers(stated.specs, suite.cases, setting), *with_previous(stated.specs, suite.cases, setting)]
-    scorers = _without_idle(built, only_base, suite.cases)
+    scorers = _without_idle(build_scorers(stated.specs, suite.cases, setting), only_base, suite.cases)
     if not calibrating:
         scorers = with_calibrations(config, scorers, suite.cases, rules.before)
         hint = "; ".join((*_held_back(scorers), "see `gate calibrate`, or let another criterion block"))
@@ -457,8 +455,6 @@ def _base_criteria(scorers: Iterable[Scorer], rules: SuiteRules) -> tuple[Criter
             criterion = with_demands_of(scorer, before[criterion.name])
             if scorer.held_back:
                 criterion = replace(criterion, blocking=False, blocks_regression=False)
-            found.append(criterion)
-        elif criterion.stands_for in before:
             found.append(criterion)
     return tuple(found)
 

@@ -21,18 +21,3 @@ from gate.decision.next_step import confirmation, next_step, trials_in_outage, v
 from gate.decision.outcomes import PASS_RATE
 from gate.decision.rules import exit_code
 from gate.decision.settings import Settings
-
-__all__ = [
-    "CONCURRENT",
-    "PASS_RATE",
-    "Comparison",
-    "More",
-    "Request",
-    "Settings",
-    "confirmation",
-    "exit_code",
-    "next_step",
-    "trials_in_outage",
-    "verdict_on",
-    "wanted",
-]

@@ -59,7 +59,12 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
     if not is_clean:
         failing = [trial for trial in measured if _fails(trial, case, comparison.criteria)]
     attempts = comparison.candidate.get(case.id, ())
-    worst = min(failing, key=_sum_of_scores, default=None)
+    worst, log = min(failing, key=_sum_of_scores, default=None), ""
+    if worst is not None:
+        log = tail(worst.log, MAX_LOG_SHOWN)
+    scores = {}
+    for criterion in comparison.criteria:
+        scores[criterion.name] = _means(comparison, case.id, criterion)
     expected, actual = _responses(case, worst, comparison.criteria)
     return CaseResult(
         case.id,
@@ -77,7 +82,7 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         expected=tuple([turn.tools for turn in case.turns]),
         actual=_calls(worst),
         reference=_calls(next((trial for trial in of_base if passed(trial, case, criteria)), None)),
-        scores={criterion.name: _means(comparison, case.id, criterion) for criterion in comparison.criteria},
+        scores=scores,
         quarantine=comparison.settings.quarantine.get(case.id, ""),
         expected_text=expected,
         actual_text=actual,
@@ -85,7 +90,7 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         improvement=_e_value(now, before),
         tags=tuple(sorted(case.tags)),
         complexity=case.complexity,
-        log="" if worst is None else tail(worst.log, MAX_LOG_SHOWN),
+        log=log,
         same_world=same_world(comparison, attempts),
         difference=difference(attempts),
         thresholds=case.thresholds,
@@ -117,7 +122,9 @@ def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return mean(values) if values else None
+    if not values:
+        return None
+    return mean(values)
 
 
 # --- the status -----------------------------------------------------------------------------------
@@ -271,7 +278,9 @@ def _wording(comparison: Comparison, case_id: str, criterion: Criterion) -> Word
 
     def quality(trial: Trial) -> float:
         value = value_of(trial, criterion)
-        return inf if value is None else criterion.direction.sign * value
+        if value is None:
+            return inf
+        return criterion.direction.sign * value
 
     worst = min(comparison.measured(case_id, full=True), key=quality, default=None)
     answer = _last_text(worst)

@@ -142,7 +142,9 @@ class Comparison(Struct, frozen=True, dict=True):
 
     def deciding(self, case_id: str) -> Sequence[Criterion]:
         """Return the criteria that decide if a case passes: those compared, or all if the case is not paired."""
-        return self.comparable(case_id) if case_id in self.with_baseline else self.criteria
+        if case_id in self.with_baseline:
+            return self.comparable(case_id)
+        return self.criteria
 
     def correction_of(self, criterion: Criterion) -> Correction | None:
         """Return the correction of a criterion's scores, the same on both sides; None without one."""
@@ -198,11 +200,8 @@ class Comparison(Struct, frozen=True, dict=True):
         if not self.paired:
             return found
         judged = {case.id for case in self.judged}
-        replaced = {other.stands_for for other in self.criteria if other.stands_for and self.stored_values(other)}
         for criterion in self.criteria:
             name = criterion.name
-            if name in replaced:  # its previous version is compared instead
-                continue
             cases = 0
             for case_id, trials in self.baseline.items():
                 if case_id not in self.settings.quarantine and measured_values(trials, criterion):
@@ -237,8 +236,9 @@ class Comparison(Struct, frozen=True, dict=True):
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
         """Return the candidate's trials of a case that count: answered, or failed by the agent. ``full``: only those
         that ran whatever the results: of epochs, or in place of the last one."""
-        by_case = self._full if full else self._measured
-        return by_case.get(case_id, ())
+        if full:
+            return self._full.get(case_id, ())
+        return self._measured.get(case_id, ())
 
     @cached_property
     def _measured(self) -> ByCase:
@@ -266,8 +266,10 @@ class Comparison(Struct, frozen=True, dict=True):
     def hard_failures(self) -> Mapping[str, Sequence[Trial]]:
         """The candidate's trials that fail a hard criterion, by criterion; of all cases, even in quarantine."""
         hard = [criterion for criterion in self.criteria if criterion.hard]
-        found = {criterion.name: list[Trial]() for criterion in hard}
-        for case in self.cases if hard else ():
+        found: dict[str, list[Trial]] = {criterion.name: [] for criterion in hard}
+        if not hard:
+            return found
+        for case in self.cases:
             for trial in self.measured(case.id):
                 for criterion in hard:
                     if holds(criterion, case, trial.scores.get(criterion.name)) is False:
@@ -408,7 +410,9 @@ class Comparison(Struct, frozen=True, dict=True):
     def outcome_of(self, trial: Trial) -> bool | None:
         """Return True if a trial satisfies every blocking criterion, or None if that is unknown."""
         case = self.by_id.get(trial.case_id)
-        return None if case is None else passed(trial, case, self.criteria)
+        if case is None:
+            return None
+        return passed(trial, case, self.criteria)
 
     def passes(self, trial: Trial) -> bool:
         """True if a trial meets every blocking criterion that can be compared, or all of them if none can."""
@@ -429,7 +433,10 @@ class Comparison(Struct, frozen=True, dict=True):
         """Return the baseline's values that can be compared with those, by case; cases without a value are left out."""
         key = criterion.name, "stored"
         if key not in self.cache:
-            trials = {c: group for c, group in self.baseline.items() if (c, criterion.name) not in self.not_comparable}
+            trials = {}
+            for case_id, group in self.baseline.items():
+                if (case_id, criterion.name) not in self.not_comparable:
+                    trials[case_id] = group
             self.cache[key] = _values_by_case(trials, criterion)
         found: dict[str, list[float]] = self.cache[key]
         return found
@@ -454,4 +461,6 @@ def _by_case(trials: Iterable[Trial]) -> dict[str, tuple[Trial, ...]]:
     found: dict[str, list[Trial]] = {}
     for trial in trials:
         found.setdefault(trial.case_id, []).append(trial)
-    return {case_id: tuple(sorted(group, key=lambda t: (t.round, t.number))) for case_id, group in found.items()}
+    for group in found.values():
+        group.sort(key=lambda trial: (trial.round, trial.number))
+    return {case_id: tuple(group) for case_id, group in found.items()}

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from gate.decision.engine.state import CONCURRENT, FULL, Partner
-from gate.model import Side, Trial
+from gate.decision.engine.state import CONCURRENT, Partner
+from gate.model import FULL, Side, Trial
 
 
 class CoupledTrials(Struct, frozen=True):

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gate.decision.comparison import Comparison
-from gate.decision.engine.state import CONCURRENT, CONFIRM
+from gate.decision.engine.state import CONCURRENT
 from gate.decision.outcomes import as_values, outcomes_of
-from gate.model import FULL, NARROW, PROBE, REPEAT, Scale, Side, ToolTime, Trial, tool_times
+from gate.model import CONFIRM, FULL, NARROW, PROBE, REPEAT, Scale, Side, ToolTime, Trial, tool_times
 from gate.model.course import Course, LiveCase, ReplayedShare
 from gate.statistics.intervals import mean, mean_of_means
 

@@ -14,9 +14,9 @@ from itertools import chain, zip_longest
 from statistics import fmean
 
 from gate.decision.comparison import Comparison
-from gate.decision.engine.state import CONFIRM, Request
+from gate.decision.engine.state import Request
 from gate.decision.outages import commonest_error
-from gate.model import PROBE, CrashFacts, Scale, Side, Trial
+from gate.model import CONFIRM, PROBE, CrashFacts, Scale, Side, Trial
 from gate.model.finding import Finding
 from gate.statistics.intervals import fisher_less
 
@@ -99,7 +99,7 @@ def uncleared(comparison: Comparison) -> Finding | None:
         return None
     failures = failures_by_case(comparison)
     failed = sum(failures[case_id] for case_id in new)
-    return Finding.of("failures_not_confirmed", failed=failed, why="new", cases=len(new))
+    return Finding.of("agent_fails", failed=failed, why="new", cases=len(new))
 
 
 def clearing(comparison: Comparison) -> tuple[Request, ...]:
@@ -179,7 +179,7 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
     failed = count_failed(trial for trial in comparison.errors if trial.tag != PROBE)
     asked = [trial for trial in comparison.trials if trial.tag == PROBE]
     if not asked:
-        return Finding.of("failures_not_confirmed", failed=failed, why="nothing_rerun")
+        return Finding.of("agent_fails", failed=failed, why="nothing_rerun")
     picked = failures_by_case(comparison, confirming=False)
     now: list[Trial] = []
     others: list[Trial] = []
@@ -196,14 +196,14 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
         else:
             base.append(trial)
     if lost > MOST_LOST * len(asked):
-        return Finding.of("failures_not_confirmed", failed=failed, why="lost", lost=lost, trials=len(asked))
+        return Finding.of("agent_fails", failed=failed, why="lost", lost=lost, trials=len(asked))
     beside = base or others
     if beside and _p_of_answering_less(now, beside) <= comparison.settings.own_alpha:
         return None if base else _slowed_down(comparison, others, failed)
     if not count_failed(now):
-        return Finding.of("failures_not_confirmed", failed=failed, why="gone", trials=len(now))
+        return Finding.of("agent_fails", failed=failed, why="gone", trials=len(now))
     return Finding.of(
-        "failures_not_confirmed",
+        "agent_fails",
         failed=failed,
         why="perhaps_provider",
         failed_again=count_failed(now),
@@ -273,4 +273,4 @@ def _slowed_down(comparison: Comparison, others: Iterable[Trial], failed: int) -
     margin = min(margins, default=Scale.SECONDS.default_margin)
     if now - before <= MEASURABLE or now <= before * (1 + margin):
         return None
-    return Finding.of("failures_not_confirmed", failed=failed, why="slowed_down", now=now, before=before)
+    return Finding.of("agent_fails", failed=failed, why="slowed_down", now=now, before=before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -15,11 +15,13 @@ from gate.decision.thresholds import own_thresholds, quantile_limits, suite_thre
 from gate.model import CaseCounts, CaseResult, Criterion, MetricChange, MetricTest, Outcome, StageKind, Trial, Verdict
 from gate.model.finding import CaseTally, Change, Finding, WhyOpen
 
+NO_YARDSTICK = Finding.of("not_judged", why="no_yardstick")
+
 
 def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Return all findings on one criterion; its verdict is the worst of them."""
     if _applies_elsewhere(comparison, criterion):
-        return [Finding.of("no_value", Verdict.NOT_APPLIED, why="applies_to_none")]
+        return [Finding.of("not_judged", Verdict.NOT_APPLIED, why="not_selected")]
     lost = _scores_lost(comparison, criterion)
     findings = [
         _hard_rule(comparison, criterion),
@@ -30,8 +32,8 @@ def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome |
         *quantile_limits(comparison, criterion),
         change_against_base(comparison, criterion, outcome),
     ]
-    judged = [finding for finding in findings if finding is not None] or [Finding.of("nothing_decides")]
-    if lost is not None and not any(finding.kind == "scores_lost" for finding in judged):
+    judged = [finding for finding in findings if finding is not None] or [NO_YARDSTICK]
+    if lost is not None and not any(finding.kind == "trials_lost" for finding in judged):
         judged.append(replace(lost, verdict=Verdict.PASS))
     return judged
 
@@ -79,15 +81,14 @@ def _not_measured(comparison: Comparison, criterion: Criterion, lost: Finding | 
         cases = tuple(unscored)
         if len(cases) == len(comparison.judged):
             cases = ()
-        return Finding.of("scores_lost", lost=len(errors), of=len(errors), cases=cases, error=errors[0])
+        return _not_scored(errors, len(errors), cases=cases)
     if lost is not None and lost.verdict is Verdict.NOT_MEASURED:
         return lost
     if not comparison.answers or measured_values(comparison.answers, criterion):
         return None
-    verdict = Verdict.NOT_MEASURED
     if criterion.name in comparison.criteria_without_cases:  # the base's rules may still name it
-        verdict = Verdict.NOT_COMPARED
-    return Finding.of("no_value", verdict, why="applies_to_none")
+        return Finding.of("not_judged", Verdict.NOT_COMPARED, why="no_longer_applies")
+    return Finding.of("not_judged", Verdict.NOT_MEASURED, why="applies_to_none")
 
 
 def _unscored_cases(comparison: Comparison, criterion: Criterion) -> dict[str, list[str]]:
@@ -116,8 +117,15 @@ def _scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None
         return None
     most, known = comparison.settings.max_error_rate, len(errors) + values
     if criterion.blocking and len(errors) > most * known:
-        return Finding.of("scores_lost", lost=len(errors), of=known, most=most, error=errors[0])
-    return Finding.of("scores_lost", Verdict.PASS, lost=len(errors), of=known, error=errors[0])
+        return _not_scored(errors, known, most=most)
+    return replace(_not_scored(errors, known), verdict=Verdict.PASS)
+
+
+def _not_scored(errors: Sequence[str], of: int, *, cases: tuple[str, ...] = (), most: float | None = None) -> Finding:
+    lost, error = len(errors), errors[0]
+    return Finding.of(
+        "trials_lost", Verdict.NOT_MEASURED, by="scoring", lost=lost, of=of, cases=cases, most=most, error=error
+    )
 
 
 def error_of(trial: Trial, criterion: Criterion) -> str | None:
@@ -144,7 +152,7 @@ def change_against_base(comparison: Comparison, criterion: Criterion, outcome: O
     found = outcome.evidence.metrics.get(criterion.name)
     if found is None:
         if criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE":
-            return Finding.of("nothing_decides", Verdict.INCONCLUSIVE)
+            return Finding.of("not_judged", Verdict.INCONCLUSIVE, why="not_tested")
         return None
     change = change_of(found, criterion)
     if not found.blocks_regression:
@@ -182,8 +190,10 @@ def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange, cha
     return _open_change(found, change, criterion)
 
 
-def cases_fail(outcome: Outcome) -> Finding | None:
+def cases_fail(outcome: Outcome | None) -> Finding | None:
     """Return the finding on cases that always passed and now never do, but are not proven broken."""
+    if outcome is None or outcome.verdict != "INCONCLUSIVE":
+        return None
     counts = outcome.evidence.cases
     found = tuple([tally(case_id, counts[case_id]) for case_id in outcome.evidence.unproven])
     return Finding.of("cases_fail", cases=found, why="thin_baseline") if found else None

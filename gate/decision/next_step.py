@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
 from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, spread, unexplained
-from gate.decision.engine.state import FULL, NARROW, More, Request
+from gate.decision.engine.state import More, Request
 from gate.decision.findings import findings_of
 from gate.decision.outages import excused
 from gate.decision.outcomes import lacks_trials
@@ -18,7 +18,7 @@ from gate.decision.rules import Table, judge
 from gate.decision.sequential import answer_of, outcome_without_runs, with_all_cases
 from gate.decision.thresholds import may_turn
 from gate.decision.verdict import result_of_table, table_of
-from gate.model import REPEAT, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model import FULL, NARROW, REPEAT, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 
 MOST_RETRIES = 2
@@ -110,8 +110,7 @@ def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
 def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
     """True if agent failures that did not recur left the suite unmeasured, so that running the job again may help."""
     for scheduled in (True, False):
-        cause = verdict_on(comparison, scheduled=scheduled).cause
-        if cause.kind != "failures_not_confirmed":
+        if verdict_on(comparison, scheduled=scheduled).cause.problem != "agent_fails":
             return False
     return True
 
@@ -184,11 +183,9 @@ def _lost_ones_again(comparison: Comparison) -> More | None:
         if tried[side, tag, case_id] < MOST_RETRIES * n:
             cases.setdefault((side, tag, n), []).append(case_id)
     requests = [Request(side, tag, tuple(ids), n) for (side, tag, n), ids in cases.items()]
-    if not requests or comparison.error_share > settings.max_error_rate:
+    if comparison.error_share > settings.max_error_rate or comparison.has_failed_hard:
         return None
-    if comparison.has_failed_hard or not comparison.affords(requests):
-        return None
-    return More(tuple(requests), "asking again what could not be measured", number, again=True)
+    return _round_of(comparison, requests, "asking again what could not be measured", again=True)
 
 
 def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding]) -> More | None:
@@ -269,7 +266,7 @@ def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome |
         return _round_of(comparison, requests, "asking the cases that answer again") or _confirmation(comparison)
     cause = judge(table)
     new = unexplained(comparison)
-    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.kind == "failures_not_confirmed"
+    is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.problem == "agent_fails"
     if not new or not is_open:
         return None
     further = None
@@ -326,8 +323,14 @@ def _epochs(comparison: Comparison, n: int, why: str) -> More | None:
     return _round_of(comparison, (request,), why)
 
 
-def _round_of(comparison: Comparison, requests: Sequence[Request], why: str, *, pause: float = 0.0) -> More | None:
-    """Return these requests as the next round; None if there are none or the budget does not allow them."""
+def _round_of(
+    comparison: Comparison, requests: Sequence[Request], why: str, *, again: bool = False, pause: float = 0.0
+) -> More | None:
+    """Return these requests as the next round, or ``again`` in the newest one; None if there are none or the budget
+    does not allow them."""
     if not requests or not comparison.affords(requests):
         return None
-    return More(tuple(requests), why, comparison.next_round, pause=pause)
+    number = comparison.next_round
+    if again:
+        number -= 1
+    return More(tuple(requests), why, number, again, pause)

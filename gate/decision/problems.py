@@ -39,7 +39,15 @@ def measuring_problem(comparison: Comparison) -> Finding | None:
         return Finding.of("not_run", cases=tuple(silent))
     if silent:
         return _trials_lost(attempts, len(attempts), cases=tuple(silent))
-    return _lost_case(comparison)
+    return _lost_case(comparison) or _stopped_early(comparison)
+
+
+def _stopped_early(comparison: Comparison) -> Finding | None:
+    """Return the finding that the run ended before the epochs that a verdict needs."""
+    epochs, wanted = comparison.whole_epochs, comparison.settings.exact_epochs or 1
+    if comparison.stopped and epochs < wanted:
+        return Finding.of("not_run", epochs=epochs, wanted=wanted)
+    return None
 
 
 def _lost_case(comparison: Comparison) -> Finding | None:
@@ -78,8 +86,10 @@ def collapsed(comparison: Comparison) -> Finding | None:
     """Return the first blocking criterion whose values are all the worst of its scale, unlike the baseline's, beyond
     chance.
 
-    Such a suite does not pass, however few cases it has.
+    Such a suite does not pass, however few cases it has. None if the trials are the baseline's own.
     """
+    if comparison.same_as:
+        return None
     for criterion in comparison.blocking:
         if criterion.hard or not criterion.scale.is_bounded:
             continue
@@ -100,6 +110,13 @@ def collapsed(comparison: Comparison) -> Finding | None:
             name, cases, trials = criterion.name, len(both), len(values)
             return Finding.of("collapsed", criterion=name, cases=cases, trials=trials, copies=copies)
     return None
+
+
+def copies_fail(comparison: Comparison) -> Finding | None:
+    """Return the cases that always passed and now always fail with answers that are copies of one another."""
+    if comparison.same_as or not comparison.repeats.lost:
+        return None
+    return Finding.of("cases_fail", cases=comparison.repeats.lost, why="copies")
 
 
 def base_fails_too(comparison: Comparison) -> Finding | None:

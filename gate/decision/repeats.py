@@ -125,7 +125,9 @@ def _of_processes(stored: Trials, trials: Trials, steady: Steady) -> Repeats:
     asked_again = 0
     for sessions in answers.values():
         asked_again += any(session.process and len(group) > 1 for session, group in sessions.items())
-    return NONE if asked_again < max(1, min(LEAST, len(answers))) else _told_by(answers, steady, trials)
+    if asked_again < max(1, min(LEAST, len(answers))):
+        return NONE
+    return _told_by(answers, steady, trials)
 
 
 def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
@@ -136,7 +138,9 @@ def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
     for case_id, sessions in answers.items():
         passing[case_id] = {session: group for session, group in sessions.items() if steady(group[0])}
     differing, is_of_base = _rate_of_difference(passing)
-    most = max(REPRODUCED, 1 / len(answers)) if is_of_base else MOST
+    most = MOST
+    if is_of_base:
+        most = max(REPRODUCED, 1 / len(answers))
     if differing <= most:
         if _says_little(passing):
             return _of_outcomes(answers, steady, trials)
@@ -236,8 +240,12 @@ def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bo
             is_replayed = trial.replay is not None and trial.replay.replayed
             if not trial.answer or not trial.answered or is_replayed:
                 continue
-            side = Side.BASELINE if of_store else trial.side
-            session = AgentSession(trial.run, of_store, side, trial.process if by_process else "")
+            side, process = trial.side, ""
+            if of_store:
+                side = Side.BASELINE
+            if by_process:
+                process = trial.process
+            session = AgentSession(trial.run, of_store, side, process)
             found.setdefault(trial.case_id, {}).setdefault(session, []).append(trial)
     return found
 
@@ -314,7 +322,7 @@ def _disagreement(runs: Sequence[Trials]) -> float | None:
     shares: dict[str, float] = {}
     squares = 0.0
     for group in runs:
-        for answer, n in Counter(trial.answer for trial in group).items():
+        for answer, n in Counter([trial.answer for trial in group]).items():
             shares[answer] = shares.get(answer, 0.0) + n / len(group)
             squares += (n / len(group)) ** 2
     agreeing = sum([share**2 for share in shares.values()]) - squares

@@ -17,15 +17,13 @@ from gate.decision.estimates import (
     estimate_of,
     quantile_estimates,
 )
-from gate.decision.findings import change_against_base, error_of, findings_of
+from gate.decision.findings import NO_YARDSTICK, change_against_base, error_of, findings_of
 from gate.decision.gaps import silent_criteria
 from gate.decision.outcomes import PASS_RATE, all_unchecked
 from gate.decision.pairs import BothSides, Pairs, pairs_of
 from gate.model import Criterion, CriterionResult, Estimate, EvidenceSummary, Outcome, Scale, Trial, Verdict, worst
 from gate.model.finding import Finding
 from gate.statistics.intervals import all_pass, mean_of_means
-
-NOTHING_DECIDES = Finding.of("nothing_decides")
 
 
 def rows_of(comparison: Comparison, outcome: Outcome | None) -> tuple[CriterionResult, ...]:
@@ -46,8 +44,8 @@ def _with_same_trials(row: CriterionResult) -> CriterionResult:
     """Return a row of a suite whose trials are the stored ones: a row that nothing judges is no omission there."""
     if row.checked:
         return row
-    same = Finding.of("nothing_decides", same=True)
-    findings = [same if finding == NOTHING_DECIDES else finding for finding in row.findings]
+    same = Finding.of("not_judged", why="same_trials")
+    findings = [same if finding == NO_YARDSTICK else finding for finding in row.findings]
     return replace(row, findings=tuple(findings), checked=True)
 
 
@@ -71,7 +69,7 @@ def _not_compared(row: CriterionResult, why: Finding) -> CriterionResult:
     """Return the row as not compared, unless it fails by itself or decides nothing."""
     if not row.criterion.blocking or row.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return replace(row, not_compared=why)
-    others = [finding for finding in row.findings if finding != NOTHING_DECIDES]
+    others = [finding for finding in row.findings if finding != NO_YARDSTICK]
     return replace(row, not_compared=why, verdict=Verdict.NOT_COMPARED, findings=(why, *others))
 
 
@@ -88,11 +86,11 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
         unscored, crashes = sum([error_of(trial, criterion) is not None for trial in trials]), count_failed(trials)
     verdict = worst([finding.verdict for finding in findings])
     warnings = [finding for finding in findings if finding.is_warning]
-    checked = [finding for finding in findings if not finding.is_warning] != [NOTHING_DECIDES]
+    checked = [finding for finding in findings if not finding.is_warning] != [NO_YARDSTICK]
     now, before = sides.estimates([case.id for case in comparison.judged], criterion.scale)
     if verdict is Verdict.PASS and now is None:
         verdict = Verdict.NOT_MEASURED
-        findings = [Finding.of("no_value", why=why), *warnings]
+        findings = [Finding.of("not_judged", Verdict.NOT_MEASURED, why=why), *warnings]
     values = list(chain.from_iterable(comparison.in_epochs.values(criterion).values()))
     row = CriterionResult(
         criterion,
@@ -138,7 +136,7 @@ def _findings_of_rate(comparison: Comparison, rate: Criterion, outcome: Outcome 
     change = change_against_base(comparison, rate, outcome)
     if change is not None:
         findings.append(change)
-    return [*(findings or [NOTHING_DECIDES]), *_unchecked_cases(comparison)]
+    return [*(findings or [NO_YARDSTICK]), *_unchecked_cases(comparison)]
 
 
 def _unchecked_cases(comparison: Comparison) -> list[Finding]:
@@ -151,11 +149,9 @@ def _unchecked_cases(comparison: Comparison) -> list[Finding]:
         else:
             never.append(case_id)
     found = []
-    for cases, checked in ((never, False), (were_checked, True)):
+    for cases, why in ((never, "cases_unchecked"), (were_checked, "answers_unchecked")):
         if cases:
-            found.append(
-                Finding.of("no_value", Verdict.PASS, why="unchecked", cases=tuple(cases), were_checked=checked)
-            )
+            found.append(Finding.of("not_judged", why=why, cases=tuple(cases)))
     return found
 
 

@@ -22,7 +22,7 @@ from gate.decision.crashes import uncleared
 from gate.decision.findings import cases_fail
 from gate.decision.gaps import gaps_of
 from gate.decision.outcomes import PASS_RATE
-from gate.decision.problems import base_fails_too, collapsed, measuring_problem
+from gate.decision.problems import base_fails_too, collapsed, copies_fail, measuring_problem
 from gate.decision.settings import Settings
 from gate.errors import EXIT_PRECEDENCE, ExitCode
 from gate.model import CaseResult, CriterionResult, Outcome, SuiteResult, Verdict
@@ -76,7 +76,7 @@ def loss(table: Table) -> Finding | None:
     if comparison.same_verdict == Verdict.REGRESSED:
         return Finding.of("same_agent", commit=comparison.same_as, fell_short=True)
     if table.failures_prove is not None:
-        return Finding.of("agent_fails", p=table.failures_prove)
+        return Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=table.failures_prove)
     if table.with_verdict(Verdict.REGRESSED):
         assert table.outcome is not None  # it is what makes a row regressed
         return got_worse(comparison, table.rows, table.cases, table.outcome)
@@ -113,21 +113,19 @@ def missed_threshold(table: Table) -> Finding | None:
     """Return the cause if sampling has ended and a blocking mean, limit or hard rule is on the wrong side."""
     if table.not_confirmed is not None:
         return None
-    comparison = table.comparison
-    for criterion in comparison.blocking:
-        if criterion.hard and comparison.hard_failures[criterion.name]:
-            return Finding.of("criteria_decide", criteria=(criterion.name,))
     missed = below(table)
     if missed:
         return Finding.of("criteria_decide", criteria=missed)
-    return _nothing_passes(comparison)
+    return _nothing_passes(table.comparison)
 
 
 def below(table: Table) -> tuple[str, ...]:
-    """Return the blocking criteria with a mean, limit or hard rule on the wrong side."""
+    """Return the blocking criteria with a mean, limit or hard rule on the wrong side, hard rules first."""
     if table.not_confirmed is not None:
         return ()
-    return tuple([row.criterion.name for row in table.blocking if row.is_below])
+    missed = [row.criterion for row in table.blocking if row.is_below]
+    missed.sort(key=lambda criterion: not criterion.hard)
+    return tuple([criterion.name for criterion in missed])
 
 
 def _nothing_passes(comparison: Comparison) -> Finding | None:
@@ -163,69 +161,69 @@ def gaps(table: Table) -> Finding | None:
 
 
 def problem(table: Table) -> Finding | None:
-    """Return the cause if another problem prevented the measurement."""
-    comparison = table.comparison
-    found = measuring_problem(comparison)
-    if found is not None:
-        return found
-    epochs, wanted = comparison.whole_epochs, comparison.settings.exact_epochs or 1
-    if comparison.stopped and epochs < wanted:
-        return Finding.of("not_run", epochs=epochs, wanted=wanted)
-    if table.not_confirmed is not None:
-        return table.not_confirmed
-    new = uncleared(comparison)
-    if new is not None:
-        return new
+    """Return the cause if anything else prevented the measurement."""
+    return (
+        measuring_problem(table.comparison)
+        or table.not_confirmed
+        or uncleared(table.comparison)
+        or _without_value(table)
+        or collapsed(table.comparison)
+        or table.lost
+    )
+
+
+def _without_value(table: Table) -> Finding | None:
+    """Return the cause if a blocking criterion has no value."""
     rows = table.with_verdict(Verdict.NOT_MEASURED)
-    if rows:
-        others = [row for row in rows if row.criterion.name != PASS_RATE]  # the pass rate never has a cause of its own
-        names = tuple([row.criterion.name for row in others or rows])
-        return Finding.of("criteria_decide", Verdict.ERROR, criteria=names)
-    if not comparison.same_as:
-        found = collapsed(comparison)
-        if found is not None:
-            return found
-    return table.lost
+    if not rows:
+        return None
+    others = [row for row in rows if row.criterion.name != PASS_RATE]  # the pass rate never has a cause of its own
+    names = tuple([row.criterion.name for row in others or rows])
+    return Finding.of("criteria_decide", Verdict.ERROR, criteria=names)
 
 
 # --- 6: noise -------------------------------------------------------------------------------------
 
 
 def noise(table: Table) -> Finding | None:
-    """Return the cause if only noise is left: sampling has ended and a margin's bound does not hold."""
-    comparison, outcome = table.comparison, table.outcome
+    """Return the cause if only noise is left: sampling has ended, and a margin's bound does not hold or nothing shows
+    whether the agent is as good as the base's."""
+    return (
+        _open_criteria(table)
+        or copies_fail(table.comparison)
+        or base_fails_too(table.comparison)
+        or _nothing_to_judge_by(table.comparison)
+    )
+
+
+def _open_criteria(table: Table) -> Finding | None:
+    """Return the cause if the test leaves a blocking criterion open."""
     rows = table.with_verdict(Verdict.INCONCLUSIVE)
-    if rows:
-        drifted = _drifted(rows)
-        if drifted:
-            return Finding.of("baseline_moved", criteria=tuple(drifted), before="moved_before" in drifted.values())
-        fail = cases_fail(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else None
-        return fail or not_enough_evidence(rows, table.cases)
-    if comparison.repeats.lost and not comparison.same_as:
-        return Finding.of("cases_fail", cases=comparison.repeats.lost, why="copies")
-    fail = base_fails_too(comparison)
-    if fail is not None:
-        return fail
-    if not comparison.paired and not comparison.same_as and not _is_held_to_anything(comparison):
-        return Finding.of("nothing_decides", Verdict.INCONCLUSIVE)
-    return None
+    if not rows:
+        return None
+    return _drifted(rows) or cases_fail(table.outcome) or not_enough_evidence(rows, table.cases)
 
 
-def _drifted(rows: Iterable[CriterionResult]) -> dict[str, str]:
-    """Return the criteria whose loss shows only against the stored baseline, each with the reason."""
-    found = {}
+def _drifted(rows: Iterable[CriterionResult]) -> Finding | None:
+    """Return the cause if some criteria are worse only than the stored baseline."""
+    names, why = [], ""
     for row in rows:
-        for finding in row.findings:
-            if finding.kind == "change" and finding["why"] in ("drifted", "moved_before"):
-                found[row.criterion.name] = finding["why"]
-    return found
+        change = row.finding("change")
+        if change is not None and change["why"] in ("drifted", "moved_before"):
+            names.append(row.criterion.name)
+            why = change["why"]
+    if not names:
+        return None
+    return Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=tuple(names), why=why)
 
 
-def _is_held_to_anything(comparison: Comparison) -> bool:
-    """True if anything besides a baseline could fail the suite: a threshold, a limit or a blocking hard rule."""
-    if any(case.thresholds for case in comparison.judged):
-        return True
-    return any(criterion.has_threshold or criterion.hard for criterion in comparison.blocking)
+def _nothing_to_judge_by(comparison: Comparison) -> Finding | None:
+    """Return the cause if neither a baseline nor a threshold, a limit or a hard rule could fail the suite."""
+    if comparison.paired or comparison.same_as or any(case.thresholds for case in comparison.judged):
+        return None
+    if any(criterion.has_threshold or criterion.hard for criterion in comparison.blocking):
+        return None
+    return Finding.of("not_judged", Verdict.INCONCLUSIVE, why="nothing_yet")
 
 
 # --- the list -------------------------------------------------------------------------------------
@@ -265,8 +263,9 @@ def if_accepted(table: Table) -> Verdict:
     if loss(table) is not None and any(row.has_excused_mean for row in table.blocking):
         return Verdict.BELOW_THRESHOLD
     for verdict, rule in RULES:
-        if rule not in SETTLED_BY_ACCEPTING and rule(table) is not None:
-            return Verdict.PASS if verdict is Verdict.INCONCLUSIVE else verdict
+        is_settled = rule in SETTLED_BY_ACCEPTING or verdict is Verdict.INCONCLUSIVE
+        if not is_settled and rule(table) is not None:
+            return verdict
     return Verdict.PASS
 
 
@@ -278,8 +277,11 @@ def place(cause: Finding) -> int:
     """
     if cause.kind == "outage":
         return 0
-    places = [number for number, (verdict, _) in enumerate(RULES) if verdict is cause.verdict]
-    return places[-1] if places else len(RULES)
+    found = len(RULES)
+    for number, (verdict, _) in enumerate(RULES):
+        if verdict is cause.verdict:
+            found = number
+    return found
 
 
 # --- the exit code --------------------------------------------------------------------------------
@@ -299,9 +301,8 @@ EXIT_CODES: Mapping[Verdict, ExitCode] = {
 
 def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
     """Return the exit code of a run; 3 if there are no suites, never green."""
-    codes = []
-    for suite in suites:
-        verdict = suite.standing
-        blocks = verdict is Verdict.INCONCLUSIVE and settings.on_inconclusive == "block"
-        codes.append(ExitCode.FAILED if blocks else EXIT_CODES[verdict])
-    return min(codes or [ExitCode.NOT_MEASURED], key=EXIT_PRECEDENCE.index)
+    codes = dict(EXIT_CODES)
+    if settings.on_inconclusive == "block":
+        codes[Verdict.INCONCLUSIVE] = ExitCode.FAILED
+    found = [codes[suite.standing] for suite in suites]
+    return min(found, key=EXIT_PRECEDENCE.index, default=ExitCode.NOT_MEASURED)

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.consistency import clusters_of
 from gate.decision.correction import PLAIN, Correction
-from gate.decision.engine.state import FULL, Config, Metric, More, Partner, Request, Round, Row, State
+from gate.decision.engine.state import Config, Metric, More, Partner, Request, Round, Row, State
 from gate.decision.outcomes import are_successes, measured_values, passed, value_of
-from gate.model import PROBE, REPEAT, Criterion, Outcome, Scale, Side, Trial
+from gate.model import FULL, PROBE, REPEAT, Criterion, Outcome, Scale, Side, Trial
 from gate.model.defaults import STORED_TRIALS
 
 NEWEST_STORED = 7

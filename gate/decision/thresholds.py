@@ -157,8 +157,7 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> Finding | N
         return None
     held = _held(comparison, sample, criterion)
     if not criterion.direction.is_worse(held.value, held.threshold):
-        without = _without_new_cases(sample, held, criterion)
-        return without or Finding.of("mean", mean=held, chance=_chance_if_close(sample, criterion))
+        return _without_new_cases(sample, held, criterion) or _holds(sample, held, criterion)
     if _is_excused(comparison, sample, held, criterion):
         return Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))
     lost = _lost(comparison, criterion)
@@ -221,7 +220,8 @@ def _lost(comparison: Comparison, criterion: Criterion) -> int:
             found += 1
         found += len(comparison.lost(trials))
         for trial in trials:
-            found += trial.answered and trial.scores.get(criterion.name, NONE).unmeasured
+            if trial.answered and trial.scores.get(criterion.name, NONE).unmeasured:
+                found += 1
     return found
 
 
@@ -262,13 +262,15 @@ def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epoc
     return NormalDist().cdf(-room / spread)
 
 
-def _chance_if_close(sample: Sample, criterion: Criterion) -> float | None:
-    """Return how often an unchanged agent misses a threshold that holds now; None if that is rare, unknown, or decides
-    nothing."""
+def _holds(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding:
+    """Return the finding that a mean holds, with the chance that an unchanged agent misses it if that is not rare."""
+    found = Finding.of("mean", mean=held)
     if not criterion.blocking or sample.correction is not None:
-        return None
+        return found
     chance = chance_of_miss(sample.all.values, criterion)
-    return chance if chance is not None and chance >= CLOSE else None
+    if chance is None or chance < CLOSE:
+        return found
+    return found.but(chance=chance)
 
 
 CLOSE = 0.05
@@ -417,9 +419,11 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> Finding | None:
     if not over:
         return Finding.of("limit")
     beyond = [(value, case) for value, case in over if not _was_above(comparison, criterion, value, case)]
+    verdict = Verdict.PASS
+    if beyond:
+        verdict = Verdict.BELOW_THRESHOLD
     value, case = max(beyond or over, key=lambda one: one[0])
-    found = Finding.of("limit", case_id=case.id, value=value, limit=mark(criterion, case), over=len(beyond))
-    return replace(found, verdict=Verdict.BELOW_THRESHOLD) if beyond else found
+    return Finding.of("limit", verdict, case_id=case.id, value=value, limit=mark(criterion, case), over=len(beyond))
 
 
 def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[float, Case]]:
@@ -429,8 +433,9 @@ def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[flo
         limit = mark(criterion, case)
         if limit is None:
             continue
-        values = measured_values(comparison.measured(case.id), criterion)
-        found += [(value, case) for value in values if value > limit]
+        for value in measured_values(comparison.measured(case.id), criterion):
+            if value > limit:
+                found.append((value, case))
     return found
 
 
@@ -490,5 +495,6 @@ def _risen(sample: Sample, q: float, criterion: Criterion, error: float) -> bool
     now, before = sample.kept.trials, sample.before.trials
     reached = quantile(before, q)
     most = _with_margin(reached, criterion)
-    within, within_before = sum([value <= most for value in now]), sum([value <= reached for value in before])
+    within = sum([value <= most for value in now])
+    within_before = sum([value <= reached for value in before])
     return fisher_less(within, len(now), within_before, len(before)) <= error

@@ -72,7 +72,7 @@ def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Seq
     if not names or not own or shows_calls(own) or not shows_calls(before):
         return []
     read = tuple([criterion.name for criterion in criteria if criterion.name in names])
-    return [Finding.of("scores_say_little", criteria=read, why="no_calls")]
+    return [Finding.of("answers_say_little", why="no_calls", criteria=read)]
 
 
 # --- answers without content ----------------------------------------------------------------------
@@ -86,7 +86,8 @@ def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[Find
         return []
     answers = [turn.digest or turn.text for trial in trials for turn in trial.invocations]
     if len(answers) > 1 and len(set(answers) - {""}) == 1:
-        return [
-            Finding.of("scores_say_little", criteria=names, why="one_answer", answers=len(answers), cases=len(cases))
-        ]
+        found = Finding.of(
+            "answers_say_little", why="one_answer", criteria=names, answers=len(answers), cases=len(cases)
+        )
+        return [found]
     return []

@@ -52,7 +52,11 @@ def _with_proof_by_failures(table: Table) -> Table:
         return table
     rate, *others = table.rows
     warnings = [finding for finding in rate.findings if finding.is_warning]
-    rate = replace(rate, verdict=Verdict.REGRESSED, findings=(Finding.of("agent_fails", p=p), *warnings))
+    rate = replace(
+        rate,
+        verdict=Verdict.REGRESSED,
+        findings=(Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=p), *warnings),
+    )
     return replace(table, rows=(rate, *others), failures_prove=p)
 
 

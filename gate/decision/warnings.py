@@ -10,13 +10,10 @@ from gate.decision.outages import base_gone, failures_excused, lost_to_infrastru
 from gate.decision.outcomes import PASS_RATE, outcomes_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.unseen import fell_silent, silence
-from gate.model import SILENT, MetricChange, Outcome, SuiteResult, Trial, Verdict
+from gate.model import SILENT, Outcome, SuiteResult, Trial, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import Finding
 
-FEW_CASES = 10
-BLIND_MARGIN = 0.5
-"""From this pass-rate margin on, which suites of four cases or fewer have, only a case that breaks outright shows."""
 MEASURABLE = 0.05
 """Minimum duration in seconds of a first answer for a faster second one to count."""
 MOST_QUICKER = 0.75
@@ -31,7 +28,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
         if result.cause.kind != "same_agent":
             found.append(Finding.of("same_agent", commit=comparison.same_as))
     else:
-        found += _little_power(comparison, result.outcome)
+        found += _thin_baseline(comparison, result.outcome)
     found += _errors(comparison)
     found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
@@ -39,22 +36,10 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
     return tuple(found)
 
 
-# --- a comparison with little power ---------------------------------------------------------------
+# --- a baseline too thin to show a loss -----------------------------------------------------------
 
 
-def _little_power(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
-    """Return the findings on a suite, or a baseline, that is too small to show a loss."""
-    found = []
-    rate: MetricChange | None = None
-    if outcome is not None:
-        rate = outcome.evidence.metrics.get(PASS_RATE)
-    if 0 < len(comparison.paired) < FEW_CASES:
-        blind = rate is not None and rate.margin >= BLIND_MARGIN
-        found.append(Finding.of("few_cases", cases=len(comparison.paired), blind=blind))
-    return found + _thin_baseline(comparison, rate)
-
-
-def _thin_baseline(comparison: Comparison, rate: MetricChange | None) -> list[Finding]:
+def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
     """Return a finding if a case has fewer stored trials than the decision, or the configured power, needs."""
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
     settings = comparison.settings
@@ -72,8 +57,8 @@ def _thin_baseline(comparison: Comparison, rate: MetricChange | None) -> list[Fi
         len(counts), counts[0], settings.own_alpha, recorded=comparison.is_recorded
     )
     drop, most = None, settings.stored_trials
-    if rate is not None:
-        drop = rate.detectable
+    if outcome is not None and PASS_RATE in outcome.evidence.metrics:
+        drop = outcome.evidence.metrics[PASS_RATE].detectable
     if goal is not None:
         most = wanted
     return [
@@ -135,7 +120,8 @@ def _repeats(comparison: Comparison) -> list[Finding]:
     nothing."""
     known = comparison.repeats
     if known.cases:
-        return [Finding.of("repeats_alike", cases=len(known.cases), of=known.repeated, why="other_runs_differ")]
+        cases, of = len(known.cases), known.repeated
+        return [Finding.of("answers_say_little", why="other_runs_differ", cases=cases, of=of)]
     groups = []
     for case in comparison.judged:
         trials = comparison.measured(case.id)
@@ -146,7 +132,7 @@ def _repeats(comparison: Comparison) -> list[Finding]:
     why = "steady"
     if sum(map(_is_quicker, groups)) >= MOST_QUICKER * len(groups):
         why = "faster"
-    return [Finding.of("repeats_alike", cases=len(groups), of=len(groups), why=why)]
+    return [Finding.of("answers_say_little", why=why, cases=len(groups), of=len(groups))]
 
 
 def _differ(trials: Sequence[Trial]) -> bool:

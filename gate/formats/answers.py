@@ -28,7 +28,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
 
     Text is the response, unless it is a JSON answer object with calls or messages. A list of google-adk's events is
     read like its server's answer. Any other list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the
-    conversation, only the part after the user's last message counts. Otherwise the form is ``{"output", "tool_calls",
+    conversation, only the part after the user's last question counts. Otherwise the form is ``{"output", "tool_calls",
     "usage", "cost_usd"}``; an output that is not text is kept as JSON. Other keys are ignored unless they look like a
     misspelling.
 
@@ -116,18 +116,15 @@ def _usage(answer: Mapping[str, Any]) -> Usage | None:
 
 
 def _latest(raw: Any) -> Any:
-    """Return the messages after the user's last; all of them if there is none."""
+    """Return the messages after the user's last question; all of them if there is none."""
     if not isinstance(raw, list):
         return raw
     if not raw:
         raise FormatError("there is no message")
-    start = 0
-    for place, message in enumerate(raw, 1):
-        if messages.is_from_user(message):
-            start = place
-    if start == len(raw):
+    found = messages.after_last_question(raw)
+    if not found:
         raise FormatError("no message follows the user's")
-    return raw[start:]
+    return found
 
 
 def overlaid(counted: Usage | None, stated: Usage | None) -> Usage | None:

@@ -286,7 +286,7 @@ _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system
 
 
 def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
-    """Return the messages after the user's last text; all of them if the user says nothing."""
+    """Return the messages after the user's last question; all of them if the user asks nothing."""
     for start in range(len(messages), 0, -1):
         if _asks(messages[start - 1]):
             return messages[start:]
@@ -300,11 +300,11 @@ def _asks(message: Any) -> bool:
     content = unwrapped(message).get("content")
     if isinstance(content, str):
         return bool(content.strip())
-    return any(as_mapping(part).get("type") != "tool_result" for part in as_list(content))
+    return len(_typed(content, _RESULTS)) < len(as_list(content))
 
 
 def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return the files in the first message in which the user says something, in the form of `Turn.attached`."""
+    """Return the files in the user's first question, in the form of `Turn.attached`."""
     for message in as_list(messages):
         if _asks(message):
             return tuple(filter(None, map(_file, mappings_in(unwrapped(message).get("content")))))
@@ -400,19 +400,34 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
         parts = (Part(message["refusal"]),)
     if text_of(parts):
         reading.texts.append(parts)
-    calls = message.get("tool_calls")
-    if calls is not None and not isinstance(calls, list):
-        raise FormatError(f"tool_calls must be a list, not {_kind(calls)}")
-    for call in (*(calls or ()), *_typed(message.get("content"), _CALLS)):
-        reading.add(to_call(call))
-    if message.get("function_call") is not None:
-        reading.add(to_call(message["function_call"]))
+    for call in _calls_of(message):
+        reading.add(call)
+    for part in _typed(message.get("content"), _RESULTS):  # of tools that the provider ran
+        _answer(reading, part, part.get("content"), part.get("is_error") is True)
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None:
         named = as_mapping(message.get("response_metadata"))
         usage = replace(usage, model=_optional_text(named, "model_name", "model"))  # LangChain's keys
     if usage is not None:
         reading.usages.append(usage)
+
+
+def _calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
+    """Return the calls of the assistant's message, each once: LangChain repeats those of its content under
+    ``tool_calls``, and some servers repeat a call under ``function_call``, OpenAI's former name."""
+    listed = message.get("tool_calls")
+    if listed is not None and not isinstance(listed, list):
+        raise FormatError(f"tool_calls must be a list, not {_kind(listed)}")
+    calls = list(map(to_call, listed or ()))
+    known = {call.id for call in calls if call.id}
+    for part in _typed(message.get("content"), _CALLS):
+        call = to_call(part)
+        if call.id not in known:
+            calls.append(call)
+    former = message.get("function_call")
+    if former is not None and not calls:
+        calls.append(to_call(former))
+    return calls
 
 
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
@@ -439,7 +454,7 @@ def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed:
         leave_unread(message, "content", "output", "result")
         return
     if isinstance(content, list):
-        content = text_of(_parts(content))
+        content = text_of(_parts(content)) or carried(content)
     else:
         content = carried(content)
     call = replace(reading.calls[index], result=content)
@@ -468,16 +483,14 @@ def _parts(content: Any) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "tool_call"})
-_RESULTS = frozenset({"tool_result", "tool-result"})
-"""The types of the parts in which Anthropic and the AI SDK hold tool results."""
+_CALLS = ("tool_use", "tool-call", "tool_call")
+_RESULTS = ("tool_result", "tool-result")
+"""The ends of the types of the parts in which Anthropic and the AI SDK hold calls and results: ``server_tool_use``."""
 
 
-def _typed(content: Any, kinds: frozenset[str]) -> list[Mapping[str, Any]]:
-    """Return the parts of a content that have one of these types."""
-    if isinstance(content, str):
-        return []
-    return [part for part in mappings_in(content) if str(part.get("type")) in kinds]
+def _typed(content: Any, ends: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    """Return the parts of a content whose type has one of these ends."""
+    return [part for part in mappings_in(content) if str(part.get("type")).endswith(ends)]
 
 
 def _first(body: Mapping[str, Any], *keys: str) -> Any:

@@ -48,7 +48,6 @@ class Assembly(Struct):
     usage: dict[str, Any] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
     """Further keys of the answer, such as its cost and model."""
-    error: Any = None
     ended: bool = False
     hides_calls: bool = False
     """True if the dialect does not show the calls that the server executed, so that no visible call proves nothing."""
@@ -154,7 +153,7 @@ ENDLESS = "the connection was closed, which may be its end or not: name the last
 
 
 def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
-    """Return the turn in a stream of a known dialect.
+    """Return the turn in a stream of a known dialect, provided that it has no error (`error_in`).
 
     ``whole``: whether the transport marked the end of the stream; if not, an event must do so.
 
@@ -195,11 +194,9 @@ def _endless() -> NoReturn:
 
 
 def finished(turn: Assembly, *, user: str) -> Invocation:
-    """Return the turn. Raises `FormatError` for a stream that broke off or reports an error."""
-    if not turn.ended and not turn.error:
+    """Return the turn. Raises `FormatError` for a stream that broke off."""
+    if not turn.ended:
         raise FormatError("the stream broke off: its last event is missing")
-    if turn.error:
-        raise FormatError(f"the agent reports an error: {shorten(text_or_json(turn.error), 1000)}")
     return answers.to_invocation(turn.to_answer(), user=user)
 
 
@@ -219,25 +216,44 @@ def so_far(text: str) -> Invocation:
 
 def error_in(text: str) -> Any:
     """Return the error in a stream; None if there is none."""
-    objects = list[Mapping[str, Any]]()
-    for event in events_of(text):
-        data = event.data
-        if isinstance(data, Mapping):
-            error = _error(event.name, data)
-            if error:
-                return error
-            objects.append(data)
+    events = list(events_of(text))
+    for event in events:
+        error = error_of(event)
+        if error:
+            return error
+    objects = [event.data for event in events if isinstance(event.data, Mapping)]
     try:
         return adk.failure_of([data for data in objects if "author" in data]) or None
     except FormatError:
         return None  # reported where the events are read
 
 
-def _error(name: str, data: Mapping[str, Any]) -> Any:
-    kind = data.get("type")
-    if kind in ("RUN_ERROR", "error", "response.failed", "response.error") or name == "error":
+_ERRORS = frozenset({"RUN_ERROR", "error", "abort", "response.failed", "response.error", "response.cancelled"})
+"""The types of events by which a stream says that it failed."""
+
+
+_UNFINISHED = frozenset({"failed", "cancelled", "queued", "in_progress"})
+"""The statuses of a response of OpenAI's that has no answer, although it may hold a part of one."""
+
+
+def error_of(event: StreamEvent) -> Any:
+    """Return the error that an event of any dialect states, or a whole answer; None if it states none."""
+    if not isinstance(event.data, Mapping):
+        return event.data if event.name == "error" else None
+    data, kind = event.data, event.data.get("type")
+    if kind in _ERRORS or event.name == "error" or data.get("finishReason") == "error":
         failed = as_mapping(data.get("response")).get("error")
-        return failed or data.get("error") or data.get("message") or data.get("errorText") or "an error event"
+        told = (data.get(name) for name in ("error", "message", "errorText", "reason"))
+        return failed or next(filter(None, told), "an error event")
+    if kind == "result" and (data.get("is_error") or str(data.get("subtype")).startswith("error_")):
+        return data.get("result") or data.get("subtype")
+    if isinstance(data.get("output"), list) and data.get("status") in _UNFINISHED:
+        return data.get("error") or f"the response is {data['status']}"
+    if kind == "RUN_FINISHED" and as_mapping(data.get("outcome")).get("type") == "interrupt":
+        return f"nobody answers the run's interrupt: {text_or_json(data['outcome'].get('interrupts'))}"
+    for choice in mappings_in(data.get("choices"))[:1]:  # routers (OpenRouter) put it there
+        if choice.get("error") or choice.get("finish_reason") == "error":
+            return choice.get("error") or "the choice ended in an error"
     if kind is None:
         return data.get("error")
     return None
@@ -288,6 +304,7 @@ def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     The chunks do not show the calls that the server executed itself.
     """
     turn.hides_calls = True
+    begun = dict[str, Any]()
     for event in events:
         if event.data == DONE:
             turn.ended = True
@@ -301,17 +318,25 @@ def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             delta = choice.get("delta")
             turn.ended = turn.ended or choice.get("finish_reason") is not None
             if isinstance(delta, Mapping):
-                _read_delta(turn, delta)
+                _read_delta(turn, delta, begun)
 
 
-def _read_delta(turn: Assembly, delta: Mapping[str, Any]) -> None:
+def _read_delta(turn: Assembly, delta: Mapping[str, Any], begun: dict[str, Any]) -> None:
+    """Add the pieces of a chunk. ``begun``: for each index, the key of its last call.
+
+    Gemini gives parallel calls the same index, so another id with another name begins another call.
+    """
     turn.say("", delta.get("content") or delta.get("refusal"))
     for piece in mappings_in(delta.get("tool_calls")):
-        key, body = ("call", repr(piece.get("index", 0))), as_mapping(piece.get("function"))
+        index, body, given = repr(piece.get("index", 0)), as_mapping(piece.get("function")), piece.get("id")
+        known = turn.calls.get(begun.get(index), {}).get("id")
+        if index not in begun or (given and known and given != known and body.get("name")):
+            begun[index] = ("call", index, len(turn.calls))
+        key = begun[index]
         turn.call(key, body.get("name"))
         turn.add_arguments(key, body.get("arguments"))
-        if isinstance(piece.get("id"), str):
-            turn.calls[key]["id"] = piece["id"]
+        if isinstance(given, str):
+            turn.calls[key]["id"] = given
 
 
 def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
@@ -328,8 +353,6 @@ def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.usage = dict(response.get("usage") or {})
             told = mappings_in(response.get("output"))
             _read_items(turn, max(told, done, key=len))
-        if kind in ("error", "response.failed"):
-            turn.error = turn.error or _error("", data)
 
 
 def _read_items(turn: Assembly, items: Sequence[Mapping[str, Any]]) -> None:
@@ -348,7 +371,7 @@ def _read_items(turn: Assembly, items: Sequence[Mapping[str, Any]]) -> None:
 
 def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Read events of Anthropic's Messages, for one message or several in a row."""
-    message, blocks = 0, dict[Any, Any]()
+    message, blocks, counted = 0, dict[Any, Any](), dict[int, Any]()
     for kind, data in _typed(events):
         block = as_mapping(data.get("delta"))
         if kind == "content_block_start":
@@ -361,16 +384,21 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             blocks[key] = key
             if isinstance(block.get("id"), str):
                 blocks[key] = block["id"]
-            turn.call(blocks[key], block.get("name"))
+            turn.call(blocks[key], block.get("name"), block.get("input") or None)
+        elif kind == "content_block_start" and str(block.get("type")).endswith("tool_result"):
+            failed = None
+            if block.get("is_error"):
+                failed = block.get("content")
+            turn.result(block.get("tool_use_id"), block.get("content"), error=failed)
         elif kind == "content_block_delta" and block.get("type") == "input_json_delta":
             turn.add_arguments(blocks.get(key, key), block.get("partial_json"))
         elif kind in ("content_block_start", "content_block_delta"):
             turn.say(message, block.get("text"))
         elif kind == "message_delta" and isinstance(data.get("usage"), Mapping):
-            _add_tokens(turn.usage, {"output_tokens": data["usage"].get("output_tokens")})
+            counted[message] = data["usage"].get("output_tokens")  # of the message so far
         turn.ended = turn.ended or kind == "message_stop"
-        if kind == "error":
-            turn.error = turn.error or _error("", data)
+    for tokens in counted.values():
+        _add_tokens(turn.usage, {"output_tokens": tokens})
 
 
 def _read_head(turn: Assembly, message: Mapping[str, Any]) -> None:
@@ -415,9 +443,6 @@ def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 
 def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
     turn.ended = True
-    turn.error = None
-    if data.get("is_error") or str(data.get("subtype")).startswith("error_"):
-        turn.error = data.get("result") or data.get("subtype") or "an error"
     turn.usage = {}
     usage = as_mapping(data.get("usage"))
     _add_tokens(turn.usage, {"input_tokens": _whole_input(usage), "output_tokens": usage.get("output_tokens")})
@@ -429,10 +454,14 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Read events of AG-UI, from CopilotKit, Mastra, LangGraph, Microsoft's Agent Framework and others."""
     snapshot: Any = None
     key: Any = None
+    message: Any = None
+    authors = dict[Any, Any]()
     for kind, data in _typed(events):
-        key, message = data.get("toolCallId") or key, data.get("messageId")
-        if kind in ("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CHUNK"):
-            turn.say(message, data.get("delta"))
+        key, message = data.get("toolCallId") or key, data.get("messageId") or message
+        if kind.startswith("TEXT_MESSAGE_"):
+            role = authors.setdefault(_hashable(message), data.get("role") or "assistant")
+            if role == "assistant":
+                turn.say(message, data.get("delta"))
         elif kind in ("TOOL_CALL_START", "TOOL_CALL_CHUNK"):
             turn.call(key, data.get("toolCallName"))
             turn.add_arguments(key, data.get("delta"))
@@ -444,8 +473,6 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             snapshot = data.get("messages")
         elif kind == "RUN_FINISHED":
             _read_run_usage(turn, mappings_in(data.get("usage")))
-        if kind == "RUN_ERROR":
-            turn.error = turn.error or _error("", data)
         turn.ended = (turn.ended and kind != "RUN_STARTED") or kind == "RUN_FINISHED"
     _read_snapshot(turn, mappings_in(snapshot))
 
@@ -493,8 +520,6 @@ def read_ui_messages(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.result(key, data.get("output"))
         if kind in ("tool-output-error", "tool-input-error"):
             turn.result(key, None, error=data.get("errorText"))
-        if kind in ("error", "abort"):
-            turn.error = turn.error or data.get("errorText")
         turn.ended = turn.ended or kind == "finish"
     turn.ended = turn.ended or any(event.data == DONE for event in events)
 

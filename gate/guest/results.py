@@ -141,11 +141,11 @@ def from_pydantic_ai(answer: Any) -> Any:
     for message in said:
         for part in message.parts:
             kind = getattr(part, "part_kind", "")
-            if kind == "tool-call":
+            if kind.endswith("tool-call"):  # also of tools that the provider runs
                 call = {"id": part.tool_call_id, "name": part.tool_name, "arguments": arguments(part)}
                 calls.append(call)
                 by_id[part.tool_call_id] = call
-            elif kind == "tool-return" and part.tool_call_id in by_id:
+            elif kind.endswith("tool-return") and part.tool_call_id in by_id:
                 by_id[part.tool_call_id]["result"] = plain(part.content)
             elif kind == "retry-prompt" and getattr(part, "tool_call_id", None) in by_id:
                 by_id[part.tool_call_id]["error"] = str(part.content)

@@ -257,7 +257,7 @@ def _measures(runs: Sequence[PastRun]) -> list[Criterion]:
     for criterion in runs[-1].criteria:
         if criterion.metric == RATE_METRIC:
             rate = pass_rate_criterion(own=criterion)
-        elif not criterion.stands_for:
+        else:
             others.append(criterion)
     beside, wanted = spent_beside(others), [rate, *others]
     measured: set[str] = set()

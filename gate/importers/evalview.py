@@ -407,13 +407,17 @@ IGNORED = Ignored(
 _IGNORED = frozenset(key for key in IGNORED.reasons if "." not in key)
 
 
+_FOLDED = ("contains", "not_contains", "regex")
+"""The checks in which EvalView ignores case; in its patterns, a dot also matches a line end."""
+
+
 def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
     output = file.expected.output
     stated = {
         ("forbidden_tools", "tools"): file.expected.forbidden_tools,
         ("contains", "values"): output.contains,
         ("not_contains", "values"): output.not_contains,
-        ("regex", "patterns"): output.regex_patterns,
+        ("regex", "patterns"): output.regex_patterns and [f"(?s:{one})" for one in output.regex_patterns],
         ("json_schema", "schema"): output.json_schema,
         ("sequence_correctness", "mode"): file.adapter_config.sequence_mode,
         (SCORE, "weights"): file.own_weights,
@@ -422,6 +426,8 @@ def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
     for (criterion, option), value in stated.items():
         if value is not None:
             options[criterion] = {option: value}
+            if criterion in _FOLDED:
+                options[criterion]["ignore_case"] = True
     for check, criterion in CHECKS.items():
         if check in file.checked:
             options[criterion] = {}

@@ -36,8 +36,8 @@ from gate.suites.base import (
 
 _ATTACHMENT = "attachment://"
 _INCLUDES = "includes"
-_FAILING = {"i", "n", "incorrect", "noanswer", "no", "false", "fail", "failed", ""}
-"""Scores in words that give no credit: Inspect's letters, and words of other scorers."""
+_FULL = {"c", "correct", "yes", "true", "pass", "passed"}
+"""Scores in words that give full credit; any other word gives none, as Inspect counts it, except `_PARTIAL`."""
 _PARTIAL = {"p", "partial"}
 MAX_ERROR_CHARS = 1_000
 Sample = Mapping[str, Any]
@@ -224,7 +224,12 @@ def _given(sample: Sample) -> Iterator[tuple[ForeignScore, bool]]:
             for key, part in value.items():
                 yield _score(f"{name}.{key}", part, why), False
         else:
-            yield _score(str(name), value, why), not (isinstance(value, float) and 0 < value < 1)
+            yield _score(str(name), value, why), not _is_amount(value)
+
+
+def _is_amount(value: Any) -> bool:
+    """True for a share of the credit, or a number beyond a scale from 0 to 1, such as 7 of 10: neither is a verdict."""
+    return isinstance(value, int | float) and (0 < value < 1 or value > 1)
 
 
 def _score(scorer: str, value: Any, why: str) -> ForeignScore:
@@ -235,7 +240,7 @@ def _score(scorer: str, value: Any, why: str) -> ForeignScore:
 
 
 def _credit(value: Any) -> float | None:
-    """Return a score from 0 to 1 for letters, words or numbers; more than 1 counts as 1. None if there is no score."""
+    """Return a score from 0 to 1 for letters, words or numbers; None if there is none, or its scale is another one."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -243,12 +248,12 @@ def _credit(value: Any) -> float | None:
             word = value.strip().lower()
             if word in _PARTIAL:
                 return 0.5
-            return float(word not in _FAILING)
+            return float(word in _FULL)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if not isinstance(value, bool | int | float):
         return 0.0
-    return min(1.0, max(0.0, float(value)))
+    return max(0.0, float(value)) if value <= 1 else None
 
 
 def _usage(sample: Sample) -> Usage | None:

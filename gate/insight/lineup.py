@@ -252,7 +252,7 @@ def _fingerprint(one: Contender, name: str) -> str | None:
 def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Iterable[Measured]:
     """Yield the scores of each criterion, for entries that measured it like the first one that did."""
     for name, criterion in _known(contenders, terms).items():
-        if criterion.metric == RATE_METRIC or criterion.metric in _SAME_AS or criterion.stands_for:
+        if criterion.metric == RATE_METRIC or criterion.metric in _SAME_AS:
             continue
         apart = _apart(contenders, name)
 

@@ -390,8 +390,6 @@ def not_corrected(known: JudgeCalibration) -> str:
         return ""
     if graded.labels < LEAST_GRADED:
         why = f"{graded.labels:,} graded labels are too few ({LEAST_GRADED} at least)"
-    elif graded.correlation is None:
-        why = "its calibration does not say whether the judge's scores rise with people's: run `gate calibrate` again"
     else:
         r = graded.correlation
         why = f"{graded.labels:,} labels do not show the judge's scores to rise with people's (correlation {r:.2f})"

@@ -61,9 +61,6 @@ class Metric(ABC, Generic[OptionsT]):
 
     version: ClassVar[int] = 1
     """Part of the fingerprint: increase it when the same input may score differently."""
-    previous: ClassVar[type[Metric[Any]] | None] = None
-    """The metric's previous version, kept for one release and scored as well, so that it can be compared with baselines
-    that it measured."""
     scale: ClassVar[Scale] = Scale.UNIT
     direction: ClassVar[Direction] = Direction.HIGHER
     default_threshold: ClassVar[float | None] = None
@@ -92,12 +89,6 @@ class Metric(ABC, Generic[OptionsT]):
     """The option without which the metric checks nothing; empty if there is none."""
     adds_up: ClassVar[bool] = False
     """A case's own list of the needed option is added to the criterion's: a case never checks less than the suite."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Refuse the former name of an attribute: it would have no effect, and nobody would notice."""
-        super().__init_subclass__(**kwargs)
-        if "pass_mark" in cls.__dict__:
-            raise TypeError(f"{cls.__name__}.pass_mark is now called pass_threshold")
 
     def __init__(self, options: OptionsT, context: Context | None = None) -> None:
         self.options = options

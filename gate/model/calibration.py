@@ -23,9 +23,8 @@ class GradedLabels(Struct, frozen=True, forbid_unknown_fields=True):
     """Mean of people's score minus the judge's."""
     sd: Annotated[float, Meta(ge=0, le=100)]
     """Standard deviation (n − 1) of these differences."""
-    correlation: Annotated[float, Meta(ge=-1, le=1)] | None = None
-    """Pearson's correlation of people's scores and the judge's; 0 if either are all equal. None: not stored, by an
-    earlier version."""
+    correlation: Annotated[float, Meta(ge=-1, le=1)]
+    """Pearson's correlation of people's scores and the judge's; 0 if either are all equal."""
 
 
 class JudgeCalibration(Struct, frozen=True, forbid_unknown_fields=True):

@@ -37,8 +37,6 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     """True if one failing trial fails the gate (forbidden tools, safety)."""
     fingerprint: str = ""
     """Fingerprint of metric, options, version and judge, without thresholds."""
-    stands_for: str = ""
-    """The criterion that this is the previous version of: it is only compared with the baseline's scores."""
     reads_tools: bool = False
     """True if it reads tool calls, and means nothing if the agent's answers do not report them."""
     absence: bool = False

@@ -18,14 +18,11 @@ from gate.model.scale import Scale
 from gate.model.verdict import Verdict
 
 KindName = Literal[
-    "nothing_decides", "no_value", "hard_rule", "scores_lost", "mean", "own_thresholds", "limit",
-    "change", "cases_fail", "agent_fails", "not_compared", "stated", "not_run", "outage",
-    "failures_not_confirmed", "collapsed", "trials_lost", "shard", "passes",
-    "cases_broke", "suite_got_worse", "baseline_moved", "criteria_decide", "nothing_passes", "not_shown_fixed",
-    "same_agent", "incomplete", "answered_by", "base_run_beside", "tools_changed",
-    "cases_changed", "by_base_rules", "few_cases", "thin_baseline",
-    "provider_moved", "unproven", "measured_before", "repeats_alike",
-    "scores_say_little", "not_accepted",
+    "not_judged", "hard_rule", "mean", "own_thresholds", "limit", "change", "cases_fail", "agent_fails",
+    "not_compared", "trials_lost", "stated", "not_run", "outage", "collapsed", "shard", "passes", "cases_broke",
+    "suite_got_worse", "criteria_decide", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete",
+    "answered_by", "base_run_beside", "tools_changed", "cases_changed", "by_base_rules", "thin_baseline",
+    "provider_moved", "unproven", "measured_before", "answers_say_little", "not_accepted",
 ]  # fmt: skip
 
 
@@ -83,7 +80,9 @@ class Finding(Struct, frozen=True):
     @property
     def problem(self) -> KindName | None:
         """Return the kind of the problem that kept a suite from being measured; None for any other cause."""
-        return self.kind if self.kind in PROBLEMS else None
+        if self.verdict is ERROR and self.kind in PROBLEMS:
+            return self.kind
+        return None
 
     @property
     def settles(self) -> bool:
@@ -117,7 +116,9 @@ class Finding(Struct, frozen=True):
                 return self.is_excused
             case "change":
                 return bool(self["only_warns"])
-            case "scores_lost" | "no_value":
+            case "not_judged":
+                return bool(self["cases"])
+            case "trials_lost":
                 return True
             case _:
                 return False
@@ -259,47 +260,48 @@ it; or, for the pass rate, it is compared without some criteria."""
 WhyOpen = Literal["", "suggests_drop", "drifted", "moved_before", "unbounded", "beyond_margin"]
 """One test suggests a drop; it does not show against the base's agent run now, or against its newest stored runs; too
 few trials bound it; the interval reaches beyond the margin."""
-WhyNotConfirmed = Literal["nothing_rerun", "lost", "gone", "perhaps_provider", "slowed_down", "new"]
-"""Nothing could be run again; too many of those trials were lost; the cases answered; a provider may be at fault;
-answers slowed beyond the latency margin; the cases never failed at the baseline, and too few answers clear them."""
+WhyNotJudged = Literal[
+    "no_yardstick",
+    "nothing_yet",
+    "not_tested",
+    "same_trials",
+    "not_selected",
+    "applies_to_none",
+    "no_longer_applies",
+    "no_trial",
+    "unchecked",
+    "cases_unchecked",
+    "answers_unchecked",
+]
+"""The criterion has neither a threshold nor a baseline; no criterion of the suite has; the test could not use it; the
+trials are the stored ones, so nothing can be lost; it applies to no selected case, to no case, or to none any more; no
+trial was measured; no blocking criterion applies to any case, or to ``cases``, or to the answers of ``cases``, though
+one did at the baseline."""
+WhyAgentFails = Literal["confirmed", "nothing_rerun", "lost", "gone", "perhaps_provider", "slowed_down", "new"]
+"""It failed again when rerun; nothing could be run again; too many of those trials were lost; the cases answered; a
+provider may be at fault; answers slowed beyond the latency margin; the cases never failed at the baseline, and too few
+answers clear them."""
 WhyCasesFail = Literal["thin_baseline", "copies", "base_fails_too"]
 """The baseline has too few trials; repeats are copies of one answer; the base commit's agent fails them too."""
-LostBy = Literal["infrastructure", "agent", "base"]
-WhyAlike = Literal["steady", "faster", "other_runs_differ"]
-"""No more is known; the repeats are also five times faster; other runs give other answers."""
+LostBy = Literal["infrastructure", "agent", "base", "scoring"]
+WhySayLittle = Literal["no_calls", "one_answer", "steady", "faster", "other_runs_differ"]
+"""Only the baseline shows that tool calls are reported; all ``answers`` to ``cases`` cases are the same; repeats give
+identical answers, and no more is known; they are also five times faster; other runs give other answers."""
 
 OF_CRITERION: Mapping[KindName, FindingKind] = {
-    # ``same``: the trials are the stored ones themselves, so nothing can be lost
-    "nothing_decides": kind(
-        "Neither a threshold nor a comparison judges the criterion, or the suite.", PASS, OPEN, same=FLAG
-    ),
-    # ``why``: no case, no selected case or no remaining case gives it anything to check; trials were measured, but no
-    # blocking criterion applies to them; or no trial was measured. ``cases``: if others have one; ``were_checked``: a
-    # blocking criterion applied to their answers at the baseline
-    "no_value": kind(
-        "No trial gave it a value, or none of some cases did.",
+    "not_judged": kind(
+        "Nothing judges a criterion, some of its cases, or the suite.",
+        PASS,
+        OPEN,
         UNMEASURED,
         NOT_APPLIED,
         NOT_COMPARED,
-        PASS,
-        why=Literal["applies_to_none", "unchecked", "no_trial"],
+        why=WhyNotJudged,
         cases=NO_NAMES,
-        were_checked=FLAG,
     ),
     # ``reason``: from the metric; empty if it gave none
     "hard_rule": kind(
         "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
-    ),
-    # fields as of ``trials_lost``
-    "scores_lost": kind(
-        "Answers could not be scored: too many for a verdict, or a few.",
-        UNMEASURED,
-        PASS,
-        lost=int,
-        of=int,
-        cases=NO_NAMES,
-        most=MAYBE_FIGURE,
-        error=TEXT,
     ),
     # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over the
     # threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were hits; ``chance``: how
@@ -365,7 +367,27 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     "cases_fail": kind(
         "Cases that always passed always fail now, and nothing proves a loss.", OPEN, cases=TALLIES, why=WhyCasesFail
     ),
-    "agent_fails": kind("The agent fails where it answered, and did again later.", REGRESSED, p=float),
+    # ``p``: if confirmed, the probability of chance; ``failed``: trials before the confirmation, for "new" of ``cases``
+    # cases; ``trials``: confirming trials of these cases, with ``failed_again`` and ``lost`` among them;
+    # ``other_failed``, ``other_trials``: of the base commit's agent (``at_base``) or of cases that had answered, 0 if
+    # nothing else was run; ``now``, ``before``: seconds to answer
+    "agent_fails": kind(
+        "The agent fails where it answered: confirmed by reruns, or neither confirmed nor cleared.",
+        ERROR,
+        REGRESSED,
+        why=WhyAgentFails,
+        p=FIGURE,
+        failed=NUMBER,
+        cases=NUMBER,
+        trials=NUMBER,
+        lost=NUMBER,
+        failed_again=NUMBER,
+        other_failed=NUMBER,
+        other_trials=NUMBER,
+        at_base=FLAG,
+        now=FIGURE,
+        before=FIGURE,
+    ),
     # ``cases``: those in which it has nothing to check, of the ``of`` to which it applied at the baseline; ``others``:
     # the criteria that are left out; ``models``: those that are other models under the same names, ``now`` and
     # ``before``: the names by which they answered
@@ -381,6 +403,26 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         models=NO_NAMES,
         now=NO_NAMES,
         before=NO_NAMES,
+    ),
+    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``unscored``: answers whose
+    # blocking score could not be computed; ``decide``: counted as failures, they turn the verdict; ``by``: the agent or
+    # the base commit's agent if that was down, or ``scoring``, then ``of`` counts answers; ``gone``: it is not called
+    # any more; ``repeated``: attempts that were repeated
+    "trials_lost": kind(
+        "Trials have no score: too many for a verdict, few that decide it, or a few.",
+        ERROR,
+        UNMEASURED,
+        PASS,
+        lost=int,
+        of=int,
+        cases=NO_NAMES,
+        most=MAYBE_FIGURE,
+        error=TEXT,
+        unscored=NUMBER,
+        decide=FLAG,
+        by=Field(LostBy, "infrastructure"),
+        gone=FLAG,
+        repeated=NUMBER,
     ),
 }
 """Findings on a criterion; its verdict is the worst of them."""
@@ -398,25 +440,7 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
     ),
     # ``compared``: false if there is no baseline; then every case fails
     "outage": kind("Most of what answered before fails alike.", ERROR, cases=int, of=int, compared=bool, error=str),
-    # ``failed``: trials before the confirmation, for "new" of ``cases`` cases; ``trials``: confirming trials of these
-    # cases, with ``failed_again`` and ``lost`` among them; ``other_failed``, ``other_trials``: of the base commit's
-    # agent (``at_base``) or of cases that had answered, 0 if nothing else was run; ``now``, ``before``: seconds to
-    # answer
-    "failures_not_confirmed": kind(
-        "Failures of the agent were neither confirmed nor cleared.",
-        ERROR,
-        failed=int,
-        why=WhyNotConfirmed,
-        cases=NUMBER,
-        trials=NUMBER,
-        lost=NUMBER,
-        failed_again=NUMBER,
-        other_failed=NUMBER,
-        other_trials=NUMBER,
-        at_base=FLAG,
-        now=FIGURE,
-        before=FIGURE,
-    ),
+    "agent_fails": OF_CRITERION["agent_fails"],
     # ``copies``: repeats are copies of one answer, as with a cache; else the suite is too small
     "collapsed": kind(
         "Every value is at its worst, and nothing proves a loss.",
@@ -426,25 +450,7 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         trials=int,
         copies=bool,
     ),
-    # ``cases``: those that lost them, empty for all; ``most``: the share that may be lost; ``unscored``: answers whose
-    # blocking score could not be computed; ``decide``: counted as failures, they turn the verdict; ``by``: the agent or
-    # the base commit's agent if that was down; ``gone``: it is not called any more; ``repeated``: attempts that were
-    # repeated
-    "trials_lost": kind(
-        "Trials could not be measured: too many for a verdict, few that decide it, or a few.",
-        ERROR,
-        PASS,
-        lost=int,
-        of=int,
-        cases=NO_NAMES,
-        most=MAYBE_FIGURE,
-        error=TEXT,
-        unscored=NUMBER,
-        decide=FLAG,
-        by=Field(LostBy, "infrastructure"),
-        gone=FLAG,
-        repeated=NUMBER,
-    ),
+    "trials_lost": OF_CRITERION["trials_lost"],
 }
 """Reasons why a suite could not be measured."""
 
@@ -490,9 +496,8 @@ CAUSES: Mapping[KindName, FindingKind] = {
         cases=int,
         uncompared=Uncompared,
     ),
-    "nothing_decides": OF_CRITERION["nothing_decides"],
+    "not_judged": OF_CRITERION["not_judged"],
     "cases_fail": OF_CRITERION["cases_fail"],
-    "agent_fails": OF_CRITERION["agent_fails"],
     # ``named``: at a false discovery rate of at most 10 %; else the cases are the most suspect ones; ``of``: number of
     # compared cases; ``gained``: in a trade, the cases that got better, so that no mean fell
     "cases_broke": kind(
@@ -520,9 +525,8 @@ CAUSES: Mapping[KindName, FindingKind] = {
         drift_moot=FLAG,
         wording=Field(Wording | None, None),
     ),
-    # ``before``: worse than the baseline, not than its newest runs; its agent was not run now
-    "baseline_moved": kind("Worse than the baseline, not than its agent run now.", OPEN, criteria=NAMES, before=FLAG),
-    # ``suspects``: if they are open, the cases that may have got worse
+    # ``suspects``: if they are open, the cases that may have got worse; ``why``: if they are worse than the baseline,
+    # but not than its agent run now, or than its newest stored runs
     "criteria_decide": kind(
         "Blocking criteria fail by themselves, have no value, or are open; their findings say why.",
         BELOW,
@@ -530,6 +534,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
         OPEN,
         criteria=NAMES,
         suspects=NO_NAMES,
+        why=Field(Literal["", "drifted", "moved_before"], ""),
     ),
     "nothing_passes": kind("There is no baseline, and no trial passes.", BELOW, trials=int),
     # ``fell_short``: the trials fell short when they were stored, and nobody accepted that
@@ -542,17 +547,7 @@ CAUSES: Mapping[KindName, FindingKind] = {
         "The change was regressed and has not passed since.",
         REGRESSED,
         measurements=int,
-        now=Nested(
-            (
-                *PROBLEMS,
-                "incomplete",
-                "criteria_decide",
-                "nothing_passes",
-                "baseline_moved",
-                "cases_fail",
-                "nothing_decides",
-            )
-        ),
+        now=Nested((*PROBLEMS, "incomplete", "criteria_decide", "nothing_passes", "cases_fail", "not_judged")),
     ),
 }
 """Reasons for the verdict on a suite."""
@@ -573,8 +568,6 @@ CHANGES: Mapping[KindName, FindingKind] = {
 """Changes of the suite and its criteria."""
 
 WARNINGS: Mapping[KindName, FindingKind] = {
-    # ``blind``: so few that the pass rate's margin covers most of it
-    "few_cases": kind("Few cases are compared.", cases=int, blind=bool),
     # ``cases``: number with fewer stored trials than ``wanted``; ``least``: trials of the case with the fewest;
     # ``typical``: of the median case; ``blind``: one broken case cannot be proven; ``drop``: of the pass rate, 0 to 1,
     # that a look finds four times in five; ``grows``: runs on the default branch store more
@@ -607,15 +600,14 @@ WARNINGS: Mapping[KindName, FindingKind] = {
     "measured_before": kind(
         "The change was measured before.", verdicts=tuple[Verdict, ...], total=int, fingerprinted=bool
     ),
-    # ``of``: cases that ran more than once
-    "repeats_alike": kind("Repeated trials give identical answers.", cases=int, of=int, why=WhyAlike),
-    # ``why``: only the baseline shows that tool calls are reported; or all ``answers`` to ``cases`` cases are the same
-    "scores_say_little": kind(
-        "These criteria may hold only because the agent does not answer as it should.",
-        criteria=NAMES,
-        why=Literal["no_calls", "one_answer"],
+    # ``criteria``: those that may hold only because of that; ``of``: cases that ran more than once
+    "answers_say_little": kind(
+        "The answers prove less than their number suggests: they are alike, or report no tool calls.",
+        why=WhySayLittle,
+        criteria=NO_NAMES,
         answers=NUMBER,
         cases=NUMBER,
+        of=NUMBER,
     ),
     # ``criteria``: empty if no trial passes, or if they miss only under other rules
     "not_accepted": kind("Someone accepted what nobody can accept.", by=str, criteria=NAMES),

@@ -90,8 +90,6 @@ def scoring_for(scorers: Sequence[Scorer]) -> Scoring:
     kept: list[Scorer] = []
     skipped: dict[str, str] = {}
     for scorer in scorers:
-        if scorer.criterion.stands_for:
-            continue  # it measures an older version for a baseline, and no baseline is compared here
         why = _why_skipped(scorer)
         if why:
             skipped[scorer.criterion.name] = why

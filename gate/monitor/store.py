@@ -29,7 +29,6 @@ from gate.monitor.window import Status
 from gate.security import files
 
 FORMAT = 2
-"""2: the tables below; 1: traces without ``judges``."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sources (identity TEXT PRIMARY KEY, path TEXT NOT NULL, position INTEGER NOT NULL,
@@ -37,7 +36,7 @@ CREATE TABLE IF NOT EXISTS sources (identity TEXT PRIMARY KEY, path TEXT NOT NUL
 CREATE TABLE IF NOT EXISTS traces (number INTEGER PRIMARY KEY, trace TEXT NOT NULL UNIQUE, at REAL NOT NULL,
     seen REAL NOT NULL, passed INTEGER, average REAL, scores TEXT NOT NULL, applied TEXT NOT NULL, why TEXT NOT NULL,
     query TEXT NOT NULL, output TEXT NOT NULL, kept BLOB, criteria TEXT NOT NULL, exported INTEGER NOT NULL,
-    look INTEGER NOT NULL, judges TEXT NOT NULL DEFAULT '{}');
+    look INTEGER NOT NULL, judges TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS to_export ON traces (number) WHERE exported = 0;
 CREATE INDEX IF NOT EXISTS by_arrival ON traces (look, min(at, seen), at, trace, criteria, seen);
 CREATE INDEX IF NOT EXISTS conversations ON traces (look, min(at, seen), at, trace) WHERE kept IS NOT NULL;
@@ -402,8 +401,6 @@ def _to_write(path: Path) -> sqlite3.Connection:
         _check(db, path, may_be_new=True)
         _write_ahead(db)
         db.execute("PRAGMA synchronous=NORMAL")
-        if _lacks_judges(db):
-            db.execute("ALTER TABLE traces ADD COLUMN judges TEXT NOT NULL DEFAULT '{}'")
         db.executescript(TABLES)
         db.execute(f"PRAGMA user_version={FORMAT}")
     except BaseException:
@@ -417,18 +414,10 @@ def _to_read(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         _check(db, path, may_be_new=False)
-        if _lacks_judges(db):
-            db.execute("CREATE TEMP VIEW traces AS SELECT *, '{}' AS judges FROM main.traces")
     except BaseException:
         db.close()
         raise
     return db
-
-
-def _lacks_judges(db: sqlite3.Connection) -> bool:
-    """True if the database is of format 1."""
-    columns = {row[1] for row in db.execute("PRAGMA main.table_info(traces)")}
-    return bool(columns) and "judges" not in columns
 
 
 def _check(db: sqlite3.Connection, path: Path, *, may_be_new: bool) -> None:

@@ -133,7 +133,9 @@ def earlier_draws(
     for found, other in _of_this_change(config, header, git, unread):
         if other.dirty and not in_ci:
             continue
-        if other.run_id in seen or git.is_elsewhere(other.commit or "", header.commit or ""):
+        if other.run_id in seen:
+            continue
+        if not _is_same_branch(other, header) and git.is_elsewhere(other.commit or "", header.commit or ""):
             continue
         seen.add(other.run_id)
         if len(verdicts) < MOST_TOLD or DECISIVE.isdisjoint(verdicts):
@@ -205,8 +207,11 @@ def _is_of_change(other: Header, header: Header, git: Git) -> bool:
     """True if another record measured the change that ``header`` is of; its base may have moved since."""
     if other.base_commit == header.base_commit:
         return True
-    is_same_branch = bool(header.branch) and other.branch == header.branch
-    return is_same_branch and not git.is_ancestor(other.commit or "", header.base_commit or "")
+    return _is_same_branch(other, header) and not git.is_ancestor(other.commit or "", header.base_commit or "")
+
+
+def _is_same_branch(other: Header, header: Header) -> bool:
+    return bool(header.branch) and other.branch == header.branch
 
 
 # --- stored trials in place of a run --------------------------------------------------------------

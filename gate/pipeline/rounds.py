@@ -18,7 +18,7 @@ from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
 from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage, wanted
 from gate.decision.next_step import MOST_RETRIES
-from gate.decision.outages import LEAST_IN_VAIN
+from gate.decision.outages import LEAST_IN_VAIN, commonest_error
 from gate.decision.rules import regressed_ago
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import ConfigError, GateError, MeasureError
@@ -54,7 +54,9 @@ def _rerun_of_base(
     if is_itself or base.mixed_with_change:  # as every night: running both sides would excuse drift
         return "never"
     if base.beside or (ran_beside and references and references[0].beside):
-        return "beside" if base.possible else "never"
+        if base.possible:
+            return "beside"
+        return "never"
     if session.config.file.baseline.rerun == "auto" and base.possible:
         return "match"
     if not base.possible and stated != "never":
@@ -189,9 +191,10 @@ class SuiteRun:
                         await self._run(part, self._of_base)
             except GateError as error:  # the change is then judged by thresholds
                 self._tell(f"could not be run beside: {error}")
-        why = useless(self.journal.header, self._of_base) if self._of_base else ""
-        if why:
-            self._tell(f"is no yardstick: {why}")
+        if self._of_base:
+            why = useless(self.journal.header, self._of_base)
+            if why:
+                self._tell(f"is no yardstick: {why}")
         if self.settings.runs is not None:
             self.settings = replace(self.settings, runs=max(0, self.settings.runs - len(self._of_base)))
         self._pair()
@@ -201,7 +204,7 @@ class SuiteRun:
 
     def _jobs_of_base(self) -> list[Job]:
         """Return the missing jobs of the base commit's agent, epoch by epoch."""
-        done, found = Counter(trial.case_id for trial in self._of_base), []
+        done, found = Counter([trial.case_id for trial in self._of_base]), []
         for epoch in range(BASE_EPOCHS):
             for case_id in self.own_cases:
                 if case_id not in self.settings.quarantine and done[case_id] <= epoch:
@@ -232,7 +235,10 @@ class SuiteRun:
     def _confirmation(self) -> More | None:
         """Return the round that `gate merge` will need of this shard's crashing cases, as only this shard can run
         them."""
-        own, before = set(self.own_cases), self.comparisons[0].stored if self.comparisons else ()
+        own = set(self.own_cases)
+        before: Sequence[Trial] = ()
+        if self.comparisons:
+            before = self.comparisons[0].stored
         cases = [case for case in self.plan.suite.cases if case.id in own]
         return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
 
@@ -264,8 +270,11 @@ class SuiteRun:
 
     def _lost_in(self, number: int, cases: Sequence[str]) -> tuple[str, ...]:
         """Return the cases that could not be measured in this round's epoch."""
-        measured = {t.case_id for t in self.trials if t.round == number and t.tag == STORED and t.measured}
-        return tuple(case_id for case_id in cases if case_id not in measured)
+        measured = set()
+        for trial in self.trials:
+            if trial.round == number and trial.tag == STORED and trial.measured:
+                measured.add(trial.case_id)
+        return tuple([case_id for case_id in cases if case_id not in measured])
 
     async def _replay_trials(self, ids: Sequence[str]) -> None:
         available = Counter(trial.case_id for trial in self.plan.suite.recorded)
@@ -283,7 +292,7 @@ class SuiteRun:
             todo = list(jobs)
             if todo:
                 self.session.progress.plan(self.plan.suite.id, len(todo), "replaying recorded trials")
-                await self._run(todo)
+                await self._run(todo, self.trials)
         elif missing:
             await self._replay_batches(jobs, missing)
         order = {case_id: place for place, case_id in enumerate(ids)}
@@ -343,8 +352,11 @@ class SuiteRun:
         self.trials += have
         done, lost = Counter[Slot](), Counter[Slot]()
         for trial in have:
-            counter = done if trial.measured else lost
-            counter[trial.side, trial.tag, trial.case_id] += 1
+            slot = trial.side, trial.tag, trial.case_id
+            if trial.measured:
+                done[slot] += 1
+            else:
+                lost[slot] += 1
         parts = [self._jobs(request, step, done, lost) for request in step.requests]
         missing = sum(map(len, parts))
         if step.pause and missing and not await self._pause(step):
@@ -352,9 +364,12 @@ class SuiteRun:
         if not step.pause and missing:
             self.session.progress.plan(self.plan.suite.id, missing, step.why)
         start = len(self.trials)
-        for jobs in parts if step.pause else in_turn(parts, self.session.config.agent.concurrency):
+        turns: Sequence[Sequence[Job]] = parts
+        if not step.pause:
+            turns = in_turn(parts, self.session.config.agent.concurrency)
+        for jobs in turns:
             if jobs and not (jobs[0].side is Side.BASELINE and base_is_silent(self.trials[start:])):
-                await self._run(jobs)
+                await self._run(jobs, self.trials)
 
     def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
         """Return the missing jobs of a request, epoch by epoch, so that a budget that runs out leaves whole epochs."""
@@ -380,9 +395,10 @@ class SuiteRun:
         await asyncio.sleep(step.pause)
         return True
 
-    async def _run(self, jobs: Sequence[Job], into: list[Trial] | None = None) -> None:
+    async def _run(self, jobs: Sequence[Job], into: list[Trial]) -> None:
+        """Run these jobs, and add each trial to ``into`` as it finishes."""
         async for trial in self.runner.record(jobs, self.journal):
-            (self.trials if into is None else into).append(self.journal.keep(trial))
+            into.append(self.journal.keep(trial))
             self.session.progress.trial(trial)
 
 
@@ -391,9 +407,15 @@ def base_is_silent(trials: Sequence[Trial]) -> bool:
 
     In a round whose cases were picked by their outcomes, failures of the agent do not count as silence.
     """
-    asked = [trial for trial in trials if trial.side is Side.BASELINE]
-    silent = [t for t in asked if not t.measured or (t.failed and t.tag in (FULL, CONCURRENT, BASE))]
-    return len(asked) >= LEAST_IN_VAIN and len(silent) == len(asked)
+    asked = 0
+    for trial in trials:
+        if trial.side is not Side.BASELINE:
+            continue
+        asked += 1
+        is_silent = not trial.measured or (trial.failed and trial.tag in (FULL, CONCURRENT, BASE))
+        if not is_silent:
+            return False
+    return asked >= LEAST_IN_VAIN
 
 
 def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
@@ -422,16 +444,17 @@ def assigned_to_shards(plan: Sequence[PlannedCase], reference: Reference, shards
     """Return the plan with a shard assigned to each case, balanced by the durations of the cases in the baseline."""
     if shards == 1:
         return tuple(plan)
-    known = _durations(trial for record in reference.records for trial in record.trials)
+    known = _durations(reference)
     return assign_shards([replace(case, hint=known.get(case.id)) for case in plan], shards)
 
 
-def _durations(trials: Iterable[Trial]) -> Mapping[str, float]:
+def _durations(reference: Reference) -> Mapping[str, float]:
     """Return the mean seconds per trial by case, to the millisecond."""
     found: dict[str, list[float]] = defaultdict(list)
-    for trial in trials:
-        if trial.duration is not None and trial.error is None and trial.side is Side.CANDIDATE:
-            found[trial.case_id].append(trial.duration)
+    for record in reference.records:
+        for trial in record.trials:
+            if trial.duration is not None and trial.error is None and trial.side is Side.CANDIDATE:
+                found[trial.case_id].append(trial.duration)
     return {case_id: round(fmean(durations), 3) for case_id, durations in found.items()}
 
 
@@ -441,11 +464,14 @@ def shard_result(header: Header, own: Sequence[str], trials: Sequence[Trial], mo
     ``own`` are its cases; ``most_errors`` is the share of unmeasured trials that it may have.
     """
     index, total = header.shard
-    errors = sum(not trial.measured for trial in trials)
+    errors = sum([not trial.measured for trial in trials])
     problem = _shard_problem(own, trials, errors, most_errors)
+    verdict = Verdict.ERROR
+    if problem is None:
+        verdict = Verdict.INCONCLUSIVE
     cause = Finding.of(
         "shard",
-        Verdict.INCONCLUSIVE if problem is None else Verdict.ERROR,
+        verdict,
         shard=index,
         of=total,
         trials=len(trials),
@@ -471,15 +497,9 @@ def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, mos
     if trials and errors / len(trials) > most:
         return Finding.of("trials_lost", lost=errors, of=len(trials), most=most)
     if trials and not any(trial.answered for trial in trials):
-        told = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
-        return Finding.of(
-            "outage",
-            cases=len({t.case_id for t in trials}),
-            of=len(own),
-            compared=False,
-            error=told.most_common(1)[0][0],
-        )
-    silent = set(own) - {trial.case_id for trial in trials}
+        cases = {trial.case_id for trial in trials}
+        return Finding.of("outage", cases=len(cases), of=len(own), compared=False, error=commonest_error(trials))
+    silent = set(own).difference([trial.case_id for trial in trials])
     if silent:
         return Finding.of("not_run", cases=tuple(sorted(silent)))
     return None

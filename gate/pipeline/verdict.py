@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -78,22 +79,27 @@ class Keeper:
         self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
         self._compares = compares_trials(self._criteria)
         self._times = any(criterion.scale is Scale.SECONDS for criterion in criteria)
-        self._text = MAX_WORDING_CHARS if any(map(reads_text, criteria)) else 0
+        self._text = 0
+        if any(map(reads_text, criteria)):
+            self._text = MAX_WORDING_CHARS
 
     def keep(self, trial: Trial) -> Trial:
         """Return the part of a trial that stays in memory."""
         case = self._cases.get(trial.case_id)
         failed = case is None or passed(trial, case, self._criteria) is False
         if failed and self._room > 0:
-            self._room -= sum(len(turn.text) for turn in trial.invocations)
+            for turn in trial.invocations:
+                self._room -= len(turn.text)
             return trial
         return digested(trial, failed=failed, calls=self._compares, names=self._times, text=self._text)
 
 
 def keeper_of(header: Header, criteria: Sequence[Criterion] | None = None) -> Callable[[Trial], Trial]:
     """Return a function that keeps the part of a trial that `judge_record` needs; ``criteria`` replace the record's."""
+    if criteria is None:
+        criteria = header.criteria
     cases = {case.id: case for case in cases_of(header)}
-    return Keeper(cases, header.criteria if criteria is None else criteria).keep
+    return Keeper(cases, criteria).keep
 
 
 def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None = None) -> Record:
@@ -126,9 +132,11 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     Raises:
         MeasureError: the record has no trials.
     """
-    whole = record = _without_other_scores(record, terms.criteria)
-    terms = _without_other_calibrations(terms, judges_of(record.trials))
-    record = in_one_look(whole) if terms.whole else judged_part(whole)
+    whole = _without_other_scores(record, terms.criteria)
+    terms = _without_other_calibrations(terms, judges_of(whole.trials))
+    record = judged_part(whole)
+    if terms.whole:
+        record = in_one_look(whole)
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
@@ -140,28 +148,32 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         found = _stricter_of(found, _against_all(record, references, terms.base, terms))
     found = replace(
         found,
-        cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
+        cases=_with_categories(found.cases, terms.categories),
         changes=tuple(dict.fromkeys((*found.changes, *map(_change, terms.changes)))),
         warnings=tuple(dict.fromkeys((*found.warnings, *map(_finding, terms.notes)))),
         trend=_trend(found, terms),
+        scope=_scope(record.header),
         **_spent(whole),
     )
-    if record.header.whole:
-        found = replace(found, scope=_scope(record.header))
     if not terms.whole:
         found = with_stored(_with_base_runs(found, whole, references, terms), whole)
-    return _at_no_cost(found) if terms.same_as else found
+    if terms.same_as:
+        return _at_no_cost(found)
+    return found
 
 
 def _without_other_scores(record: Record, criteria: Sequence[Criterion]) -> Record:
     """Return the record, with scores that were measured by another form of these criteria as not measured."""
     measured = record.header.measures
-    other = [c.name for c in criteria if measured.get(c.name, c.fingerprint) != c.fingerprint]
+    other = set()
+    for criterion in criteria:
+        if measured.get(criterion.name, criterion.fingerprint) != criterion.fingerprint:
+            other.add(criterion.name)
     if not other:
         return record
     trials = []
     for trial in record.trials:
-        lost = {name: OTHER_SCORE for name in other if name in trial.scores}
+        lost = dict.fromkeys(other.intersection(trial.scores), OTHER_SCORE)
         trials.append(replace(trial, scores={**trial.scores, **lost}))
     return replace(record, trials=tuple(trials))
 
@@ -182,7 +194,9 @@ def _without_other_calibrations(terms: Terms, answered: OwnModels) -> Terms:
                 kept.append(criterion)
         return tuple(kept)
 
-    base = None if terms.base is None else replace(terms.base, criteria=without(terms.base.criteria))
+    base = terms.base
+    if base is not None:
+        base = replace(base, criteria=without(base.criteria))
     terms = replace(terms, criteria=without(terms.criteria), base=base)
     return replace(terms, notes=(*terms.notes, *dict.fromkeys(notes)))
 
@@ -200,9 +214,9 @@ def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[S
 
 def _at_no_cost(found: SuiteResult) -> SuiteResult:
     """Return the result of trials that were not run for it."""
-    course = replace(found.course, runs=0) if found.course is not None else None
-    nothing = {"agent_runs": 0, "retried": 0, "cost_usd": None, "cost_basis": "", "cost_unknown": 0}
-    return replace(found, course=course, **nothing)
+    if found.course is not None:
+        found = replace(found, course=replace(found.course, runs=0))
+    return replace(found, agent_runs=0, retried=0, cost_usd=None, cost_basis="", cost_unknown=0)
 
 
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
@@ -227,22 +241,28 @@ def _change(text: str) -> Finding:
 
 
 def _finding(note: str | Finding) -> Finding:
-    return _stated(note) if isinstance(note, str) else note
+    if isinstance(note, Finding):
+        return note
+    return _stated(note)
 
 
-def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]]) -> CaseResult:
-    """Return the case with each expected category named after the call of its turn that satisfies it."""
-    if not categories or not any(call.category for turn in case.expected for call in turn or ()):
-        return case
-    turns: list[tuple[ToolCall, ...] | None] = []
-    for number, expected in enumerate(case.expected):
-        if expected is None:
-            turns.append(None)
-            continue
-        actual = case.actual[number] if number < len(case.actual) else ()
-        free = [call.name for call in actual]
-        turns.append(tuple(_named_call(call, free, categories) for call in expected))
-    return replace(case, expected=tuple(turns))
+def _with_categories(cases: Sequence[CaseResult], categories: Mapping[str, frozenset[str]]) -> tuple[CaseResult, ...]:
+    """Return the cases with each expected category named after the call of its turn that satisfies it."""
+    if not categories:
+        return tuple(cases)
+    found = []
+    for case in cases:
+        turns: list[tuple[ToolCall, ...] | None] = []
+        for number, expected in enumerate(case.expected):
+            if expected is None:
+                turns.append(None)
+                continue
+            free: list[str] = []
+            if number < len(case.actual):
+                free = [call.name for call in case.actual[number]]
+            turns.append(tuple([_named_call(call, free, categories) for call in expected]))
+        found.append(replace(case, expected=tuple(turns)))
+    return tuple(found)
 
 
 def _named_call(call: ToolCall, free: list[str], categories: Mapping[str, frozenset[str]]) -> ToolCall:
@@ -258,11 +278,17 @@ def _named_call(call: ToolCall, free: list[str], categories: Mapping[str, frozen
 def _against_all(record: Record, references: Sequence[Reference], demands: Demands, terms: Terms) -> SuiteResult:
     """Return the verdict under one commit's demands: the worst over all references."""
     reported = any(reported_before(record.header, reference) for reference in references)
-    first = references[0] if references else NO_REFERENCE
+    first, *others = references or [NO_REFERENCE]
     found = _against(record, first, demands, terms, reported=reported)
+    if not others:
+        return found
     once = replace(demands, settings=replace(demands.settings, rerun="never"))
-    others = [_against(_without_base_trials(record), one, once, terms, reported=reported) for one in references[1:]]
-    return _worst_of(found, others, references)
+    without_base = _without_base_trials(record)
+    further = []
+    for reference in others:
+        result = _against(without_base, reference, once, terms, reported=reported)
+        further.append(replace(result, reference=reference.name))
+    return _worst_of(found, further)
 
 
 def _rule_place(suite: SuiteResult) -> int:
@@ -272,8 +298,9 @@ def _rule_place(suite: SuiteResult) -> int:
 
 def _with_what_nobody_accepts(shown: SuiteResult, others: Sequence[SuiteResult]) -> SuiteResult:
     """Return the suite with the failures that nobody can accept, under any of the rules and against any reference."""
-    below = dict.fromkeys(name for one in (shown, *others) for name in one.below)
-    return replace(shown, below=tuple(below), if_accepted=worst([one.if_accepted for one in (shown, *others)]))
+    every = [shown, *others]
+    below = dict.fromkeys(chain.from_iterable([one.below for one in every]))
+    return replace(shown, below=tuple(below), if_accepted=worst([one.if_accepted for one in every]))
 
 
 def _stricter_of(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
@@ -285,7 +312,9 @@ def _stricter_of(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
 
 
 def _scope(header: Header) -> str:
-    """Return the part of the suite that was run: ``24 of 120 cases, tag smoke``."""
+    """Return the part of the suite that was run: ``24 of 120 cases, tag smoke``; empty if it is all of it."""
+    if not header.whole:
+        return ""
     return f"{len(header.plan)} of {count(header.whole, 'case')}, {header.scope}"
 
 
@@ -293,14 +322,14 @@ def accepted(suite: SuiteResult, found: References) -> SuiteResult:
     """Return the suite as accepted; if it does not pass and an acceptance has ended, with a note of that."""
     if found.accepted:
         suite = accepted_by(suite, found.accepted)
-        if suite.accepted:
-            return suite
-    return replace(suite, expired=found.expired) if found.expired and suite.verdict is not Verdict.PASS else suite
+    if found.expired and not suite.accepted and suite.verdict is not Verdict.PASS:
+        return replace(suite, expired=found.expired)
+    return suite
 
 
 def _without_base_trials(record: Record) -> Record:
     """Return the record without trials of the base's agent: they concern only the first reference."""
-    return replace(record, trials=tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE))
+    return replace(record, trials=tuple([trial for trial in record.trials if trial.side is Side.CANDIDATE]))
 
 
 def _against(record: Record, reference: Reference, demands: Demands, terms: Terms, *, reported: bool) -> SuiteResult:
@@ -313,9 +342,11 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         models=own_models_of(record.trials),
     )
     fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
-    doubts = terms.doubts
+    doubts, stopped = terms.doubts, ""
     if reference.records and not reference.beside:
         doubts = (*doubts, *terms.doubts_if_compared)
+    if record.footer is not None:
+        stopped = record.footer.stopped
     known = replace(
         paired,
         cases=cases_of(header, demands.thresholds),
@@ -323,7 +354,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         settings=demands.settings,
         seed=header.seed,
         suite_id=header.suite_id,
-        stopped=record.footer.stopped if record.footer is not None else "",
+        stopped=stopped,
         reported=reported,
         selected=header.selected,
         gaps=[_stated(text) for text in doubts],
@@ -336,21 +367,16 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
 
 
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
-    if terms.deselected is not None or not header.selected:
-        selection = Selection.model_validate(terms.selection) if terms.selection else None
-        return left_out_by(selection, terms.deselected or frozenset(), header.plan, reference)
-    stored = {case.id for record in reference.records for case in record.header.plan}
-    return stored - {case.id for case in header.plan}
+    if terms.deselected is None and header.selected:
+        return {case.id for case in _newest_plan(reference)}.difference([case.id for case in header.plan])
+    selection = None
+    if terms.selection:
+        selection = Selection.model_validate(terms.selection)
+    return left_out_by(selection, terms.deselected or frozenset(), header.plan, reference)
 
 
-def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Sequence[Reference]) -> SuiteResult:
-    """Return the first result with the worst verdict of all, and with the other results named after their
-    references."""
-    if not others:
-        return first
-    further = []
-    for other, reference in zip(others, references[1:], strict=True):
-        further.append(replace(other, reference=reference.name))
+def _worst_of(first: SuiteResult, further: Sequence[SuiteResult]) -> SuiteResult:
+    """Return the first result with the worst verdict of all, and with the results against further references."""
     worse = min(further, key=_rule_place)
     found = _with_what_nobody_accepts(replace(first, further=tuple(further)), further)
     if _rule_place(worse) >= _rule_place(first):
@@ -360,20 +386,25 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
 
 def judged_part(record: Record) -> Record:
     """Return the record without the trials that take the place of a stored baseline, which are not judged."""
-    if not any(trial.tag == BASE for trial in record.trials):
+    judged = tuple([trial for trial in record.trials if trial.tag != BASE])
+    if len(judged) == len(record.trials):
         return record
-    return replace(record, trials=tuple(trial for trial in record.trials if trial.tag != BASE))
+    return replace(record, trials=judged)
 
 
 def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
     """Return the suite with the runs made in place of a stored baseline, and a note that it was compared with them."""
-    runs = sum(trial.tag == BASE for trial in record.trials)
+    runs = [trial.tag for trial in record.trials].count(BASE)
     if not runs:
         return suite
     course = suite.course
     if course is not None:
-        of_base = {name: getattr(course, name) + runs for name in ("runs", "baseline_runs", "baseline_epochs")}
-        course = replace(course, **of_base)
+        course = replace(
+            course,
+            runs=course.runs + runs,
+            baseline_runs=course.baseline_runs + runs,
+            baseline_epochs=course.baseline_epochs + runs,
+        )
     suite = replace(suite, course=course, agent_runs=suite.agent_runs + runs)
     if not (references and references[0].beside and references[0].records):
         return suite
@@ -386,19 +417,23 @@ def in_one_look(record: Record) -> Record:
 
     Reruns were picked by their outcomes and are left out; the number of runs of a case depends on the target alone.
     """
-    own = [trial for trial in trials_of(record) if trial.is_of_epoch]
-    trials = tuple([replace(trial, tag=FULL, round=1) for trial in own])
-    return replace(record, header=replace(record.header, runs=()), trials=trials)
+    trials = []
+    for trial in trials_of(record):
+        if trial.is_of_epoch:
+            trials.append(replace(trial, tag=FULL, round=1))
+    return replace(record, header=replace(record.header, runs=()), trials=tuple(trials))
 
 
 def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
     """Return the decided suite with the trials that its record holds for later changes, and their cost."""
-    own = Counter(trial.case_id for trial in record.trials if trial.tag == STORED)
-    if not own:
+    further, kept = Counter[str](), Counter[str]()
+    for trial in record.trials:
+        further[trial.case_id] += trial.tag == STORED
+        kept[trial.case_id] += trial.is_of_epoch and trial.measured
+    further = +further  # only the cases that have some
+    if not further:
         return suite
-    kept = Counter(trial.case_id for trial in record.trials if trial.is_of_epoch and trial.measured)
-    runs = sum(own.values())
-    stored = StoredForLater(min(kept[case_id] for case_id in own), max(own.values()), runs)
+    stored = StoredForLater(min([kept[case_id] for case_id in further]), max(further.values()), further.total())
     return replace(suite, **_spent(record), agent_runs=len(record.trials), stored=stored)
 
 
@@ -427,8 +462,8 @@ def result_of(
         exit_code=exit_code(suites, settings),
         command=command,
         version=__version__,
-        duration=sum(suite.duration for suite in suites),
-        record_paths=tuple(str(path) for path in record_paths),
+        duration=sum([suite.duration for suite in suites]),
+        record_paths=tuple(map(str, record_paths)),
     )
 
 
@@ -471,7 +506,9 @@ def shown_trials(source: Path | Record, header: Header, reference: Reference, te
     """Return the trials of each case in the record and in its first reference."""
 
     def read() -> Iterable[Trial]:
-        return source.trials if isinstance(source, Record) else iter_trials(source)
+        if isinstance(source, Record):
+            return source.trials
+        return iter_trials(source)
 
     before = pair(header.plan, terms.criteria, reference).stored
     return SuiteTrials(cases_of(header, terms.thresholds), terms.criteria, read, before)

@@ -397,8 +397,6 @@ class ClosingObject(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     judge_cost_usd: Amount | None = None
     stopped: str = ""
     terms: Mapping[str, Any] = field(default_factory=dict)
-    judges: Mapping[str, Any] = field(default_factory=dict)
-    """Names of the judges in older records; not read, as the scores state them now."""
     sha256: str
 
 
@@ -415,5 +413,4 @@ def to_footer(line: ClosingLine) -> tuple[Footer, str]:
     """Return the footer, and the checksum stated in the line."""
     said = asdict(line.closing)
     checksum = said.pop("sha256")
-    del said["judges"]
     return Footer(**said), checksum

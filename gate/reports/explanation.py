@@ -99,7 +99,6 @@ OF_COMPARISON: tuple[KindName, ...] = (
     "passes",
     "cases_broke",
     "suite_got_worse",
-    "baseline_moved",
     "cases_fail",
     "criteria_decide",
 )
@@ -156,7 +155,9 @@ def _deciding_row(suite: SuiteResult) -> CriterionResult | None:
 
 def _is_apart_from_looks(cause: Finding) -> bool:
     """True if the cause of an open answer is another than too little evidence in the looks."""
-    return cause.kind == "baseline_moved" or (cause.kind == "cases_fail" and cause["why"] != "thin_baseline")
+    if cause.kind == "cases_fail":
+        return bool(cause["why"] != "thin_baseline")
+    return cause.kind == "criteria_decide" and bool(cause["why"])
 
 
 def seen_by_chance(p: float) -> str:
@@ -174,7 +175,7 @@ def _of_unchanged(suite: SuiteResult) -> str:
     """Return how rarely an unchanged agent would look like this; empty if that is not rare."""
     cause, outcome = suite.cause, suite.outcome
     chances = []
-    if cause.kind == "agent_fails":
+    if cause.kind == "agent_fails" and cause.verdict is Verdict.REGRESSED:
         chances.append(cause["p"])
     if outcome is not None and outcome.verdict == "REGRESSION":
         evidence = outcome.evidence
@@ -189,14 +190,18 @@ def _of_unchanged(suite: SuiteResult) -> str:
 
 
 def _seen(suite: SuiteResult) -> str:
-    """Return the losses that a pass may have missed: because of a thin baseline, or because they are small."""
+    """Return the losses that a pass may have missed: because of a thin baseline, of few cases, or because they are
+    small."""
     told = thin(suite)
     if told or suite.outcome is None:
         return told
     rate = suite.outcome.evidence.metrics.get(PASS_RATE)
-    if rate is None or rate.detectable is None or rate.detectable >= 1:
+    if rate is None:
         return ""
-    cases, drop = count(rate.cases, "case"), f"an overall drop of less than about {about(rate.detectable)}"
+    cases = count(rate.cases, "case")
+    if rate.detectable is None or rate.detectable >= 1:
+        return f"{cases} like {agree(rate.cases, 'this', 'these')} would only show a case that breaks outright"
+    drop = f"an overall drop of less than about {about(rate.detectable)}"
     return f"{cases} like these would show a case that breaks; {drop} is often missed (`gate power`)"
 
 
@@ -290,13 +295,13 @@ def _after_noise(suite: SuiteResult) -> str:
     """Return the step that would distinguish an unchanged agent from a worse one."""
     cause = suite.deciding.cause
     match cause.kind:
-        case "nothing_decides":
+        case "not_judged":
             return "set a threshold, or store a baseline (`gate baseline save`, on the default branch)"
         case "cases_fail" if cause["why"] == "copies":
             return "clear the cache, or store a second run of the baseline, then run the job again"
         case "cases_fail" if cause["why"] == "base_fails_too":
             return "check that the base commit's agent is the one that was stored, then measure the baseline anew"
-        case "baseline_moved":
+        case "criteria_decide" if cause["why"]:
             return "run the job again"
         case _:
             return "look at the cases; more cases, or more stored trials, would decide it"
@@ -306,7 +311,7 @@ def _after_error(suite: SuiteResult) -> str:
     """Return the next step for a suite that could not be measured."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
-    if suite.cause.kind in ("outage", "failures_not_confirmed"):
+    if suite.cause.kind in ("outage", "agent_fails"):
         return LOOK_AT_ERRORS
     if suite.cause.kind == "collapsed":
         if suite.cause["copies"]:
@@ -347,7 +352,7 @@ def criteria_that_warn(suite: SuiteResult) -> list[tuple[CriterionResult, Findin
 
 def _is_outranked(found: Finding, row: CriterionResult) -> bool:
     """True if too many scores were lost, but the criterion fails for another reason, which alone is its reason."""
-    is_problem = found.kind == "scores_lost" and found.verdict is Verdict.NOT_MEASURED
+    is_problem = found.kind == "trials_lost" and found.verdict is Verdict.NOT_MEASURED
     return is_problem and worst([found.verdict, row.verdict]) is not found.verdict
 
 

@@ -88,7 +88,7 @@ def is_excused(row: CriterionResult) -> bool:
     return any(finding.is_excused for finding in row.findings)
 
 
-TOLD_APART = ("scores_lost", "no_value")
+TOLD_APART = ("trials_lost", "not_judged")
 """Kinds of warnings that are no part of a criterion's reason, unless it has no other."""
 
 
@@ -324,7 +324,7 @@ def _open_change(one: Finding, criterion: Criterion) -> str:
     return f"its interval reaches {end}, beyond the margin of {allowed}"
 
 
-# --- why something is not compared, or failures are not believed ----------------------------------
+# --- why something is not compared, or has no score -----------------------------------------------
 
 
 def why_apart(why: Finding) -> str:
@@ -332,34 +332,13 @@ def why_apart(why: Finding) -> str:
     return fill(WHY_APART[why["why"]], why.data)
 
 
-def why_not_confirmed(found: Finding) -> str:
-    """Return why failures that could block are not believed."""
-    trials = count(found["trials"], "trial")
-    match found["why"]:
-        case "nothing_rerun":
-            return "the failures were not confirmed: nothing could be rerun later"
-        case "lost":
-            were = agree(found["trials"], "was", "were")
-            return f"{found['lost']} of {trials} that {were} to confirm the failures {were} lost to infrastructure"
-        case "gone":
-            return f"the failures did not recur: {trials} of the same cases answered later"
-        case "new":
-            return fill("at the baseline, it never failed in {cases:this case|these # cases}", found.data)
-        case "slowed_down":
-            before, now = figures((found["before"], found["now"]), Scale.SECONDS)
-            return f"the failures came while answers slowed from {before} to {now}: the provider may be at fault"
-        case _:
-            return f"the failures may be a provider's: {_failed_again(found)}"
-
-
-def _failed_again(found: Finding) -> str:
-    again = f"later, {found['failed_again']} of {count(found['trials'], 'trial')} failed again"
-    if not found["other_trials"]:
-        return again
-    whose = "of cases that had answered before"
-    if found["at_base"]:
-        whose = "at the base commit, run now"
-    return f"{again}, and {found['other_failed']} of {count(found['other_trials'], 'trial')} {whose}"
+def _perhaps_provider(found: Finding, _: object) -> list[str]:
+    """Return that the failures may be a provider's, beside those of the trials that they were compared with."""
+    said = fill("later, {failed_again} of {trials:trial} failed again", found.data)
+    if found["other_trials"]:
+        whose = "{at_base:at the base commit, run now|of cases that had answered before}"
+        said += fill(", and {other_failed} of {other_trials:trial} " + whose, found.data)
+    return [fill(FAILED, found.data), f"the failures may be a provider's: {said}"]
 
 
 # --- the words of each kind -----------------------------------------------------------------------
@@ -398,14 +377,6 @@ WHY_OPEN = {
 }
 
 
-def _scores_lost(one: Finding, _: object) -> str:
-    """Return why answers could not be scored, with their number unless it is all of them."""
-    if one["lost"] == one["of"] and not one["cases"]:
-        return str(one["error"])
-    lost = "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, at most # may}: {error}"
-    return fill(lost, one.data)
-
-
 def _cases_fail(one: Finding, about: object) -> list[str]:
     """Return the cases that always passed and always fail now; without names for a suite, which lists them
     elsewhere."""
@@ -413,20 +384,6 @@ def _cases_fail(one: Finding, about: object) -> list[str]:
     if not isinstance(about, Criterion):
         return [fail, why]
     return [f"{fail}: {fill('{cases:tallies}', one.data)}; {why}"]
-
-
-def _cases_unchecked(one: Finding, _: object) -> str:
-    """Return that nothing was checked in some cases, so that they count neither as passed nor as failed."""
-    why = "no blocking criterion applies to {cases:it|them}"
-    if one["were_checked"]:
-        why = "no blocking criterion applies to the answers, although one did at the baseline"
-    return fill(f"{{cases:case}} {{cases:is|are}} unchecked, not passed ({{cases:list}}): {why}", one.data)
-
-
-def _nothing_to_judge(_: Finding, about: object) -> list[str]:
-    if isinstance(about, Criterion):
-        return ["nothing could be compared"]
-    return ["nothing to judge yet", "no threshold, and no baseline"]
 
 
 def _agent_fails(one: Finding, about: object) -> list[str]:
@@ -439,33 +396,72 @@ def _agent_fails(one: Finding, about: object) -> list[str]:
 
 FAILS = "the agent fails where it answered at the baseline"
 
-NO_VALUE = {
-    "applies_to_none": "it applies to no case: none states what it checks, and no answer has it",
-    "unchecked": "no blocking criterion applies to any of these cases: nothing was checked",
-    "no_trial": "no trial was measured",
+FAILED = "the agent failed in {failed:trial}"
+UNCHECKED = "{cases:case} {cases:is|are} unchecked, not passed ({cases:list}): no blocking criterion applies to"
+NO_SCORE = {
+    "infrastructure": "{lost} of {of:trial} {lost:has|have} no score because of infrastructure errors",
+    "agent": "{lost} of {of:trial} {lost:has|have} no score because the agent failed",
+    "base": "{lost} of {of:trial} {lost:has|have} no score because the base commit's agent failed",
+    "scoring": "{lost} of {of:answer} could not be scored",
 }
 
+
+def _trials_lost(found: Finding, _: object) -> str:
+    lost = []
+    if found["lost"]:
+        lost.append(fill(TRIALS_LOST, found.data))
+    if found["unscored"]:
+        lost.append(fill("{unscored:answer} could not be scored", found.data))
+    said = " and ".join(lost)
+    if not found["decide"]:
+        return said
+    as_failures = agree(found["lost"] + found["unscored"], "counted as a failure, it", "counted as failures, they")
+    return f"{said}; {as_failures} would change the verdict"
+
+
+TRIALS_LOST = (
+    "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
+)
+
+
+def _not_scored(found: Finding, _: object) -> str:
+    """Return why answers could not be scored, with their number unless it is all of them."""
+    if found["lost"] == found["of"] and not found["cases"]:
+        return str(found["error"])
+    lost = "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, at most # may}: {error}"
+    return fill(lost, found.data)
+
+
+def _without_score(found: Finding, _: object) -> list[str]:
+    """Return how many trials have no score, and why."""
+    said = []
+    if found["lost"]:
+        said.append(fill(NO_SCORE[found["by"]] + "{error:+ (#)}", found.data))
+    if found["gone"]:
+        said.append("it was not called again, and the comparison uses the stored baseline")
+    if found["repeated"]:
+        again = "{repeated:attempt} {repeated:was|were} repeated{lost:+| because of infrastructure errors}"
+        said.append(fill(again, found.data))
+    return said
+
+
 WORDS: Table = {
-    "nothing_decides": {
-        Verdict.PASS: (
-            "{same:nothing to compare: the trials are the baseline's own|"
-            "not judged: no threshold and no baseline value to compare with}"
-        ),
-        Verdict.INCONCLUSIVE: _nothing_to_judge,
-    },
-    "no_value": {
-        Verdict.NOT_APPLIED: "applies to none of the selected cases",
-        Verdict.NOT_COMPARED: "applies to no case any more",
-        Verdict.NOT_MEASURED: lambda one, _: NO_VALUE[one["why"]],
-        Verdict.PASS: _cases_unchecked,
+    "not_judged": {
+        "no_yardstick": "not judged: no threshold and no baseline value to compare with",
+        "nothing_yet": ("nothing to judge yet", "no threshold, and no baseline"),
+        "not_tested": "nothing could be compared",
+        "same_trials": "nothing to compare: the trials are the baseline's own",
+        "not_selected": "applies to none of the selected cases",
+        "applies_to_none": "it applies to no case: none states what it checks, and no answer has it",
+        "no_longer_applies": "applies to no case any more",
+        "no_trial": "no trial was measured",
+        "unchecked": "no blocking criterion applies to any of these cases: nothing was checked",
+        "cases_unchecked": UNCHECKED + " {cases:it|them}",
+        "answers_unchecked": UNCHECKED + " the answers, although one did at the baseline",
     },
     "hard_rule": {
         Verdict.PASS: "never failed",
         Verdict.BELOW_THRESHOLD: "{case_id}{more:+ and # more}: {reason:+#|failed}",
-    },
-    "scores_lost": {
-        Verdict.NOT_MEASURED: _scores_lost,
-        Verdict.PASS: "{lost} of {of:answer} could not be scored",
     },
     "mean": {
         Verdict.PASS: _of_mean,
@@ -481,7 +477,28 @@ WORDS: Table = {
         Verdict.REGRESSED: _broken,
     },
     "cases_fail": _cases_fail,
-    "agent_fails": _agent_fails,
+    "agent_fails": {
+        "confirmed": _agent_fails,
+        "nothing_rerun": (FAILED, "the failures were not confirmed: nothing could be rerun later"),
+        "lost": (
+            FAILED,
+            "{lost} of {trials:trial} that {trials:was|were} to confirm the failures {trials:was|were} lost to "
+            "infrastructure",
+        ),
+        "gone": (FAILED, "the failures did not recur: {trials:trial} of the same cases answered later"),
+        "perhaps_provider": _perhaps_provider,
+        "slowed_down": (
+            FAILED,
+            "the failures came while answers slowed from {before:seconds} to {now:seconds}: the provider may be at "
+            "fault",
+        ),
+        "new": (FAILED, "at the baseline, it never failed in {cases:this case|these # cases}"),
+    },
     "not_compared": lambda one, _: f"not compared: {one['criterion']}: {why_apart(one)}",
+    "trials_lost": {
+        Verdict.ERROR: _trials_lost,
+        Verdict.NOT_MEASURED: _not_scored,
+        Verdict.PASS: _without_score,
+    },
 }
 """The words of the findings on a criterion, by verdict if they depend on it."""

@@ -143,7 +143,7 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
         return []
     evidence, stage = outcome.evidence, stage_text(outcome.stage)
     look = evidence.last_look
-    if suite.cause.kind == "agent_fails":
+    if suite.cause.kind == "agent_fails" and suite.cause.verdict is Verdict.REGRESSED:
         return [_proven_by_failures(outcome)]
     if look is None:
         return [f"the baseline could not be compared: {stage}"]

@@ -274,13 +274,9 @@ class View:
     def _is_told(self, found: Finding) -> bool:
         """True if the text above already states a warning, or if it does not concern this verdict."""
         decided = self.suite.deciding
-        match found.kind:
-            case "few_cases" | "thin_baseline" if decided.verdict in PROVEN:
-                return True  # they warn of missed losses, and a loss was found
-            case "few_cases" | "thin_baseline":
-                return bool(thin(decided))
-            case _:
-                return False
+        if found.kind != "thin_baseline":
+            return False
+        return decided.verdict in PROVEN or bool(thin(decided))  # it warns of missed losses
 
     @cached_property
     def from_recordings(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from enum import Enum
 from string import Formatter
 from typing import Any
 
-from gate.model import Criterion, Scale, Verdict
+from gate.model import Criterion, Scale
 from gate.model.finding import CaseTally, Finding, KindName
 from gate.reports.formatting import NAMED, agree, by_chance, count, figures, listing, percentage
 
@@ -31,8 +31,8 @@ Teller = Callable[[Finding, Any], str | Sequence[str]]
 """Makes words that need more than a template, from a finding and its criterion or suite."""
 Words = str | tuple[str, ...] | Teller
 """A template, a template for each clause, or a function that makes the words."""
-Table = Mapping[KindName, Words | Mapping[Verdict, Words]]
-"""The words of each kind; by verdict if they depend on it."""
+Table = Mapping[KindName, Words | Mapping[Any, Any]]
+"""The words of each kind: by verdict if they depend on it, and by the finding's ``why`` if they depend on that."""
 
 
 def clauses(found: Finding, table: Table, about: Any = None) -> list[str]:
@@ -55,11 +55,15 @@ def _several(said: str | Sequence[str]) -> Sequence[str]:
 
 
 def words_of(found: Finding, table: Table) -> Words:
-    """Return the words for a finding's kind and verdict."""
-    words = table[found.kind]
-    if isinstance(words, Mapping):
-        return words[found.verdict]
-    return words
+    """Return the words for a finding's kind, verdict and reason."""
+    words: Any = table[found.kind]
+    while isinstance(words, Mapping):
+        key = found.verdict
+        if key not in words:
+            key = found["why"]
+        words = words[key]
+    chosen: Words = words
+    return chosen
 
 
 _PLAIN = re.compile(r"[a-z]+(?=[,:;.]?(?: |$))")

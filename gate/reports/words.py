@@ -38,7 +38,6 @@ from gate.reports.reasons import (
     only_warns,
     reason,
     why_apart,
-    why_not_confirmed,
 )
 from gate.reports.wording import Table, clauses, fill
 
@@ -216,14 +215,14 @@ def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
     if cause.kind in MEASURED or (cause.kind == "trials_lost" and cause["decide"]):
         title = "could not decide"
     said = [title, tell(cause)]
-    if cause.kind == "failures_not_confirmed" and suite.crashes is not None:
+    if cause.kind == "agent_fails" and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
         said.append(f"stopped: {suite.course.stopped}")
     return said
 
 
-MEASURED = ("failures_not_confirmed", "collapsed")
+MEASURED = ("agent_fails", "collapsed")
 """Problems of a suite that was measured but could not be decided."""
 
 
@@ -370,14 +369,15 @@ def _rates(suite: SuiteResult) -> str:
     return said
 
 
-def _baseline_moved(cause: Finding, suite: SuiteResult) -> list[str]:
-    named, verb, what = causes(suite, cause["criteria"]), "fell", "the base commit's agent run now"
+def _drifted(cause: Finding, suite: SuiteResult) -> list[str]:
+    named, verb = causes(suite, cause["criteria"]), "fell"
     if any(is_lower_better(suite, name) for name in named):
         verb = "got worse"
-    if cause["before"]:
-        what = "its newest runs"
     fell = f"{listing(map(criterion, named))} {verb} against the stored baseline"
-    return ["not shown to be this change", f"{fell}, but not against {what}: drift or chance"]
+    return ["not shown to be this change", f"{fell}, but not against {STANDS_IN[cause['why']]}: drift or chance"]
+
+
+STANDS_IN = {"drifted": "the base commit's agent run now", "moved_before": "its newest runs"}
 
 
 def _criterion_fails(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -424,10 +424,6 @@ def _collapsed(found: Finding, _: object) -> str:
     return f"{fell}, but {cases} {agree(found['cases'], 'is', 'are')} too few to prove a loss"
 
 
-def _failures_not_confirmed(found: Finding, _: object) -> str:
-    return f"the agent failed in {count(found['failed'], 'trial')}; {why_not_confirmed(found)}"
-
-
 def _outage(found: Finding, _: object) -> str:
     cases = found["cases"]
     if not found["compared"]:
@@ -449,34 +445,6 @@ def _not_run(found: Finding, _: object) -> str:
     if found["wanted"]:
         return fill("{epochs} of {wanted:epoch} {epochs:was|were} run", found.data)
     return fill("{quarantined:every case is in quarantine: nothing is left to judge|no cases}", found.data)
-
-
-def _trials_lost(found: Finding, _: object) -> str:
-    lost = []
-    if found["lost"]:
-        lost.append(fill(TRIALS_LOST, found.data))
-    if found["unscored"]:
-        lost.append(fill("{unscored:answer} could not be scored", found.data))
-    said = " and ".join(lost)
-    if not found["decide"]:
-        return said
-    as_failures = agree(found["lost"] + found["unscored"], "counted as a failure, it", "counted as failures, they")
-    return f"{said}; {as_failures} would change the verdict"
-
-
-def _without_score(found: Finding, _: object) -> list[str]:
-    """Return how many trials have no score, and why."""
-    why, said = WHY_LOST[found["by"]], []
-    if found["lost"]:
-        said.append(fill(f"{{lost}} of {{of:trial}} {{lost:has|have}} no score {why}{{error:+ (#)}}", found.data))
-    if found["gone"]:
-        said.append("it was not called again, and the comparison uses the stored baseline")
-    if found["repeated"]:
-        again = fill("{repeated:attempt} {repeated:was|were} repeated", found.data)
-        if not said:
-            again += f" {why}"
-        said.append(again)
-    return said
 
 
 def _answered_by(found: Finding, _: object) -> str:
@@ -590,6 +558,7 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
+<<<<<<< HEAD
 TRIALS_LOST = (
     "{lost} of {of:trial}{cases:+ of #} gave no result{most:+, more than the allowed #}{error:+; most often: #}"
 )
@@ -598,21 +567,14 @@ WHY_LOST = {
     "agent": "because the agent failed",
     "base": "because the base commit's agent failed",
 }
+=======
+>>>>>>> main
 UNPROVEN = (
     "the baseline of {compared:list} {compared:is|are} unproven: no trusted job is known to have measured it"
     "{why:+ (#)}, and anybody who can write to the baseline store may have written it"
 )
-WHY_ALIKE = {
-    "steady": ": a fixed seed, a cache, or a deterministic agent",
-    "faster": ", and five times faster: a cache, or a server that was still starting",
-    "other_runs_differ": (
-        " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial (is there a cache?)"
-    ),
-}
-SAY_LITTLE = {
-    "no_calls": "no answer reports a tool call, and some at the baseline did",
-    "one_answer": "the agent gave one and the same answer {answers:time} in {cases:case}",
-}
+SAY_LITTLE = "{criteria:a score|scores} of {criteria:all} {criteria:proves|prove} little: "
+ALIKE = "repeated trials give identical answers"
 CASES_CHANGED = {
     "new": "new, judged only by thresholds: {cases:list}",
     "edited": "edited, judged only by thresholds: {cases:list}",
@@ -635,12 +597,7 @@ WORDS: Table = {
     # reasons why a suite could not be measured
     "not_run": _not_run,
     "outage": _outage,
-    "failures_not_confirmed": _failures_not_confirmed,
     "collapsed": _collapsed,
-    "trials_lost": {
-        Verdict.ERROR: _trials_lost,
-        Verdict.PASS: _without_score,
-    },
     # causes of a verdict
     "shard": {
         Verdict.INCONCLUSIVE: (
@@ -652,11 +609,10 @@ WORDS: Table = {
     "passes": _passes,
     "cases_broke": _cases_broke,
     "suite_got_worse": _suite_got_worse,
-    "baseline_moved": _baseline_moved,
     "criteria_decide": {
         Verdict.BELOW_THRESHOLD: _criterion_fails,
         Verdict.ERROR: _criterion_not_measured,
-        Verdict.INCONCLUSIVE: _not_enough_evidence,
+        Verdict.INCONCLUSIVE: {"": _not_enough_evidence, "drifted": _drifted, "moved_before": _drifted},
     },
     "nothing_passes": ("no trial passes (0 of {trials:,})", "no baseline is stored yet"),
     "not_shown_fixed": (
@@ -676,20 +632,20 @@ WORDS: Table = {
     "cases_changed": _cases_changed,
     "by_base_rules": "judged by the base's own rules; the change's stricter ones would say {stricter}",
     # warnings
-    "few_cases": (
-        "{cases:paired case}: {blind:so few only show a case that breaks outright|only clear breaks can be found}"
-    ),
     "thin_baseline": _thin_baseline,
     "provider_moved": _provider_moved,
     "unproven": _unproven,
     "measured_before": _measured_before,
-    "repeats_alike": lambda found, _: fill(
-        f"repeated trials give identical answers{WHY_ALIKE[found['why']]}", found.data
-    ),
-    "scores_say_little": lambda found, _: fill(
-        f"{{criteria:a score|scores}} of {{criteria:all}} {{criteria:proves|prove}} little: {SAY_LITTLE[found['why']]}",
-        found.data,
-    ),
+    "answers_say_little": {
+        "no_calls": SAY_LITTLE + "no answer reports a tool call, and some at the baseline did",
+        "one_answer": SAY_LITTLE + "the agent gave one and the same answer {answers:time} in {cases:case}",
+        "steady": ALIKE + ": a fixed seed, a cache, or a deterministic agent",
+        "faster": ALIKE + ", and five times faster: a cache, or a server that was still starting",
+        "other_runs_differ": (
+            ALIKE + " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial "
+            "(is there a cache?)"
+        ),
+    },
     "not_accepted": _not_accepted,
 }
 """The words of every kind."""

@@ -21,7 +21,8 @@ from gate.errors import ConfigError, GateError, MeasureError
 from gate.scoring.batch import Batch, ScoredBatch, ScoringSetup, pack_batch, pack_setup, score_batch, unpack_answer
 from gate.security.redact import Redactor
 from gate.system import wire
-from gate.system.child import MARK, module_command, new_mark, sweep
+from gate.system.child import module_command, new_mark
+from gate.system.guardian import MARK, sweep
 from gate.system.processes import Child
 from gate.system.serialize import unpack
 

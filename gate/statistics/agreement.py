@@ -96,7 +96,7 @@ def _is_associated(graded: GradedLabels) -> bool:
     A judge that grades at random, or in reverse, may also differ from people by 0.3 on average; that says nothing about
     people's opinion of the next answer.
     """
-    if graded.correlation is None or graded.correlation <= 0:
+    if graded.correlation <= 0:
         return False
     z = NormalDist().inv_cdf((1 + USABLE_LEVEL) / 2)
     return math.atanh(min(graded.correlation, 1 - 1e-12)) * math.sqrt(graded.labels - 3) > z

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gate.baselines import Entry, Store
 from gate.baselines.base import same_as
-from gate.baselines.ledger import Acceptance, Ledger, Line, Mark, Signed, acceptance, latest_day
+from gate.baselines.ledger import Acceptance, Ledger, Line, Mark, Signed, latest_day
 from gate.baselines.pairing import as_baseline
 from gate.baselines.proofs import Proofs, joined, parcels, proofs_of
 from gate.baselines.proofs import write as write_proofs
@@ -393,7 +393,7 @@ def _last_day(config: Config, until: date | None) -> date:
 
 
 def _acceptance(config: Config, suite_id: str, key: str, by: str, why: str, until: date | None = None) -> Acceptance:
-    return acceptance(suite_key(suite_id), key, by, now().timestamp(), why, until or _last_day(config, None))
+    return Acceptance(suite_key(suite_id), key, by, now().timestamp(), why, until or _last_day(config, None))
 
 
 # --- showing --------------------------------------------------------------------------------------
@@ -470,8 +470,6 @@ def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
 
 def _end_of(accepted: Acceptance) -> str:
     """Return the end of an acceptance, in words."""
-    if accepted.last_day is None:
-        return ""
     if accepted.counts(now().timestamp()):
         return f" until {accepted.last_day}"
     return f" and ended on {accepted.last_day}"

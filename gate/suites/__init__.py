@@ -26,8 +26,6 @@ from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates
 from gate.suites.messages import FieldPaths
 from gate.suites.selection import Selection, select, select_all
 
-__all__ = ["FORMATS", "FieldPaths", "Selection", "load", "select", "select_all"]
-
 _BUILT_IN = {
     "messages": "gate.suites.messages:format_of",
     "python-tests": "gate.importers.python_tests:FORMAT",

@@ -27,22 +27,6 @@ from gate.system.concealed import conceal
 from gate.system.guardian import MARK, sweep
 from gate.system.wire import GarbledError, Reading
 
-__all__ = [
-    "MARK",
-    "Descendants",
-    "Dialogue",
-    "LostError",
-    "exit_reason",
-    "launch",
-    "leave_after_request",
-    "module_command",
-    "new_mark",
-    "run",
-    "script_command",
-    "signal_group",
-    "sweep",
-]
-
 LEAVE_SECONDS = 1.0
 """Seconds for a process to leave by itself when there are no more requests."""
 _BEGIN = (

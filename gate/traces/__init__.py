@@ -10,17 +10,4 @@ from gate.traces.conversation import (
     failure_of,
 )
 from gate.traces.reader import TraceReader, read_file
-from gate.traces.span import LogRecord, Piece, Span
-
-__all__ = [
-    "Conversation",
-    "LogRecord",
-    "Piece",
-    "Span",
-    "TraceReader",
-    "TracedTurn",
-    "conversation_of",
-    "conversations_of",
-    "failure_of",
-    "read_file",
-]
+from gate.traces.span import Piece, Span

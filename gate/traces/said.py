@@ -71,8 +71,10 @@ def message(raw: Any, role: str = "user") -> Message:
     if not isinstance(content, list):
         content = raw.get("content")
     texts, called, returned, other = _parts(content, found, raw)
-    if "tool_calls" in raw:
-        called += filter(None, map(_called, listed(raw["tool_calls"])))
+    known = {call.id for call in called if call.id}
+    for call in filter(None, map(_called, listed(raw.get("tool_calls")))):
+        if call.id not in known:  # LangChain repeats the calls of its content
+            called.append(call)
     if found not in _READ_ROLES:
         other.append(f"a message of {shorten(repr(found), MAX_ID_CHARS)}")
     return Message(found, tuple(texts), tuple(called), tuple(returned), tuple(other))

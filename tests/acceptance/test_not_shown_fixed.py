@@ -62,6 +62,13 @@ def test_an_open_answer_stays_red_and_a_pass_clears_it(project: Project) -> None
     assert measured(project, {"c01": "good"}) == (0, "pass", "passes")
 
 
+def test_another_branch_at_its_commit_hides_no_measurement(project: Project) -> None:
+    project.git("branch", "kept")
+    project.git("reset", "-q", "--hard", "HEAD~1")
+    open_answer = {"c01": ["no_tools", "good", "good"], "c02": ["no_tools", "good", "good", "good"]}
+    assert measured(project, open_answer) == (1, "regressed", "not_shown_fixed")
+
+
 def test_measurements_that_decide_nothing_do_not_hide_a_regressed_one(project: Project) -> None:
     for number in range(MOST_TOLD):
         assert measured(project, {"*": "raise", "attempt": str(number)}) == (3, "error", "outage")

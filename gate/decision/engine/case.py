@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from gate.decision.engine.coupled import with_pairs
-from gate.decision.engine.state import CONCURRENT, FULL, NARROW, Partner, Row
-from gate.model import Side
+from gate.decision.engine.state import CONCURRENT, Partner, Row
+from gate.model import FULL, NARROW, Side
 from gate.statistics.evalues import case_log_e, e_of
 from gate.statistics.paired import Coupled, coupled_log_e
 

@@ -19,8 +19,8 @@ from gate.decision.engine.evidence import (
     look_part,
 )
 from gate.decision.engine.looks import test_rows
-from gate.decision.engine.state import CONCURRENT, CONFIRM, More, Request, Row, round_of
-from gate.model import Side
+from gate.decision.engine.state import CONCURRENT, More, Request, Row, round_of
+from gate.model import CONFIRM, Side
 from gate.statistics.intervals import stratified_fisher_less
 from gate.statistics.permutation import ComparedTrials
 

@@ -18,8 +18,8 @@ from gate.decision.engine.coupled import apart_from, compared, linked, uncoupled
 from gate.decision.engine.looks import LookPart, NewTrials, comparable_metrics, look_of, test_rows, weight_of
 from gate.decision.engine.orientation import Orientation
 from gate.decision.engine.repeats import LEAST_SUITE, AskedAgain
-from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, NARROW, Config, Round, Row, State
-from gate.model import Side, Stage, StageKind
+from gate.decision.engine.state import CONCURRENT, Config, Round, Row, State
+from gate.model import CONFIRM, FULL, NARROW, Side, Stage, StageKind
 from gate.model.evidence import LookTest, MetricChange, MetricTest
 from gate.statistics.evalues import e_bh, suite_e
 from gate.statistics.permutation import ComparedTrials, JointTest

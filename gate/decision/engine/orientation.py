@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from gate.decision.engine.state import FULL, Row, State
+from gate.decision.engine.state import Row, State
+from gate.model import FULL
 
 
 class Orientation:

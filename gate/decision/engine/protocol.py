@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from gate.decision.engine.evidence_json import report, stage_name
 from gate.decision.engine.rule import Step, decide
-from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, NARROW, More, Row, State
+from gate.decision.engine.state import CONCURRENT, More, Row, State
 from gate.errors import ConfigError
-from gate.model import Side
+from gate.model import CONFIRM, FULL, NARROW, Side
 from gate.model.defaults import MOST_EPOCHS
 
 VERSION = 1

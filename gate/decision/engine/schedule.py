@@ -9,8 +9,8 @@ from gate.decision.engine.bounds import are_plain, has_tighter_interval, passes_
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.evidence import ZERO_TRIALS, Evidence
 from gate.decision.engine.repeats import REPEATS
-from gate.decision.engine.state import CONFIRM, FULL, NARROW, More, Request, round_of
-from gate.model import Side
+from gate.decision.engine.state import More, Request, round_of
+from gate.model import CONFIRM, FULL, NARROW, Side
 from gate.statistics.evalues import e_bh, suite_e
 from gate.statistics.shift import shared_out, spreads
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from gate.model import CONFIRM, FULL, NARROW, Direction, MetricKind, Scale, Side
+from gate.model import NARROW, Direction, MetricKind, Scale, Side
 from gate.model.defaults import ALPHA, MOST_EPOCHS
 from gate.statistics.permutation import FINE
 
@@ -24,24 +24,6 @@ Row = Sequence[float | None]
 Rerun = Literal["never", "match", "beside"]
 """The way to run the baseline's agent: ``never``, ``match``, or ``beside`` if its trials are from this job, so that no
 check for drift is needed."""
-
-__all__ = [
-    "CONCURRENT",
-    "CONFIRM",
-    "FULL",
-    "NARROW",
-    "Config",
-    "Metric",
-    "More",
-    "Partner",
-    "Request",
-    "Round",
-    "Row",
-    "State",
-    "margin_of",
-    "round_of",
-    "runs_of",
-]
 
 
 Natural = Annotated[int, Meta(ge=0)]

@@ -176,11 +176,32 @@ def test_agui() -> None:
     assert len({request["runId"] for request in asked}) == 3
 
 
-@pytest.mark.parametrize("body", [{"choices": []}, {"error": "x"}, [], "text", {"choices": [{"message": None}]}])
+@pytest.mark.parametrize("body", [{"choices": []}, [], "text", {"choices": [{"message": None}]}])
 def test_a_completion_of_the_wrong_shape(body: Any) -> None:
     trial, _ = served({"/chat/completions": [body]}, {"openai": {"model": "m"}}, case("a"))
     assert trial.error is not None
     assert trial.error.kind is ErrorKind.PROTOCOL
+
+
+HALF: dict[str, Any] = {"message": {"role": "assistant", "content": "half"}}
+HALF_ITEM = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "half"}]}
+
+
+@pytest.mark.parametrize(
+    ("api", "body", "kind"),
+    [
+        ("chat", {"error": {"message": "Rate limit exceeded"}}, ErrorKind.LIMIT),
+        ("chat", {"choices": [{**HALF, "finish_reason": "error"}]}, ErrorKind.CRASH),
+        ("chat", {"choices": [{**HALF, "error": {"code": 502}}]}, ErrorKind.CRASH),
+        ("responses", {"status": "failed", "error": {"code": "server_error"}, "output": [HALF_ITEM]}, ErrorKind.CRASH),
+        ("responses", {"status": "cancelled", "error": None, "output": [HALF_ITEM]}, ErrorKind.CRASH),
+    ],
+)
+def test_a_completion_with_an_error_is_no_answer_whatever_its_status(api: str, body: Any, kind: ErrorKind) -> None:
+    routes = {"/chat/completions": [body], "/responses": [body]}
+    trial, _ = served(routes, {"openai": {"model": "m", "api": api}}, case("a"))
+    assert trial.error is not None
+    assert trial.error.kind is kind
 
 
 # --- ADK ---
@@ -413,3 +434,25 @@ def test_langgraph_with_a_state_of_its_own() -> None:
     assert "did you mean 'mesages'" in trial.error.message
     with pytest.raises(ConfigError, match="unknown key 'session_id'"):
         parse_options({"langgraph": {"assistant": "a", "response": {"session_id": "x"}}})
+
+
+def test_langgraph_without_the_users_messages_in_its_state() -> None:
+    """The calls and the answer of an earlier turn are not this turn's."""
+    first = [
+        {"type": "ai", "id": "1", "content": "", "tool_calls": [{"id": "c", "name": "look", "args": {}}]},
+        {"type": "ai", "id": "2", "content": "One."},
+    ]
+    second = [*first, {"type": "ai", "id": "3", "content": "Two."}]
+    asked_case = case("a", "one", "two", "three")
+    for path in ({}, {"response": {"messages": "messages"}}):
+        states = [{"messages": first}, {"messages": second}, {"messages": second}]
+        trial, _ = graph(states, asked_case, input={"question": "{{message}}"}, **path)
+        assert [(turn.text, len(turn.tool_calls)) for turn in trial.invocations] == [("One.", 1), ("Two.", 0)]
+        assert trial.error is not None, "the third run said nothing new"
+
+
+def test_langgraph_keeps_the_calls_at_their_path_before_a_failure() -> None:
+    state = {"steps": [{"name": "wipe", "args": {}}], "__interrupt__": [{"id": "i", "value": "sure?"}]}
+    trial, _ = graph([state], case("a", "go"), response={"output": "reply", "tool_calls": "steps"})
+    assert trial.error is not None
+    assert [call.name for turn in trial.invocations for call in turn.tool_calls] == ["wipe"]

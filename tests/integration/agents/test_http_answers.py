@@ -347,3 +347,27 @@ def test_half_an_answer_is_none(kind: str, body: str, framing: str, http: dict[s
     assert trial.error.kind is ErrorKind.PROTOCOL
     if not framing:
         assert "name the last event under http.response.events.done" in trial.error.message
+
+
+@pytest.mark.parametrize(
+    "last", ['data: {"error": "boom"}', 'event: error\ndata: {"message": "boom"}', "event: error\ndata: boom"]
+)
+def test_an_error_in_events_of_a_dialect_of_its_own_needs_no_path(last: str) -> None:
+    """What came before it is kept, for a forbidden call, but is no answer."""
+    before = 'data: {"text": "Half", "call": {"name": "wipe", "args": {}}}'
+    answer, _ = says(response(f"{before}\n\n{last}\n\n".encode(), kind="text/event-stream"))
+    paths = {"events": {"output": "text", "tool_calls": "call"}}
+    trial = served(answer, [case("a")], {"response": paths}, retries=0)["a"]
+    assert trial.error is not None
+    assert (trial.error.kind, trial.error.message) == (ErrorKind.CRASH, "the agent reports an error: boom")
+    assert [call.name for call in trial.invocations[0].tool_calls] == ["wipe"]
+
+
+@pytest.mark.parametrize(
+    "page", ["<!-- login --><!DOCTYPE html><html></html>", '<?xml version="1.0"?>\n<html></html>', "<html></html>"]
+)
+def test_a_web_page_is_no_answer_whatever_its_server_calls_it(page: str) -> None:
+    answer, _ = says(response(page.encode(), kind="text/plain"))
+    error = served(answer, [case("a")])["a"].error
+    assert error is not None
+    assert "a web page" in error.message

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -203,7 +204,9 @@ def run(step: Step, fake: FakeGitHub, launch: Launch) -> Done:
         "GITHUB_API_URL": fake.url,
         "GITHUB_EVENT_NAME": step.event,
         "GITHUB_GRAPHQL_URL": fake.graphql_url,
+        "GITHUB_HEAD_REF": step.payload.get("pull_request", {}).get("head", {}).get("ref", ""),
         "GITHUB_REF": step.ref,
+        "GITHUB_REF_NAME": re.sub("^refs/(heads|tags|pull)/", "", step.ref),
         "GITHUB_REPOSITORY": fake.repository,
         "GITHUB_RUN_ATTEMPT": "1",
         "GITHUB_RUN_ID": "100",

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -215,7 +216,7 @@ def test_an_acceptance_that_nobody_proves_moves_no_anchor_where_proofs_are_requi
     assert bad.code == 1
     strict.upload(92, tip(strict), "push", conclusion="failure")
     path, lines = ledger(strict)
-    accepted = Acceptance(lines[0].suite, tip(strict), "wendy", lines[-1].at + 1, "it is wanted")
+    accepted = Acceptance(lines[0].suite, tip(strict), "wendy", lines[-1].at + 1, "it is wanted", date.max)
     rewrite(strict, {path: write_ledger(replace(read_ledger(b"", "", ""), lines=(*lines, accepted)))})
     done = strict.push("bad", before=tip(strict), depth=0, environment={"GITHUB_RUN_ID": "93"})
     assert verdict(done) == (1, "regressed"), done.log

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gate.action.reuse import ASKED, SEARCHED
+from gate.action.reuse import ASKED
 from gate.records import read_header, read_record, write_record
 from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub
 from tests.integration.github.job import AGENT, Done, as_process, git
@@ -203,10 +203,9 @@ def test_runs_that_left_nothing_hide_no_measurement(world: World) -> None:
     assert run_id(world) == measured
 
 
-def test_a_measurement_below_many_artifacts_of_the_head_is_found_on_the_second_road(world: World) -> None:
-    """Of this very merge commit, which only the first road used to place."""
+def test_a_measurement_below_artifacts_without_a_record_is_found(world: World) -> None:
     world.upload(100, head_of(world), "pull_request", conclusion="failure")
-    for number in range(SEARCHED):
+    for number in range(9):
         world.upload(101 + number, head_of(world), "pull_request", b"nothing", conclusion="failure")
     measured = run_id(world)
     done = again(world, 1, GITHUB_RUN_ID="200")

@@ -1,3 +1,5 @@
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,7 +105,7 @@ def test_what_cannot_become_a_baseline_proves_nothing() -> None:
 
 def test_proofs_are_written_and_read_again() -> None:
     suite = suite_key("support")
-    accepted = Acceptance(suite, commit(1), "wendy", 6.0, "wanted")
+    accepted = Acceptance(suite, commit(1), "wendy", 6.0, "wanted", date.max)
     proofs = joined([proofs_of(ONE, [replace(MARK, suite=suite)]), proofs_of(TWO, [accepted])])
     again = read(write(proofs), "here")
     assert again == proofs

@@ -1,4 +1,6 @@
+import time
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -183,7 +185,7 @@ def test_the_ledger_is_what_was_proven_and_not_what_is_stored(inner: FileStore) 
     fell = Mark(KEY, commit(3), "run 3", "regressed", 3.0, base=commit(2))
     proven = Known(carried=[RECORDS[3]])
     proven.carried = joined([proven.carried, Proofs({}, {KEY: (fell,)})])
-    inner.note(SUITE, [Acceptance(KEY, commit(3), "mallory", 9.0, "wanted")])
+    inner.note(SUITE, [Acceptance(KEY, commit(3), "mallory", 9.0, "wanted", date.max)])
     store = ProvenStore(inner, [proven], required=True)
     assert store.ledger(SUITE).lines == (fell,)
     assert store.anchor(SUITE) is None
@@ -193,7 +195,7 @@ def test_the_ledger_is_what_was_proven_and_not_what_is_stored(inner: FileStore) 
 
 
 def test_an_acceptance_that_nobody_proves_is_told_where_no_proof_is_required(inner: FileStore) -> None:
-    inner.note(SUITE, [Acceptance(KEY, commit(3), "wendy", 9.0, "wanted")])
+    inner.note(SUITE, [Acceptance(KEY, commit(3), "wendy", time.time(), "wanted", date.max)])
     store = ProvenStore(inner, [Known(carried=[RECORDS[3]])])
     anchor = store.anchor(SUITE)
     assert anchor is not None and "accepted by" in anchor.info.source

@@ -19,9 +19,7 @@ from gate.config.tighten import criteria_under_base
 from gate.errors import ConfigError
 from gate.judges import calibration
 from gate.judges.options import CALIBRATION_FILE
-from gate.metrics.response import ResponseMatch
 from gate.model.strictness import DOWN, MORE, NEVER, ON, UP, Tightens, steps
-from gate.pipeline.terms import terms_of_plan
 
 SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
 BASE = {
@@ -458,18 +456,6 @@ def test_rules_of_which_the_files_were_changed_after_they_were_read_do_not_hold(
     (path.parent / "suite.yaml").unlink()
     with pytest.raises(ConfigError, match="were changed before they were used"):
         hold_to(source, {}, base)
-
-
-def test_the_previous_version_of_a_metric_is_compared_under_the_bases_rules_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = type("Old", (ResponseMatch,), {"version": ResponseMatch.version, "__doc__": "The version before."})
-    monkeypatch.setattr(ResponseMatch, "previous", old)
-    rules = held(tmp_path)
-    [plan] = make_plans(rules.config, {})
-    assert [c.stands_for for c in plan.criteria if c.stands_for] == ["response_match_score"]
-    assert plan.base_criteria == plan.criteria
-    assert terms_of_plan(plan, rules.config, rules=rules).base is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +10,10 @@ from hypothesis import strategies as st
 
 from gate.config.adk_criteria import criteria_of
 from gate.config.criteria import ADK_DEFAULTS, Setting, idle_thresholds, unread_expectations, unread_rubrics
-from gate.config.load import load_config
 from gate.config.place import FilePlace
-from gate.config.resolve import make_plans
 from gate.config.specs import read_specs
 from gate.errors import ConfigError
 from gate.formats.documents import parse_document_with_lines
-from gate.metrics import load_metric
 from gate.model import Case, Criterion, Part, Rubric, ToolCall, Turn
 from gate.scoring.score import Scorer
 from tests.properties import examples
@@ -338,22 +334,6 @@ def test_pass_k_says_how_many_trials_it_means() -> None:
             parse({"response_match_score": 0.5, "pass_k": {"k": wrong}})
     with pytest.raises(ConfigError, match="no other criterion blocks"):
         parse({"pass_k": 0.85})
-
-
-def test_the_previous_version_of_a_metric_is_scored_beside_it_and_held_to_its_baseline_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    metric = load_metric("latency")
-    older = type("Older", (metric,), {"version": 0, "previous": None})
-    write = tmp_path / "gate.yaml"
-    (tmp_path / "suite.json").write_text('{"cases": [{"id": "a", "input": "hi"}]}')
-    write.write_text("suite: suite.json\nagent: {python: 'a:b'}\ncriteria: {latency: {max: 3}}\n")
-    [alone] = make_plans(load_config(write), {})[0].criteria
-    monkeypatch.setattr(metric, "previous", older)
-    now, before = make_plans(load_config(write), {})[0].criteria
-    assert now == alone
-    assert (before.name, before.stands_for, before.limit) == ("latency (version 0)", "latency", None)
-    assert before.fingerprint != now.fingerprint
 
 
 # --- rubrics of cases -----------------------------------------------------------------------------

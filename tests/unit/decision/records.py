@@ -132,3 +132,8 @@ def findings(result: SuiteResult, name: str) -> list[Finding]:
     """What the verdict on a criterion rests on."""
     row = next(r for r in result.criteria if r.criterion.name == name)
     return [found for found in row.findings if found.verdict is row.verdict]
+
+
+def not_scored(lost: int, of: int, **data: Any) -> Finding:
+    """The finding on a criterion that too many answers have no score of."""
+    return Finding.of("trials_lost", Verdict.NOT_MEASURED, by="scoring", lost=lost, of=of, **data)

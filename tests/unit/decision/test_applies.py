@@ -26,10 +26,7 @@ def test_an_agent_that_goes_silent_does_not_pass() -> None:
     assert result.cause == Finding.of("incomplete", gaps=(fell,))
     assert by_name(result) == {PASS_RATE: Verdict.NOT_COMPARED, "claims": Verdict.NOT_COMPARED}, "no row has a tick"
     assert findings(result, "claims") == [fell]
-    assert (
-        Finding.of("no_value", Verdict.PASS, why="unchecked", cases=tuple(SILENT), were_checked=True)
-        in result.criteria[0].findings
-    )
+    assert Finding.of("not_judged", why="answers_unchecked", cases=tuple(SILENT)) in result.criteria[0].findings
 
 
 def test_another_criterion_that_still_applies_does_not_hide_it() -> None:
@@ -64,10 +61,7 @@ def test_a_single_case_is_named_and_is_no_part_of_what_was_compared() -> None:
     assert result.verdict is Verdict.PASS
     assert result.cause.kind == "passes"
     assert result.cause["compared"] == 9
-    assert (
-        Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("case-03",), were_checked=True)
-        in result.criteria[0].findings
-    )
+    assert Finding.of("not_judged", why="answers_unchecked", cases=("case-03",)) in result.criteria[0].findings
 
 
 def test_what_never_applied_is_not_missed() -> None:
@@ -75,7 +69,7 @@ def test_what_never_applied_is_not_missed() -> None:
     before = [replace(t, number=n) for n in (1, 2, 3) for t in once(SUITE, mute, claims=1.0)]
     result = judge(SUITE, [CLAIMS], once(SUITE, mute, claims=1.0), before)
     assert result.verdict is not Verdict.NOT_COMPARED
-    assert Finding.of("no_value", Verdict.PASS, why="unchecked", cases=tuple(SILENT)) in result.criteria[0].findings
+    assert Finding.of("not_judged", why="cases_unchecked", cases=tuple(SILENT)) in result.criteria[0].findings
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,6 @@ def test_what_cannot_be_corrected_is_not() -> None:
         GradedLabels(40, 0.3, 0.1, -1.0),
         GradedLabels(40, 0.3, 0.0, 0.0),
         GradedLabels(40, 0.3, 0.1, 0.3),
-        GradedLabels(40, 0.3, 0.1),
     ],
 )
 def test_graded_labels_that_do_not_show_that_the_judge_follows_people_turn_no_verdict(graded: GradedLabels) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gate.decision.coupling import coupling
-from gate.decision.engine.state import CONCURRENT, CONFIRM, Partner
-from gate.model import Replay, Side, Trial
+from gate.decision.engine.state import CONCURRENT, Partner
+from gate.model import CONFIRM, Replay, Side, Trial
 
 
 def recorded(number: int, run: str = "base", case: str = "a") -> Trial:

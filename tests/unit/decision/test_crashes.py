@@ -138,11 +138,11 @@ def test_failures_that_come_again_are_a_loss(more: list[Trial]) -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (probes(False), Finding.of("failures_not_confirmed", failed=6, why="gone", trials=24)),
+        (probes(False), Finding.of("agent_fails", failed=6, why="gone", trials=24)),
         (
             probes(True, base=True),
             Finding.of(
-                "failures_not_confirmed",
+                "agent_fails",
                 failed=6,
                 why="perhaps_provider",
                 trials=24,
@@ -152,7 +152,7 @@ def test_failures_that_come_again_are_a_loss(more: list[Trial]) -> None:
                 failed_again=24,
             ),
         ),
-        ([], Finding.of("failures_not_confirmed", failed=6, why="nothing_rerun")),
+        ([], Finding.of("agent_fails", failed=6, why="nothing_rerun")),
     ],
 )
 def test_failures_that_do_not_come_again_leave_it_unmeasured(more: list[Trial], why: Finding) -> None:
@@ -164,13 +164,13 @@ def test_failures_that_do_not_come_again_leave_it_unmeasured(more: list[Trial], 
 
 def test_the_failures_that_were_to_be_confirmed_are_told_without_those_of_the_confirmation() -> None:
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *probes(True, base=True)], BASELINE)
-    assert result.cause.kind == "failures_not_confirmed"
+    assert result.cause.kind == "agent_fails"
     assert result.cause["failed"] == 6
 
 
 def why_unmeasured(result: SuiteResult) -> Finding | None:
     """Return why failures were not confirmed, if that is what the verdict rests on."""
-    return result.cause if result.cause.kind == "failures_not_confirmed" else None
+    return result.cause if result.cause.kind == "agent_fails" else None
 
 
 def with_message(message: str, trials: list[Trial]) -> list[Trial]:
@@ -205,22 +205,22 @@ def test_of_a_providers_failures_that_are_gone_the_later_answers_count(message: 
 def test_which_failures_look_like_a_providers(message: str, *, is_providers: bool) -> None:
     trials = with_message(message, [*DOWN, *probes(False)])
     made = Comparison(tuple(SUITE), (TRAJECTORY,), tuple(trials), tuple(BASELINE), Settings())
-    assert is_of_provider(made, Finding.of("failures_not_confirmed", failed=6, why="gone", trials=24)) is is_providers
+    assert is_of_provider(made, Finding.of("agent_fails", failed=6, why="gone", trials=24)) is is_providers
 
 
 def test_one_failure_of_another_kind_is_enough_to_doubt_that_a_provider_was_it() -> None:
     trials = with_message("HTTP 429", [*DOWN, *probes(False)])
     trials[0] = replace(trials[0], error=TrialError(ErrorKind.CRASH, "KeyError: 'order'"))
-    why = Finding.of("failures_not_confirmed", failed=6, why="gone", trials=24)
+    why = Finding.of("agent_fails", failed=6, why="gone", trials=24)
     made = Comparison(tuple(SUITE), (TRAJECTORY,), tuple(trials), tuple(BASELINE), Settings())
     assert not is_of_provider(made, why)
     all_of_it = Comparison(tuple(SUITE), (TRAJECTORY,), tuple(with_message("429", trials)), tuple(BASELINE), Settings())
     assert is_of_provider(all_of_it, why)
     for other in (
-        Finding.of("failures_not_confirmed", failed=6, why="nothing_rerun"),
-        Finding.of("failures_not_confirmed", failed=6, why="lost", lost=12, trials=24),
+        Finding.of("agent_fails", failed=6, why="nothing_rerun"),
+        Finding.of("agent_fails", failed=6, why="lost", lost=12, trials=24),
         Finding.of(
-            "failures_not_confirmed",
+            "agent_fails",
             failed=6,
             why="perhaps_provider",
             trials=24,
@@ -239,7 +239,7 @@ def test_failures_all_over_that_may_be_a_providers_are_no_measurement() -> None:
     trials = [*DOWN, *probes(True, others=True)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert why_unmeasured(result) == Finding.of(
-        "failures_not_confirmed",
+        "agent_fails",
         failed=6,
         why="perhaps_provider",
         trials=24,
@@ -327,7 +327,7 @@ def test_beside_a_limit_failures_that_are_confirmed_are_a_regression() -> None:
 def test_a_block_of_failures_alone_that_were_not_confirmed_is_an_error() -> None:
     result = judge(SUITE, [TRAJECTORY], [*slow(2), *RERUN], TIMED)
     assert result.verdict is Verdict.ERROR
-    assert result.cause == Finding.of("failures_not_confirmed", failed=22, why="nothing_rerun")
+    assert result.cause == Finding.of("agent_fails", failed=22, why="nothing_rerun")
 
 
 def test_recordings_are_judged_without_a_confirmation() -> None:
@@ -341,7 +341,7 @@ def test_failures_while_answers_slow_down_prove_nothing() -> None:
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *slow], usual)
     assert (result.verdict, why_unmeasured(result)) == (
         Verdict.ERROR,
-        Finding.of("failures_not_confirmed", failed=6, why="slowed_down", now=9.0, before=2.0),
+        Finding.of("agent_fails", failed=6, why="slowed_down", now=9.0, before=2.0),
     )
 
 
@@ -384,7 +384,7 @@ def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert (result.verdict, result.cause) == (
         Verdict.ERROR,
-        Finding.of("failures_not_confirmed", failed=1, why="new", cases=1),
+        Finding.of("agent_fails", failed=1, why="new", cases=1),
     )
     assert result.crashes is not None
     assert result.crashes.unexplained == ("case-00",)
@@ -460,7 +460,7 @@ def test_what_fails_each_in_its_own_way_is_no_outage() -> None:
     ]
     trials += once(SUITE[25:], trajectory=1.0)
     assert why_unmeasured(judge(SUITE, [TRAJECTORY], trials, BASELINE)) == Finding.of(
-        "failures_not_confirmed", failed=25, why="nothing_rerun"
+        "agent_fails", failed=25, why="nothing_rerun"
     )
     confirmed = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=Settings(confirm_after=None))
     assert confirmed.verdict is Verdict.REGRESSED
@@ -477,9 +477,7 @@ def test_without_a_baseline_an_outage_is_every_case() -> None:
         False,
     )
     but_one = [*(failed_trial(case.id) for case in SUITE[1:]), trial("case-00", trajectory=1.0)]
-    assert why_unmeasured(judge(SUITE, [held], but_one)) == Finding.of(
-        "failures_not_confirmed", failed=39, why="nothing_rerun"
-    )
+    assert why_unmeasured(judge(SUITE, [held], but_one)) == Finding.of("agent_fails", failed=39, why="nothing_rerun")
     confirmed = judge(SUITE, [held], but_one, settings=Settings(confirm_after=None))
     assert confirmed.verdict is Verdict.BELOW_THRESHOLD
 

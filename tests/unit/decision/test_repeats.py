@@ -192,7 +192,7 @@ def test_a_frozen_agent_is_asked_no_more_than_it_takes_to_see_that_it_is(seed: i
     assert len(run) <= len(CASES) + 3
     assert [r.requests[0].tag for r in rounds[1:]] in ([], [REPEAT])
     assert (
-        Finding.of("repeats_alike", cases=20, of=20, why="other_runs_differ")
+        Finding.of("answers_say_little", cases=20, of=20, why="other_runs_differ")
         in verdict_on(Comparison([Case(c, ()) for c in CASES], [OK], run, stored, Settings()), scheduled=True).warnings
     )
 
@@ -271,14 +271,14 @@ def test_what_may_be_a_cache_or_a_broken_agent_that_was_reworded_is_inconclusive
     cases = [Case(c, ()) for c in CASES]
     tight = verdict_on(Comparison(cases, [OK], run, stored, Settings()), scheduled=True)
     assert (tight.verdict, tight.cause.kind == "cases_fail") == (Verdict.INCONCLUSIVE, False)
-    assert Finding.of("repeats_alike", cases=20, of=20, why="other_runs_differ") in tight.warnings
+    assert Finding.of("answers_say_little", cases=20, of=20, why="other_runs_differ") in tight.warnings
     loose = Comparison(cases, [replace(OK, margin=0.5)], run, stored, Settings(pass_rate_margin=0.5))
     wide = verdict_on(loose, scheduled=True)
     assert (wide.verdict, wide.cause) == (
         Verdict.INCONCLUSIVE,
         Finding.of("cases_fail", cases=(CaseTally("c3", 0, 1, 5, 5),), why="copies"),
     ), "it would have passed"
-    assert Finding.of("repeats_alike", cases=20, of=20, why="other_runs_differ") in wide.warnings
+    assert Finding.of("answers_say_little", cases=20, of=20, why="other_runs_differ") in wide.warnings
 
 
 def test_a_cache_that_drew_better_and_worse_is_no_doubt() -> None:

@@ -161,7 +161,7 @@ def test_a_gap_comes_before_an_error_and_is_not_settled_by_it() -> None:
 def test_an_unchanged_agent_is_the_one_of_an_earlier_commit_and_every_threshold_holds_for_it() -> None:
     same = judged(SUITE, [HELD], GOOD, GOOD, same_as="5ed2264")
     assert (same.verdict, same.cause) == (Verdict.PASS, Finding.of("same_agent", commit="5ed2264"))
-    assert not [found.kind for found in same.warnings if found.kind in ("same_agent", "few_cases", "thin_baseline")]
+    assert not [found.kind for found in same.warnings if found.kind in ("same_agent", "thin_baseline")]
     low = judged(SUITE, [replace(HELD, ratchet=False)], HALF_MISSES, HALF_MISSES, same_as="5ed2264")
     assert (low.verdict, low.below) == (Verdict.BELOW_THRESHOLD, ("trajectory",))
     assert "same_agent" in [found.kind for found in low.warnings], "the cause does not tell it"
@@ -178,7 +178,7 @@ def table(*, gaps: Sequence[Finding] = (), earlier: Sequence[Verdict] = (), **op
     return Table(made, None, (), **options)  # type: ignore[arg-type]
 
 
-NOT_CONFIRMED = Finding.of("failures_not_confirmed", failed=7, why="nothing_rerun")
+NOT_CONFIRMED = Finding.of("agent_fails", failed=7, why="nothing_rerun")
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_what_a_table_says_and_what_is_left_of_it_once_it_is_accepted(
 
 def test_accepting_leaves_nothing_that_is_only_inconclusive() -> None:
     made = Table(Comparison(tuple(SUITE), (TRAJECTORY,), tuple(GOOD), (), Settings()), None, ())
-    assert judge(made) == Finding.of("nothing_decides", Verdict.INCONCLUSIVE)
+    assert judge(made) == Finding.of("not_judged", Verdict.INCONCLUSIVE, why="nothing_yet")
     assert if_accepted(made) is Verdict.PASS
 
 
@@ -242,7 +242,7 @@ def test_the_first_rule_that_applies_anywhere_has_the_smallest_place() -> None:
         Finding.of("criteria_decide", criteria=("c",)),
         Finding.of("incomplete", gaps=()),
         Finding.of("not_run"),
-        Finding.of("nothing_decides", Verdict.INCONCLUSIVE),
+        Finding.of("not_judged", Verdict.INCONCLUSIVE, why="nothing_yet"),
         Finding.of("same_agent", commit="a"),
     ]
     places = list(map(place, order))

@@ -78,7 +78,9 @@ def test_no_criterion_passes_without_a_measured_trial() -> None:
         result = judge(SUITE, [TRAJECTORY, replace(RESPONSE, blocking=False)], down, before)
         assert result.verdict is Verdict.ERROR
         assert Verdict.PASS not in by_name(result).values()
-    assert findings(judge(SUITE, [TRAJECTORY], down), "trajectory") == [Finding.of("no_value", why="no_trial")]
+    assert findings(judge(SUITE, [TRAJECTORY], down), "trajectory") == [
+        Finding.of("not_judged", Verdict.NOT_MEASURED, why="no_trial")
+    ]
 
 
 def test_the_cause_names_the_criterion_that_was_not_measured() -> None:
@@ -116,7 +118,7 @@ def test_what_only_the_baseline_excuses_is_a_warning() -> None:
 
 @pytest.mark.parametrize(
     ("score", "kind", "verdict"),
-    [(0.5, "mean", Verdict.BELOW_THRESHOLD), ("judge is down", "scores_lost", Verdict.NOT_MEASURED)],
+    [(0.5, "mean", Verdict.BELOW_THRESHOLD), ("judge is down", "trials_lost", Verdict.NOT_MEASURED)],
 )
 def test_a_criterion_that_only_reports_warns_if_its_threshold_does_not_hold(
     score: float | str, kind: str, verdict: Verdict

@@ -471,7 +471,7 @@ def test_where_a_trial_may_pass_or_not_its_pass_rate_is_not_measured() -> None:
     suite = cases(3)
     result = judge(suite, RATED, once(suite, {"case-00": {"trajectory": "judge down"}}, trajectory=1.0))
     assert result.criteria[0].verdict is Verdict.NOT_MEASURED
-    assert result.criteria[0].findings[0].kind == "scores_lost"
+    assert result.criteria[0].findings[0].kind == "trials_lost"
 
 
 def test_a_pass_rate_that_only_reports_stands_beside_metric_0() -> None:

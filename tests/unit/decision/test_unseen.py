@@ -21,7 +21,7 @@ from gate.scoring.score import Scorer, score_recorded
 from tests.unit.config.build import scorers_of
 from tests.unit.metrics.test_examples import OPTIONS as EXAMPLE_OPTIONS
 
-from .records import FORBIDDEN, RESPONSE, by_name, cases, findings, judge, once, stored
+from .records import FORBIDDEN, RESPONSE, by_name, cases, findings, judge, not_scored, once, stored
 
 FORBIDS = replace(FORBIDDEN, reads_tools=True)
 SUITE = cases(12)
@@ -128,9 +128,7 @@ def test_the_weights_of_a_case_count_among_the_parts() -> None:
 def test_without_evidence_it_is_not_measured_and_names_the_line_to_add() -> None:
     result = judge(SUITE, [FORBIDS, RESPONSE], once(SUITE, forbidden_tools=1.0, response=1.0))
     assert result.verdict is Verdict.ERROR
-    assert findings(result, "forbidden_tools") == [
-        Finding.of("scores_lost", lost=len(SUITE), of=len(SUITE), error=UNSEEN)
-    ]
+    assert findings(result, "forbidden_tools") == [not_scored(len(SUITE), len(SUITE), error=UNSEEN)]
     assert by_name(result)["response"] is not Verdict.NOT_MEASURED
 
 
@@ -149,7 +147,7 @@ def test_evidence_from_anywhere_in_the_run_or_its_baseline(where: str) -> None:
 def test_a_run_that_no_longer_reports_what_its_baseline_did_is_warned_about() -> None:
     trials, before = (f(SUITE, forbidden_tools=1.0, response=1.0) for f in (once, stored))
     told = [
-        Finding.of("scores_say_little", criteria=("forbidden_tools",), why="no_calls")
+        Finding.of("answers_say_little", criteria=("forbidden_tools",), why="no_calls")
         in judge(SUITE, [FORBIDS, RESPONSE], *both).warnings
         for both in ((trials, telling(before)), (telling(trials), telling(before)), (trials, before))
     ]
@@ -190,7 +188,7 @@ def test_a_case_to_which_nothing_applies_is_unchecked_and_counts_for_nothing() -
     assert (result.cases[0].passed, result.cases[0].trials) == (0, 0)
     assert result.criteria[0].candidate is not None
     assert result.criteria[0].candidate.n == len(SUITE) - 1
-    assert Finding.of("no_value", Verdict.PASS, why="unchecked", cases=(SUITE[0].id,)) in result.criteria[0].findings
+    assert Finding.of("not_judged", why="cases_unchecked", cases=(SUITE[0].id,)) in result.criteria[0].findings
     assert result.verdict is Verdict.PASS
     assert result.cause == Finding.of(
         "passes", compared=0, checked=len(SUITE) - 1, cases=len(SUITE), uncompared=Uncompared()
@@ -210,7 +208,7 @@ def test_the_cause_is_what_could_not_be_measured() -> None:
     trials = [replace(t, scores={"response": Score(None, error="no key")}) for t in once(SUITE, response=1.0)]
     result = judge(SUITE, [MATCH], trials)
     assert result.cause == Finding.of("criteria_decide", Verdict.ERROR, criteria=("response",))
-    assert findings(result, "response") == [Finding.of("scores_lost", lost=len(SUITE), of=len(SUITE), error="no key")]
+    assert findings(result, "response") == [not_scored(len(SUITE), len(SUITE), error="no key")]
 
 
 def test_of_a_selection_a_criterion_of_other_cases_is_not_applied_and_decides_nothing() -> None:
@@ -244,7 +242,7 @@ def test_answers_that_say_nothing_are_told_under_criteria_of_absence(
     texts: tuple[str, ...], said: bool, digests: bool
 ) -> None:
     trials = answering(*texts, digests=digests)
-    told = [found for found in judge(SUITE, [PII, MATCH], trials).warnings if found.kind == "scores_say_little"]
+    told = [found for found in judge(SUITE, [PII, MATCH], trials).warnings if found.kind == "answers_say_little"]
     assert len(told) == said
     assert all(found["criteria"] == ("pii",) for found in told)
-    assert not [found for found in judge(SUITE, [MATCH], trials).warnings if found.kind == "scores_say_little"]
+    assert not [found for found in judge(SUITE, [MATCH], trials).warnings if found.kind == "answers_say_little"]

@@ -153,3 +153,15 @@ def test_events_of_adk_are_read_whoever_returns_them() -> None:
     told = {"author": "a", "content": {"parts": [{"text": "Here.", "function_call": None}]}}
     found = to_invocation([called, told], user="u")
     assert (found.text, [(call.name, call.args) for call in found.tool_calls]) == ("Here.", [("find", {"id": 1})])
+
+
+def test_a_result_of_a_tool_begins_no_turn() -> None:
+    """In Anthropic's history it is a message of the user; the calls before it belong to the same turn."""
+    history = [
+        {"role": "user", "content": "Delete it."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "delete", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "gone"}]},
+        {"role": "assistant", "content": "Done."},
+    ]
+    read = to_invocation({"messages": history}, user="")
+    assert (read.text, [(call.name, call.result) for call in read.tool_calls]) == ("Done.", [("delete", "gone")])

@@ -374,3 +374,42 @@ def test_messages_that_langchain_serializes_are_read_by_what_is_in_them() -> Non
     )
     assert (found.user, found.text) == ("Hi", "It is 42.")
     assert [(call.name, call.args, call.result) for call in found.tool_calls] == [("find", {"n": 1}, "42")]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "ai", "content": [USE], "tool_calls": [{"id": "c1", "name": "find", "args": {"id": 1}}]},
+        {"role": "assistant", "content": [USE], "tool_calls": []},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c1", "function": {"name": "find", "arguments": '{"id": 1}'}}],
+            "function_call": {"name": "find", "arguments": '{"id": 1}'},
+        },
+    ],
+)
+def test_a_call_that_a_message_has_in_two_places_is_one_call(message: dict[str, Any]) -> None:
+    """As LangChain repeats Anthropic's, and some servers OpenAI's."""
+    found = to_invocation([message, {"type": "tool", "tool_call_id": "c1", "content": "shipped"}])
+    assert [(call.name, call.args, call.result) for call in found.tool_calls] == [("find", {"id": 1}, "shipped")]
+
+
+def test_calls_of_one_message_with_the_same_id_are_several() -> None:
+    call = {"id": "find", "function": {"name": "find", "arguments": "{}"}}
+    assert len(to_invocation([{"role": "assistant", "tool_calls": [call, call]}]).tool_calls) == 2
+
+
+def test_results_of_tools_that_the_provider_ran() -> None:
+    """Anthropic has them in the assistant's own message."""
+    pages = [{"type": "web_search_result", "url": "u"}]
+    parts = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": pages},
+        {"type": "mcp_tool_use", "id": "m1", "name": "pay", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "m1", "is_error": True, "content": [{"type": "text", "text": "no"}]},
+    ]
+    found = to_invocation([{"role": "assistant", "content": parts}])
+    assert [(call.name, call.result, call.error) for call in found.tool_calls] == [
+        ("web_search", pages, None),
+        ("pay", "no", "no"),
+    ]

@@ -202,6 +202,19 @@ def test_line_ends_and_remarks_say_nothing(name: str, end: str) -> None:
         (sse({"type": "response.failed", "response": {"error": {"code": "x"}}}), {"code": "x"}),
         (sse({"type": "error", "errorText": "boom"}), "boom"),
         (sse(chunk({"content": "a"}), {"error": {"message": "m"}}), {"message": "m"}),
+        (sse(chunk({"content": "a"}), chunk({}, "error"), "[DONE]"), "the choice ended in an error"),
+        (sse({"choices": [{"delta": {"content": "a"}, "error": {"code": 502}}]}), {"code": 502}),
+        (sse({"type": "text-delta", "id": "0", "delta": "a"}, {"type": "abort"}, "[DONE]"), "an error event"),
+        (
+            sse({"type": "text-delta", "id": "0", "delta": "a"}, {"type": "finish", "finishReason": "error"}),
+            "an error event",
+        ),
+        (
+            sse({"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": ["sure?"]}}),
+            'nobody answers the run\'s interrupt: ["sure?"]',
+        ),
+        (sse({"type": "result", "subtype": "error_max_turns", "is_error": False}), "error_max_turns"),
+        ("event: error\ndata: the model is down\n\n", "the model is down"),
         (CHAT, None),
     ],
 )
@@ -361,13 +374,6 @@ def test_items_that_the_last_event_leaves_out_are_seen() -> None:
     ]
 
 
-def test_a_run_that_was_stopped_for_its_turns_is_an_error_whatever_it_is_called() -> None:
-    said = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Working"}]}}
-    end = {"type": "result", "subtype": "error_max_turns", "is_error": False}
-    with pytest.raises(FormatError, match="reports an error: error_max_turns"):
-        plain(f"{json.dumps(said)}\n{json.dumps(end)}")
-
-
 @pytest.mark.parametrize("name", ["anthropic", "claude"])
 def test_input_that_anthropic_has_cached_is_input(name: str) -> None:
     more = '"input_tokens": 7, "cache_creation_input_tokens": 100, "cache_read_input_tokens": 1000, "other": null'
@@ -390,3 +396,48 @@ def test_half_an_answer_of_an_adk_server_is_none() -> None:
     for events in ([partial], [call]):
         with pytest.raises(FormatError, match="broke off"):
             plain(sse(*events))
+
+
+def test_parallel_calls_under_one_index_are_several() -> None:
+    """Gemini's compatible server sends every call whole, each with index 0."""
+    first, second = piece(0, '{"q": 1}', name="find", id="a"), piece(0, '{"q": 2}', name="find", id="b")
+    found = plain(sse(first, second, chunk({}, "tool_calls"), "[DONE]"))
+    assert [(call.id, call.args) for call in found.tool_calls] == [("a", {"q": 1}), ("b", {"q": 2})]
+
+
+def test_pieces_of_one_call_that_repeat_its_id_or_give_another_are_one_call() -> None:
+    pieces = [piece(0, '{"q"', name="find", id="a"), piece(0, ": 1", id="a"), piece(0, "}", id="other")]
+    (call,) = plain(sse(*pieces, chunk({}, "tool_calls"))).tool_calls
+    assert (call.name, call.args) == ("find", {"q": 1})
+
+
+def test_chunks_of_an_agui_message_belong_together_and_the_users_are_no_answer() -> None:
+    found = plain(
+        sse(
+            {"type": "RUN_STARTED"},
+            {"type": "TEXT_MESSAGE_START", "messageId": "u", "role": "user"},
+            {"type": "TEXT_MESSAGE_CONTENT", "messageId": "u", "delta": "What is it?"},
+            {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "role": "assistant", "delta": "It is "},
+            {"type": "TEXT_MESSAGE_CHUNK", "delta": "done."},
+            {"type": "RUN_FINISHED", "outcome": {"type": "success"}},
+        )
+    )
+    assert (text_of(found), found.intermediate) == ("It is done.", ())
+
+
+def test_what_anthropic_says_of_a_message_in_one_event_or_twice() -> None:
+    result = {"type": "web_search_tool_result", "tool_use_id": "c1", "content": [{"url": "u"}]}
+    use = {"type": "server_tool_use", "id": "c1", "name": "web_search", "input": {"query": "x"}}
+    found = plain(
+        sse(
+            {"type": "message_start", "message": {"usage": {"input_tokens": 7}}},
+            {"type": "content_block_start", "index": 0, "content_block": use},
+            {"type": "content_block_start", "index": 1, "content_block": result},
+            {"type": "message_delta", "usage": {"output_tokens": 2}},
+            {"type": "message_delta", "usage": {"output_tokens": 5}},
+            {"type": "message_stop"},
+        )
+    )
+    assert [(call.args, call.result) for call in found.tool_calls] == [({"query": "x"}, [{"url": "u"}])]
+    assert found.usage is not None
+    assert found.usage.output_tokens == 5, "each event counts the message so far"

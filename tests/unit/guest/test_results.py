@@ -58,6 +58,14 @@ def test_a_refused_call_of_pydantic_ai_says_why() -> None:
     assert (turn.usage.input_tokens, turn.usage.model_calls, turn.usage.model) == (3, 1, "m")
 
 
+def test_a_tool_that_the_provider_runs_is_a_call_of_pydantic_ai() -> None:
+    call = Made(part_kind="builtin-tool-call", tool_call_id="c", tool_name="web_search", args={"query": "x"})
+    gave = Made(part_kind="builtin-tool-return", tool_call_id="c", content="found")
+    answer = Made(output="x", new_messages=lambda: [Made(parts=[call, gave])], all_messages=list, usage=dict)
+    turn = to_invocation(results.told(answer), user="q")
+    assert [(one.name, one.result) for one in turn.tool_calls] == [("web_search", "found")]
+
+
 def chat(name: str, number: int) -> list[dict[str, Any]]:
     """A call and its result, as a crew keeps them."""
     call = {"id": f"c{number}", "function": {"name": name, "arguments": '{"order": "A1"}'}}

@@ -62,9 +62,9 @@ def test_every_key() -> None:
     assert case.thresholds == {"overall_score": 80.0, "cost": 0.5, "latency": 15.0}
     assert case.options == {
         "forbidden_tools": {"tools": ["delete_account"]},
-        "contains": {"values": ["ticket"]},
-        "not_contains": {"values": ["cannot"]},
-        "regex": {"patterns": ["#[0-9]+"]},
+        "contains": {"values": ["ticket"], "ignore_case": True},
+        "not_contains": {"values": ["cannot"], "ignore_case": True},
+        "regex": {"patterns": ["(?s:#[0-9]+)"], "ignore_case": True},
         "json_schema": {"schema": {"type": "string"}},
         "sequence_correctness": {"mode": "unordered"},
         "overall_score": {"weights": {"tool_accuracy": 0.3, "output_quality": 0.5, "sequence_correctness": 0.2}},

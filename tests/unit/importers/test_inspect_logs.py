@@ -96,7 +96,8 @@ def test_another_scorer_is_a_score_of_its_trials_and_a_lost_check_on_import(tmp_
 @pytest.mark.parametrize(
     ("value", "credit"),
     [("I", 0), ("N", 0), ("P", 0.5), ("incorrect", 0), ("0", 0), (False, 0), (0, 0), (0.0, 0), (None, None), (-1, 0),
-     ("NaN", None), ("C", 1), ("correct", 1), ("1", 1), (True, 1), (1, 1), (7, 1)],
+     ("NaN", None), ("C", 1), ("correct", 1), ("1", 1), (True, 1), (1, 1),
+     ("wrong", 0), ("refused", 0), ("unsafe", 0)],
 )  # fmt: skip
 def test_a_verdict_of_a_scorer_is_a_score_that_decides(tmp_path: Path, value: Any, credit: float | None) -> None:
     scores = {"graded": {"value": value, "explanation": "It is rude."}}
@@ -106,6 +107,13 @@ def test_a_verdict_of_a_scorer_is_a_score_that_decides(tmp_path: Path, value: An
     assert (trial.error, given.scorer, given.value) == (None, "graded", credit)
     assert given.reason == f"graded: {value!r}, It is rude."
     assert suite.brought == {"inspect:graded": DECIDES | {"scorer": "graded"}}
+
+
+def test_a_number_on_another_scale_is_no_verdict(tmp_path: Path) -> None:
+    """7 may be of 10, or of 100: it is no full credit."""
+    suite = suite_of(tmp_path, log(sample(scores={"graded": {"value": 7}}), sample(id="b", scores={"graded": 1})))
+    assert [trial.invocations[0].foreign[0].value for trial in suite.recorded] == [None, 1]
+    assert suite.brought == {"inspect:graded": {"metric": "recorded_score", "scorer": "graded", "blocking": False}}
 
 
 @pytest.mark.parametrize("value", [0.7, {"toxic": 0, "kind": 1}, [1, 0]])

@@ -225,17 +225,6 @@ def test_graded_labels_correct_where_the_judge_rises_with_people(
     assert load(tmp_path / "c.json", "f") == found
 
 
-def test_an_entry_of_an_earlier_version_asks_for_another_calibration(tmp_path: Path) -> None:
-    found = asyncio.run(calibrate(read_labels(graded_labels(tmp_path, *[0.5, 1.0] * 20)), by_number, bool))
-    save(tmp_path / "c.json", "f", found)
-    data = json.loads((tmp_path / "c.json").read_text())
-    del data["calibrations"]["f"]["graded"]["correlation"]
-    (tmp_path / "c.json").write_text(json.dumps(data))
-    old = load(tmp_path / "c.json", "f")
-    assert old is not None
-    assert "`gate calibrate`" in not_corrected(old.known)
-
-
 def test_more_graded_labels_than_the_table_holds_are_refused(tmp_path: Path) -> None:
     found = asyncio.run(calibrate(read_labels(graded_labels(tmp_path, 0.4, 0.4)), by_number, bool))
     save(tmp_path / "c.json", "f", found)

@@ -14,6 +14,11 @@ from gate.model import Case, Invocation, Score, ToolCall, Turn
 CASE = Case("c", (Turn("find"),))
 
 
+def test_calls_without_any_result_retrieved_nothing_that_is_known() -> None:
+    score = retrieval("recall", None, None)
+    assert (score.value, score.error) == (None, "the agent reports no results of its tools")
+
+
 def retrieval(name: str, *results: Any, tool: str = "search", **options: Any) -> Score:
     metric_type = load_metric(f"retrieval_{name}")
     metric = metric_type(metric_type.options_type.model_validate({"relevant_ids": ["a", "b", "c", 7], **options}))

@@ -213,24 +213,6 @@ def test_what_is_no_state_is_refused_in_one_line(tmp_path: Path) -> None:
         open_state(path)
 
 
-def test_a_state_without_judges_is_read_and_goes_on(tmp_path: Path) -> None:
-    """Format 1, with and without writing."""
-    path, judges = tmp_path / "m.sqlite", {"tone": (("judge", "judge-1"),)}
-    with opened(path) as state:
-        commit(state, seen("a", judges=judges))
-    with sqlite3.connect(path) as old:
-        old.execute("ALTER TABLE traces DROP COLUMN judges")
-        old.execute("PRAGMA user_version=1")
-    old.close()
-    reading = open_state(path, to_write=False)
-    assert reading is not None
-    with reading as state:
-        assert [(one.trace, one.judges) for one in state.window(9, "c")] == [("a", {})]
-    with opened(path) as state:
-        commit(state, seen("b", judges=judges))
-        assert [(one.trace, one.judges) for one in state.window(9, "c")] == [("a", {}), ("b", judges)]
-
-
 def foreign(path: Path) -> bytes:
     other = sqlite3.connect(path)
     other.executescript("CREATE TABLE answers (id INTEGER); INSERT INTO answers VALUES (7)")

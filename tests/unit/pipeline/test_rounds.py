@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gate.decision import CONCURRENT
-from gate.decision.engine.state import CONFIRM
-from gate.model import ErrorKind, Side, Trial, TrialError
+from gate.model import CONFIRM, ErrorKind, Side, Trial, TrialError
 from gate.pipeline.execute import Job
 from gate.pipeline.rounds import Numbers, base_is_silent, in_turn
 from tests.unit.pipeline.test_execute import case

@@ -97,42 +97,6 @@ def test_a_removed_criterion_is_owed() -> None:
     assert judged(record(), advisory).verdict is Verdict.PASS
 
 
-OLD = replace(CRITERION, fingerprint="old")
-NEW = replace(CRITERION, fingerprint="new", threshold=None, pass_threshold=None)
-STAND_IN = replace(OLD, name="ok (version 1)", threshold=None, pass_threshold=None, stands_for="ok")
-
-
-def versioned(criteria: tuple[Criterion, ...], **values: float) -> Record:
-    scores = {criterion.name: Score(value) for criterion, value in zip(criteria, values.values(), strict=True)}
-    made = tuple(Trial(case.id, n, round=n, scores=scores) for case in PLAN for n in (1, 2, 3))
-    return Record(Header("s", PLAN, criteria), made, None)
-
-
-def test_a_new_version_of_a_metric_is_compared_by_its_previous_one() -> None:
-    base, criteria = versioned((OLD,), old=1.0), (NEW, STAND_IN)
-    alone = judged(versioned((NEW,), new=0.2), base, terms=Terms((NEW,)))
-    assert (alone.verdict, alone.criteria[1].not_compared) == (
-        Verdict.NOT_COMPARED,
-        Finding.of("not_compared", criterion="ok", why="changed"),
-    )
-    same = judged(versioned(criteria, new=0.2, old=1.0), base, terms=Terms(criteria))
-    assert (same.verdict, [row.not_compared for row in same.criteria]) == (Verdict.PASS, [None] * 3)
-    assert [row.checked for row in same.criteria] == [True, False, True]
-    worse = judged(versioned(criteria, new=0.2, old=0.0), base, terms=Terms(criteria))
-    assert worse.verdict is Verdict.REGRESSED
-
-
-def test_once_the_baseline_has_the_new_version_the_previous_one_is_owed_no_more() -> None:
-    both = versioned((NEW, STAND_IN), new=0.2, old=1.0)
-    for criteria in ((NEW, STAND_IN), (NEW,)):
-        now = versioned(criteria, **dict(zip(("new", "old"), (0.2, 1.0)[: len(criteria)], strict=False)))
-        found = judged(now, both, terms=Terms(criteria))
-        assert (found.verdict, [row.not_compared for row in found.criteria]) == (
-            Verdict.PASS,
-            [None] * len(found.criteria),
-        )
-
-
 def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
     plan = (PlannedCase("only", "before"),)
     found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))

@@ -80,7 +80,7 @@ calibrations = st.builds(
         labels=st.integers(2, MAX_LABELS),
         bias=st.floats(-100, 100),
         sd=st.floats(0, 100),
-        correlation=st.none() | st.floats(-1, 1),
+        correlation=st.floats(-1, 1),
     ),
 )
 criteria = st.builds(
@@ -99,7 +99,6 @@ criteria = st.builds(
     ratchet=FLAGS,
     hard=FLAGS,
     fingerprint=texts,
-    stands_for=texts,
     reads_tools=FLAGS,
     absence=FLAGS,
     lexical=FLAGS,

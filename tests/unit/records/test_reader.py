@@ -170,14 +170,6 @@ def test_that_a_selection_left_cases_out_is_kept() -> None:
     assert not parse_record(text_of(RECORD)).header.selected
 
 
-@pytest.mark.parametrize("judges", [b'{"c":{"small":["small-1"]}}', b'{"c":["small-1"]}'])
-def test_a_record_whose_closing_line_names_the_judges_is_read(judges: bytes) -> None:
-    """Earlier releases stated there by which names the models answered."""
-    older = text_of(RECORD).replace(b',"sha256":', b',"judges":' + judges + b',"sha256":')
-    assert older != text_of(RECORD)
-    assert parse_record(older) == RECORD
-
-
 def test_what_is_known_of_reported_calls_is_kept() -> None:
     criterion = Criterion(
         "c", "weighted_score", Scale.UNIT, reads_tools=True, absence=True, lexical=True, k=3, parts=("a", "b")
@@ -220,7 +212,6 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "absence",
         "lexical",
         "k",
-        "stands_for",
         "parts",
         "calibration",
         "definition",
@@ -1111,13 +1102,6 @@ def test_terms_of_the_closing_line_come_back_and_are_not_stored_with_a_baseline(
     stripped = strip(read_record(path)).footer
     assert stripped is not None
     assert stripped.terms == {}
-
-
-def test_which_criterion_a_previous_version_stands_for_comes_back(tmp_path: Path) -> None:
-    stand_in = replace(RICH_CRITERION, name="trajectory (version 1)", stands_for="trajectory")
-    path = tmp_path / "r.jsonl"
-    write_record(path, Record(replace(HEADER, criteria=(stand_in,)), (), None))
-    assert read_record(path).header.criteria == (stand_in,)
 
 
 def test_a_baseline_keeps_which_recording_a_trial_was_coupled_with_and_drops_what_was_said() -> None:

@@ -25,6 +25,7 @@ from gate.model import (
 from gate.model.course import Course, LiveCase, ReplayedShare
 from gate.model.finding import CaseTally, Change, Finding, HeldMean, Uncompared
 from gate.model.results import accepted_by
+from tests.unit.decision.records import not_scored
 
 from .hostile import CORPUS
 
@@ -43,6 +44,7 @@ LATENCY = Criterion(
     margin=0.3,
     blocks_regression=False,
 )
+
 COST = Criterion("cost", "cost", Scale.USD, Direction.LOWER, margin=0.2, blocking=False, blocks_regression=False)
 
 
@@ -292,7 +294,6 @@ INCONCLUSIVE = replace(
         ),
     ),
     cases=(*OK_CASES[:9], FLAKY),
-    warnings=(Finding.of("few_cases", cases=10, blind=False),),
 )
 NO_BASELINE = replace(
     PASSED,
@@ -314,13 +315,23 @@ FAILED = replace(
         CriterionResult(
             TRAJECTORY,
             Verdict.NOT_MEASURED,
-            (Finding.of("scores_lost", lost=12, of=36, most=0.1, error="judge is down"),),
+            (not_scored(12, 36, most=0.1, error="judge is down"),),
             not_measured=12,
         ),
         CriterionResult(
             RESPONSE,
             Verdict.NOT_MEASURED,
-            (Finding.of("scores_lost", lost=3, of=3, cases=("order-status-01",), error="division by zero"),),
+            (
+                Finding.of(
+                    "trials_lost",
+                    Verdict.NOT_MEASURED,
+                    by="scoring",
+                    lost=3,
+                    of=3,
+                    cases=("order-status-01",),
+                    error="division by zero",
+                ),
+            ),
         ),
     ),
     cases=(

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision import CONCURRENT, Settings
-from gate.decision.engine.state import CONFIRM
 from gate.model import (
+    CONFIRM,
     FULL,
     PROBE,
     REPEAT,
@@ -40,7 +40,17 @@ from gate.model.course import Course, LiveCase, ReplayedShare
 from gate.model.evidence import LookTest, MetricChange, MetricTest, RepeatsTest
 from gate.model.finding import KINDS, CaseTally, Change, Fell, Finding, HeldMean, KindName, Nested, Uncompared, Wording
 from gate.model.results import CalibratedJudge, accepted_by
-from tests.unit.decision.records import TRAJECTORY, cases, failed_trial, judge, lost_trial, once, stored, trial
+from tests.unit.decision.records import (
+    TRAJECTORY,
+    cases,
+    failed_trial,
+    judge,
+    lost_trial,
+    not_scored,
+    once,
+    stored,
+    trial,
+)
 
 from .samples import (
     ACCEPTED,
@@ -89,9 +99,9 @@ CAUSES: list[Finding] = [
     Finding.of("passes", compared=0, checked=39, cases=40, uncompared=Uncompared()),
     Finding.of("passes", compared=40, checked=40, cases=40, uncompared=UNCOMPARED),
     Finding.of("passes", compared=9, checked=9, cases=9, uncompared=Uncompared()),
-    Finding.of("nothing_decides", Verdict.INCONCLUSIVE),
-    Finding.of("baseline_moved", criteria=("pass_rate",), before=True),
-    Finding.of("baseline_moved", criteria=("pass_rate",)),
+    Finding.of("not_judged", Verdict.INCONCLUSIVE, why="nothing_yet"),
+    Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("pass_rate",), why="moved_before"),
+    Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("pass_rate",), why="drifted"),
     Finding.of("cases_fail", cases=(CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2)), why="thin_baseline"),
     Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("a",), suspects=("b",)),
     Finding.of("cases_broke", cases=tuple(CaseTally(name, 0, 7, 5, 5) for name in "abcdefg")),
@@ -104,7 +114,7 @@ CAUSES: list[Finding] = [
     Finding.of("cases_broke", cases=LOST, gained=GAINED, named=False, gained_named=False),
     Finding.of("criteria_decide", criteria=("tool_trajectory_avg_score",)),
     Finding.of("criteria_decide", Verdict.ERROR, criteria=("latency",)),
-    Finding.of("agent_fails", p=0.0004),
+    Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=0.0004),
     Finding.of("nothing_passes", trials=12),
     NOT_SHOWN_FIXED,
     NOT_SHOWN_AND_GONE,
@@ -125,11 +135,11 @@ PROBLEMS: list[Finding] = [
     Finding.of("not_run", epochs=2, wanted=5),
     Finding.of("outage", cases=25, of=40, compared=True, error="timeout: 60 s"),
     Finding.of("outage", cases=40, of=40, compared=False, error=""),
-    Finding.of("failures_not_confirmed", failed=3, why="gone", trials=24),
-    Finding.of("failures_not_confirmed", failed=1, why="nothing_rerun"),
-    Finding.of("failures_not_confirmed", failed=3, why="lost", lost=9, trials=24),
+    Finding.of("agent_fails", failed=3, why="gone", trials=24),
+    Finding.of("agent_fails", failed=1, why="nothing_rerun"),
+    Finding.of("agent_fails", failed=3, why="lost", lost=9, trials=24),
     Finding.of(
-        "failures_not_confirmed",
+        "agent_fails",
         failed=3,
         why="perhaps_provider",
         trials=24,
@@ -139,7 +149,7 @@ PROBLEMS: list[Finding] = [
         failed_again=20,
     ),
     Finding.of(
-        "failures_not_confirmed",
+        "agent_fails",
         failed=3,
         why="perhaps_provider",
         trials=24,
@@ -148,8 +158,8 @@ PROBLEMS: list[Finding] = [
         at_base=False,
         failed_again=20,
     ),
-    Finding.of("failures_not_confirmed", failed=3, why="slowed_down", now=9.0, before=2.0),
-    Finding.of("failures_not_confirmed", failed=3, why="new", cases=2),
+    Finding.of("agent_fails", failed=3, why="slowed_down", now=9.0, before=2.0),
+    Finding.of("agent_fails", failed=3, why="new", cases=2),
     Finding.of("trials_lost", lost=8, of=80, decide=True),
     Finding.of("trials_lost", lost=0, of=80, unscored=1, decide=True),
     Finding.of("trials_lost", lost=1, of=80, unscored=2, decide=True),
@@ -200,8 +210,6 @@ CHANGES: list[Finding] = [
 ]
 WARNINGS: list[Finding] = [
     Finding.of("stated", text="a note"),
-    Finding.of("few_cases", cases=4, blind=True),
-    Finding.of("few_cases", cases=5, blind=False),
     Finding.of("thin_baseline", cases=3, wanted=5, least=1, typical=5),
     Finding.of("thin_baseline", cases=3, wanted=5, least=2, typical=5, grows=False),
     Finding.of("trials_lost", Verdict.PASS, lost=1, of=80),
@@ -234,32 +242,41 @@ WARNINGS: list[Finding] = [
         baseline_is_older=True,
     ),
     Finding.of("trials_lost", Verdict.PASS, lost=0, of=80, repeated=2),
-    Finding.of("repeats_alike", cases=97, of=100, why="other_runs_differ"),
-    Finding.of("repeats_alike", cases=12, of=12, why="steady"),
-    Finding.of("repeats_alike", cases=12, of=12, why="faster"),
-    Finding.of("scores_say_little", criteria=("tools",), why="no_calls"),
-    Finding.of("scores_say_little", criteria=("tools", "order"), why="no_calls"),
-    Finding.of("scores_say_little", criteria=("pii",), why="one_answer", answers=9, cases=3),
+    Finding.of("answers_say_little", cases=97, of=100, why="other_runs_differ"),
+    Finding.of("answers_say_little", cases=12, of=12, why="steady"),
+    Finding.of("answers_say_little", cases=12, of=12, why="faster"),
+    Finding.of("answers_say_little", criteria=("tools",), why="no_calls"),
+    Finding.of("answers_say_little", criteria=("tools", "order"), why="no_calls"),
+    Finding.of("answers_say_little", criteria=("pii",), why="one_answer", answers=9, cases=3),
     Finding.of("not_accepted", by="wendy at noon", criteria=("tools",)),
 ]
 FINDINGS: list[tuple[Criterion, Finding]] = [
-    (RESPONSE, Finding.of("nothing_decides")),
-    (RESPONSE, Finding.of("nothing_decides", same=True)),
-    (RESPONSE, Finding.of("no_value", Verdict.NOT_APPLIED, why="applies_to_none")),
-    (RATE, Finding.of("no_value", why="unchecked")),
-    (RATE, Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("a",))),
-    (RATE, Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("a", "b"))),
-    (RATE, Finding.of("no_value", Verdict.PASS, why="unchecked", cases=("a", "b"), were_checked=True)),
-    (RESPONSE, Finding.of("no_value", why="no_trial")),
+    (RESPONSE, Finding.of("not_judged", why="no_yardstick")),
+    (RESPONSE, Finding.of("not_judged", why="same_trials")),
+    (RESPONSE, Finding.of("not_judged", Verdict.NOT_APPLIED, why="not_selected")),
+    (RATE, Finding.of("not_judged", Verdict.NOT_MEASURED, why="unchecked")),
+    (RATE, Finding.of("not_judged", why="cases_unchecked", cases=("a",))),
+    (RATE, Finding.of("not_judged", why="cases_unchecked", cases=("a", "b"))),
+    (RATE, Finding.of("not_judged", why="answers_unchecked", cases=("a", "b"))),
+    (RESPONSE, Finding.of("not_judged", Verdict.NOT_MEASURED, why="no_trial")),
     (RESPONSE, Finding.of("hard_rule")),
     (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=0, reason="")),
     (RESPONSE, Finding.of("hard_rule", Verdict.BELOW_THRESHOLD, case_id="a", more=2, reason="deleted an account")),
-    (RESPONSE, Finding.of("scores_lost", lost=3, of=3, cases=("a",), error="no key")),
-    (RESPONSE, Finding.of("scores_lost", lost=9, of=9, cases=("a", "b", "c"), error="no key")),
-    (RESPONSE, Finding.of("scores_lost", lost=80, of=120, most=0.1, error="no key")),
-    (LATENCY, Finding.of("scores_lost", Verdict.PASS, lost=1, of=80)),
-    (RESPONSE, Finding.of("no_value", why="applies_to_none")),
-    (RESPONSE, Finding.of("no_value", Verdict.NOT_COMPARED, why="applies_to_none")),
+    (
+        RESPONSE,
+        not_scored(3, 3, cases=("a",), error="no key"),
+    ),
+    (
+        RESPONSE,
+        not_scored(9, 9, cases=("a", "b", "c"), error="no key"),
+    ),
+    (
+        RESPONSE,
+        not_scored(80, 120, most=0.1, error="no key"),
+    ),
+    (LATENCY, Finding.of("trials_lost", Verdict.PASS, by="scoring", lost=1, of=80)),
+    (RESPONSE, Finding.of("not_judged", Verdict.NOT_MEASURED, why="applies_to_none")),
+    (RESPONSE, Finding.of("not_judged", Verdict.NOT_COMPARED, why="no_longer_applies")),
     (RESPONSE, Finding.of("mean", mean=HeldMean(0.95, 0.9, 1))),
     (RATE, Finding.of("mean", mean=HeldMean(0.5, 0.85, 10))),
     (RESPONSE, Finding.of("mean", mean=HeldMean(0.91, 0.9, 40), chance=0.24)),
@@ -349,8 +366,8 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RATE, Finding.of("change", Verdict.REGRESSED, change=DROP, broken=("a", "b"))),
     (RATE, Finding.of("cases_fail", cases=(CaseTally("refund", 0, 11, 1, 1),), why="thin_baseline")),
     (RATE, Finding.of("change", Verdict.REGRESSED, change=Change(-0.02, -0.06, 0.02, 40), broken=("a",))),
-    (RATE, Finding.of("nothing_decides", Verdict.INCONCLUSIVE)),
-    (RATE, Finding.of("agent_fails", p=0.0004)),
+    (RATE, Finding.of("not_judged", Verdict.INCONCLUSIVE, why="not_tested")),
+    (RATE, Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=0.0004)),
 ]
 NOT_COMPARED_BECAUSE: list[Finding] = [
     Finding.of("not_compared", criterion="tone", why="cases_gone", of=4),
@@ -674,7 +691,7 @@ def _open() -> Iterator[tuple[str, SuiteResult]]:
     passed = replace(
         decided("PASS", Stage(StageKind.CERTIFIED, 1)),
         verdict=Verdict.PASS,
-        cause=Finding.of("nothing_decides", Verdict.INCONCLUSIVE),
+        cause=Finding.of("not_judged", Verdict.INCONCLUSIVE, why="nothing_yet"),
     )
     for n in (4, 1):
         yield (
@@ -789,8 +806,8 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
         )
         yield f"not compared: {title(gap.kind)}, {len(criteria)} rows", bare
     for problem in (
-        Finding.of("failures_not_confirmed", failed=3, why="new", cases=1),
-        Finding.of("failures_not_confirmed", failed=3, why="gone", trials=24),
+        Finding.of("agent_fails", failed=3, why="new", cases=1),
+        Finding.of("agent_fails", failed=3, why="gone", trials=24),
         Finding.of("trials_lost", lost=3, of=80, decide=True),
         Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
         Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),

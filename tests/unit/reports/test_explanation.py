@@ -124,13 +124,13 @@ UNDECIDED = decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14)
 LOOKS_DO_NOT_DECIDE = (
     Finding.of("cases_fail", cases=(CaseTally("a", 0, 4, 5, 5),), why="base_fails_too"),
     Finding.of("cases_fail", cases=(CaseTally("a", 0, 4, 5, 5),), why="copies"),
-    Finding.of("baseline_moved", criteria=("pass_rate",)),
+    Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("pass_rate",), why="drifted"),
 )
 
 
 def test_what_fell_against_the_stored_baseline_alone_is_not_decided_by_more_trials() -> None:
     moved = replace(decided("PASS", Stage(StageKind.END)), verdict=Verdict.INCONCLUSIVE)
-    assert "trials" not in next_step(replace(moved, cause=Finding.of("baseline_moved", criteria=("pass_rate",))))
+    assert "trials" not in next_step(replace(moved, cause=LOOKS_DO_NOT_DECIDE[-1]))
 
 
 def test_a_mean_of_zero_that_was_measured_is_told() -> None:
@@ -151,10 +151,18 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
         (with_evidence(PROVEN, highest_e_value=499.0), ""),  # proves nothing, and nothing else does
         (decided("REGRESSION", Stage(StageKind.SUITE_LOOK, 1), p=0.004), "fewer than 1 of 200 runs"),
         (decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14), "14 % of runs"),
-        (replace(PROVEN, outcome=None, cause=Finding.of("agent_fails", p=0.0004)), "fewer than 1 of 1,000 runs"),
+        (
+            replace(
+                PROVEN, outcome=None, cause=Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=0.0004)
+            ),
+            "fewer than 1 of 1,000 runs",
+        ),
         (replace(PROVEN, outcome=None, cause=NOT_SHOWN_FIXED), ""),
         (decided("PASS", Stage(StageKind.CERTIFIED, 1)), "about 31 points"),
-        (with_rate(decided("PASS", Stage(StageKind.CERTIFIED, 1)), detectable=1.0), ""),
+        (
+            with_rate(decided("PASS", Stage(StageKind.CERTIFIED, 1)), detectable=1.0),
+            "only show a case that breaks outright",
+        ),
         (
             replace(
                 decided("PASS", Stage(StageKind.CERTIFIED, 1)),

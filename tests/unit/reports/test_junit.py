@@ -54,7 +54,7 @@ def test_the_structure_that_readers_expect(name: str) -> None:
 
 def test_a_verdict_stands_once_before_its_reason() -> None:
     (first, *_) = PASSED.criteria
-    never = replace(first, findings=(Finding.of("nothing_decides"),), checked=False)
+    never = replace(first, findings=(Finding.of("not_judged", why="no_yardstick"),), checked=False)
     told = [child.get("message", "") for child in document(result(replace(PASSED, criteria=(never,)))).iter("skipped")]
     assert "not judged: no threshold and no baseline value to compare with" in told
 

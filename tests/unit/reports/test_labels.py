@@ -26,7 +26,7 @@ PAGES = ["console", "markdown", "html"]
 
 @pytest.mark.parametrize("form", WORDED)
 def test_what_was_never_measured_is_no_pass_in_any_form(form: str) -> None:
-    never = CriterionResult(TRAJECTORY, Verdict.PASS, (Finding.of("nothing_decides"),))
+    never = CriterionResult(TRAJECTORY, Verdict.PASS, (Finding.of("not_judged", why="no_yardstick"),))
     found = result(replace(PASSED, criteria=(never,)))
     page = console.render(found, verbose=True) if form == "console" else load_report(form)(found)
     assert "not measured" in page

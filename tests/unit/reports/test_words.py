@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, get_args
 
 import pytest
 
@@ -16,7 +17,17 @@ def test_every_kind_has_words() -> None:
     assert WORDS.keys() == KINDS.keys()
     assert IN_HEADLINE.keys() <= KINDS.keys()
     for kind, words in WORDS.items():
-        assert not isinstance(words, Mapping) or words.keys() == set(KINDS[kind].verdicts)
+        fields = KINDS[kind].fields
+        reasons = set(get_args(fields["why"].type)) if "why" in fields else set()
+        _covers(words, [set(KINDS[kind].verdicts), reasons])
+
+
+def _covers(words: Any, sets: list[set[Any]]) -> None:
+    """A table has words for every verdict or for every reason, and for every reason below a verdict."""
+    if isinstance(words, Mapping):
+        assert words.keys() in sets
+        for one in words.values():
+            _covers(one, sets[1:])
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_fewer_than_twenty_labels_and_an_order_that_may_be_chance_correct_nothin
     assert not corrects(GradedLabels(20, 0.1, 0.1, 0.43))
     assert not corrects(GradedLabels(19, 0.1, 0.1, 0.9))
     assert corrects(GradedLabels(100, 0.1, 0.1, 0.2))
-    assert not any(corrects(GradedLabels(100, 0.1, 0.1, r)) for r in (None, -1.0, -0.2, 0.0, 0.19))
+    assert not any(corrects(GradedLabels(100, 0.1, 0.1, r)) for r in (-1.0, -0.2, 0.0, 0.19))
 
 
 WORLDS = {

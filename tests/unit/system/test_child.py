@@ -18,7 +18,6 @@ import pytest
 import gate
 from gate import stopping
 from gate.errors import Cancelled
-from gate.system import child
 from gate.system.child import Descendants, Dialogue, LostError, exit_reason, launch, module_command, run
 from gate.system.wire import LineReader
 from tests.patience import eventually
@@ -237,10 +236,6 @@ def test_a_guardian_ends_it_where_the_gate_itself_is_killed(tmp_path: Path) -> N
     status, _, errors = run([sys.executable, "-P", "-c", code], environment=dict(os.environ), cwd=tmp_path, seconds=60)
     assert status == -9, errors
     assert eventually(lambda: not _alive(int((tmp_path / "pid").read_text())))
-
-
-def test_every_name_that_is_offered_is_there() -> None:
-    assert all(hasattr(child, name) for name in child.__all__)
 
 
 @pytest.mark.slow

@@ -232,3 +232,10 @@ def test_log_records_without_a_span_are_of_the_only_model_call() -> None:
     asked = chat(2, read=[said("user", text("Where?"))])
     (conversation,) = read_requests(request(agent(1), asked), lone)
     assert conversation.turns[0].invocation.text == "Shipped."
+
+
+def test_a_call_that_langchain_repeats_beside_its_content_is_one_call() -> None:
+    use = {"type": "tool_use", "id": "c1", "name": "lookup", "input": ARGS}
+    spoken = {"role": "assistant", "content": [use], "tool_calls": [{"id": "c1", "name": "lookup", "args": ARGS}]}
+    (turn,) = only(agent(1), chat(2, wrote=[spoken])).turns
+    assert [(call.name, call.args) for call in turn.invocation.tool_calls] == [("lookup", ARGS)]

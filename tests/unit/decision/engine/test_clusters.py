@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gate.decision.engine.clusters import grouped, log_es_of, units_of
 from gate.decision.engine.evidence import gather
-from gate.decision.engine.state import FULL, Metric, Round, State
-from gate.model import Side
+from gate.decision.engine.state import Metric, Round, State
+from gate.model import FULL, Side
 from gate.statistics.evalues import suite_e
 from gate.statistics.permutation import ComparedTrials
 

@@ -9,8 +9,8 @@ import pytest
 from gate.decision.engine.coupled import compared, paired_difference
 from gate.decision.engine.evidence import gather
 from gate.decision.engine.rule import decide
-from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Metric, More, Partner, Round, State
-from gate.model import Outcome, Side
+from gate.decision.engine.state import CONCURRENT, Config, Metric, More, Partner, Round, State
+from gate.model import CONFIRM, FULL, Outcome, Side
 
 PASSED, FAILED = [1.0], [0.0]
 METRIC = (Metric("pass rate", "binary"),)

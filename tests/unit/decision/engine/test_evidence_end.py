@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from gate.decision.engine.evidence import gather
-from gate.decision.engine.state import FULL, Config, Metric, Round, State
-from gate.model import MetricChange, Side
+from gate.decision.engine.state import Config, Metric, Round, State
+from gate.model import FULL, MetricChange, Side
 from gate.statistics.shift import change_sd
 
 SUCCESS = Metric("success", "binary", margin=0.1)

@@ -47,8 +47,6 @@ def user_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (tmp_path / "users_checks.py").write_text(textwrap.dedent(CODE))
     (tmp_path / "users_broken.py").write_text("raise RuntimeError('on import')\n")
     (tmp_path / "users_needy.py").write_text("import not_installed_anywhere\n")
-    former = "from gate import Metric, Score\n\nclass Short(Metric):\n    pass_mark = 0.5\n"
-    (tmp_path / "users_former.py").write_text(former + "    def score(self, case, output): return Score(1.0)\n")
     with pytest.MonkeyPatch.context() as changed:
         changed.syspath_prepend(str(tmp_path))
         yield
@@ -104,7 +102,6 @@ def test_paths_that_lead_nowhere_are_configuration_errors() -> None:
         ("no_such_module_here:x", "no module 'no_such_module_here'"),
         ("users_broken:x", "cannot be imported: RuntimeError: on import"),
         ("users_needy:x", "needs module 'not_installed_anywhere'"),
-        ("users_former:Short", "Short.pass_mark is now called pass_threshold"),
         (":x", "names no metric"),
         ("users_checks:", "names no metric"),
     ]:
