@@ -558,17 +558,6 @@ def _not_accepted(found: Finding, suite: SuiteResult) -> str:
 
 # --- the words of each kind -----------------------------------------------------------------------
 
-<<<<<<< HEAD
-TRIALS_LOST = (
-    "{lost} of {of:trial}{cases:+ of #} gave no result{most:+, more than the allowed #}{error:+; most often: #}"
-)
-WHY_LOST = {
-    "infrastructure": "because of infrastructure errors",
-    "agent": "because the agent failed",
-    "base": "because the base commit's agent failed",
-}
-=======
->>>>>>> main
 UNPROVEN = (
     "the baseline of {compared:list} {compared:is|are} unproven: no trusted job is known to have measured it"
     "{why:+ (#)}, and anybody who can write to the baseline store may have written it"
