@@ -112,8 +112,11 @@ def _chosen(found: Survey, number: int | None, *, asks: bool) -> FoundAgent | No
 
     if number is not None and number > len(found.agents):
         raise ConfigError(f"--agent {number}: {len(found.agents)} found")
-    if number is None and asks and len(found.agents) > 1:
-        number = click.prompt("which agent", type=click.IntRange(1, len(found.agents)), default=1)
+    if number is None and len(found.agents) > 1:
+        if asks:
+            number = click.prompt("which agent", type=click.IntRange(1, len(found.agents)), default=1)
+        else:
+            click.echo("taking agent 1 (--agent N takes another)")
     return found.agents[(number or 1) - 1] if found.agents else None
 
 

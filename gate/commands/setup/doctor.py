@@ -145,6 +145,8 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
         tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
     except GateError:
         return  # reported with the job
+    if not tracked:
+        return
     entry = (*config.agent.entry, *config.agent.folders)
     if config.agent.sources:
         own = files_named(tracked, config.agent.sources, entry)
