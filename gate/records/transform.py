@@ -294,8 +294,6 @@ def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase
     The longest cases are assigned first, each to the shard with the least so far; a case without a hint counts as the
     mean of the others. Depends on the plan alone, so that every machine makes the same assignment.
     """
-    if shards < 1:
-        raise ValueError("at least one shard")
     hints = [case.hint for case in plan if case.hint is not None]
     usual = math.fsum(hints) / len(hints) if hints else 1.0
     expected = {case.id: usual if case.hint is None else case.hint for case in plan}
