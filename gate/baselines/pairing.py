@@ -43,7 +43,7 @@ def pair(
     as removed. ``models``: the models that measured the candidate, as `own_models_of` returns them.
     """
     if not reference.records:
-        return Comparison((), criteria, (), (), Settings(), excuses=False)
+        return Comparison((), criteria, (), (), Settings())
     nearest, *earlier = reference.records
     before = nearest.header.criteria
     match = match_cases(plan, nearest.header.plan)
@@ -79,16 +79,16 @@ def pair(
         removed=_removed(criteria, before),
         renamed=renamed,
         stored_runs=_by_age(reference.records) if reference.of_change else (),
-        excuses=_excuses(reference),
         base_ran_now=reference.beside,
     )
 
 
-def _excuses(reference: Reference) -> bool:
-    """True if a threshold that the reference misses need not be met: the base's own record misses it, not that of an
-    earlier commit, and its origin is not in doubt."""
-    is_older = bool(reference.info.distance)
-    return not (reference.beside or is_older or reference.info.provenance == "unproven")
+def excuses(reference: Reference, header: Header) -> bool:
+    """True if a change's record need not meet a threshold that the reference misses: this is the record of its own base
+    commit, and its origin is not in doubt."""
+    if not reference.records or reference.beside or reference.info.provenance == "unproven":
+        return False
+    return reference.commit == header.base_commit
 
 
 def _measured_alike(record: Record, criteria: Sequence[Criterion], models: OwnModels) -> bool:

@@ -90,7 +90,7 @@ def main() -> NoReturn:
 def _stopped() -> str:
     """Return the message after a signal."""
     if [word for word in sys.argv[1:] if word != "--debug"][:1] == ["run"]:
-        return "stopped; everything measured so far is in the record, and --resume continues it"
+        return "stopped; what was measured so far is kept, and --resume continues it"
     return "stopped"
 
 

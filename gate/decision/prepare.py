@@ -49,7 +49,8 @@ def _outcomes_by_others(
     """Return a function that tells if a trial passes by the criteria that do not count passes themselves."""
 
     def outcome_of(trial: Trial) -> bool | None:
-        return passed(trial, cases[trial.case_id], _others(trial, criteria, not_comparable))
+        case = cases.get(trial.case_id) or Case(trial.case_id, ())  # removed since the baseline
+        return passed(trial, case, _others(trial, criteria, not_comparable))
 
     return outcome_of
 
@@ -57,12 +58,10 @@ def _outcomes_by_others(
 def _others(
     trial: Trial, criteria: Sequence[Criterion], not_comparable: Mapping[tuple[str, str], Incomparable]
 ) -> list[Criterion]:
-    """Return the criteria that do not count passes; for the baseline, those that are comparable on this case."""
-    found = []
-    for criterion in criteria:
-        if criterion.metric not in COUNT_PASSES and (trial.case_id, criterion.name) not in not_comparable:
-            found.append(criterion)
-    return found
+    """Return the criteria that do not count passes; for the baseline, those that are comparable on this case, or all if
+    none is."""
+    others = [criterion for criterion in criteria if criterion.metric not in COUNT_PASSES]
+    return [criterion for criterion in others if (trial.case_id, criterion.name) not in not_comparable] or others
 
 
 def with_outcomes(
@@ -81,7 +80,7 @@ def with_outcomes(
         return trials
     found = []
     for trial in trials:
-        outcome = outcome_of(trial) if trial.case_id in cases else None
+        outcome = outcome_of(trial)
         if outcome is None and trial.error is not None:
             found.append(trial)
             continue

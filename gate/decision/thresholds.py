@@ -88,6 +88,8 @@ class Sample(Struct, frozen=True):
     before: Group
     """The baseline's values, for the cases in ``kept``."""
     new: Group
+    base: Group = field(default_factory=Group)
+    """The baseline's values, for all of its judged cases, even if they were edited or removed."""
     correction: Correction | None = None
     """The correction of a calibrated judge's scores, for means and their bounds."""
 
@@ -109,6 +111,11 @@ def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
         own = {case.id for case in _with_own_threshold(comparison, criterion)}
         cases = [case for case in comparison.judged if case.id not in own]
         found = _sample_of(comparison, criterion, cases)
+        for case_id, trials in comparison.baseline.items():
+            failed = _stand_ins(trials, criterion)
+            values = [*measured_values(trials, criterion), *failed]
+            if values and case_id not in own and case_id not in comparison.settings.quarantine:
+                found.base.add(values, len(failed))
         comparison.cache[key] = replace(found, correction=comparison.correction_of(criterion))
     sample: Sample = comparison.cache[key]
     return sample
@@ -189,9 +196,8 @@ def _without_new_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> 
     it."""
     if not sample.kept.values or not sample.new.values:
         return None
-    value, before = sample.kept.mean(sample.correction), sample.before.mean(sample.correction)
-    is_worse = criterion.direction.is_worse
-    if not is_worse(value, held.threshold) or is_worse(before, held.threshold):
+    value = sample.kept.mean(sample.correction)
+    if not criterion.direction.is_worse(value, held.threshold) or _base_misses(sample, held, criterion):
         return None
     of_base = replace(held, value=value, cases=len(sample.kept.values), failed=sum(sample.kept.failed), measured=None)
     return _misses(of_base, sample.kept, base_cases=True)
@@ -202,10 +208,16 @@ def _is_excused(comparison: Comparison, sample: Sample, held: HeldMean, criterio
     it."""
     if not criterion.ratchet or not comparison.excuses or not sample.before.values:
         return False
-    is_worse, new = criterion.direction.is_worse, sample.new
-    if not is_worse(sample.before.mean(sample.correction), held.threshold):
+    new = sample.new
+    if new.values and criterion.direction.is_worse(new.mean(sample.correction), held.threshold):
         return False
-    return not new.values or not is_worse(new.mean(sample.correction), held.threshold)
+    return _base_misses(sample, held, criterion)
+
+
+def _base_misses(sample: Sample, held: HeldMean, criterion: Criterion) -> bool:
+    """True if the base's mean misses the threshold, both over all its cases and over those that are left of them."""
+    means = [group.mean(sample.correction) for group in (sample.base, sample.before)]
+    return all(criterion.direction.is_worse(one, held.threshold) for one in means)
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> int:
@@ -474,7 +486,7 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
     found = Finding.of("limit", q=q, value=quantile(values, q), limit=limit)
     if found["value"] <= limit:
         return found
-    if criterion.ratchet and comparison.excuses and before and quantile(before, q) > limit:
+    if criterion.ratchet and comparison.excuses and before and _base_exceeds(sample, q, limit):
         if _risen(sample, q, criterion, error):
             return replace(found.but(before=quantile(before, q)), verdict=Verdict.BELOW_THRESHOLD)
         values = sample.new.trials  # the others are excused
@@ -485,6 +497,11 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
         return replace(found.but(over=over, trials=len(values)), verdict=Verdict.BELOW_THRESHOLD)
     too_few = len(values) < FEWEST_TRIALS
     return replace(found.but(trials=len(values), too_few=too_few), verdict=Verdict.INCONCLUSIVE)
+
+
+def _base_exceeds(sample: Sample, q: float, limit: float) -> bool:
+    """True if the base's quantile exceeds the limit, both over all its cases and over those that are left of them."""
+    return min(quantile(sample.base.trials, q), quantile(sample.before.trials, q)) > limit
 
 
 def _risen(sample: Sample, q: float, criterion: Criterion, error: float) -> bool:

@@ -12,7 +12,7 @@ from statistics import fmean
 from msgspec import structs
 from msgspec.structs import replace
 
-from gate.baselines.pairing import pair, reported_before
+from gate.baselines.pairing import excuses, pair, reported_before
 from gate.baselines.reference import BASE_EPOCHS, Reference, useless, with_base
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
@@ -139,7 +139,7 @@ class SuiteRun:
                 seed=header.seed,
                 suite_id=plan.suite.id,
                 selected=bool(plan.deselected),
-                excuses=paired.excuses and not (where.anchored or where.release),
+                excuses=excuses(reference, header) and not (where.anchored or where.release),
             )
             self.comparisons.append(known)
         self.reported = any(reported_before(header, one) for one in references)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from gate import __version__
 from gate.agents import AGENTS
-from gate.baselines.pairing import pair, reported_before
+from gate.baselines.pairing import excuses, pair, reported_before
 from gate.baselines.reference import Reference, with_base
 from gate.baselines.union import trials_of
 from gate.config.tighten import AGENT_DIFFERS
@@ -57,7 +57,7 @@ from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
 from gate.suites import Selection
 
-NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
+NO_REFERENCE = Reference(BaselineInfo(None, missing="no baseline was named"))
 MAX_SHOWN_CHARS = 20_000_000
 """The most characters of failing answers kept to be shown; later ones are in the record alone."""
 
@@ -359,7 +359,7 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         selected=header.selected,
         gaps=[_stated(text) for text in doubts],
         earlier=terms.earlier,
-        excuses=paired.excuses and not (terms.anchored or terms.release or fell_below),
+        excuses=excuses(reference, header) and not (terms.anchored or terms.release or fell_below),
         same_as=terms.same_as,
         same_verdict=terms.same_verdict,
     )

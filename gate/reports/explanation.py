@@ -205,6 +205,8 @@ def _seen(suite: SuiteResult) -> str:
     return f"{cases} like these would show a case that breaks; {drop} is often missed (`gate power`)"
 
 
+NOT_STORED = "no baseline of"
+"""The beginning of the reason that nothing is stored for a suite."""
 LONG = 3
 """Number of commits with a configuration after which a baseline should exist."""
 
@@ -214,6 +216,8 @@ def _no_baseline(suite: SuiteResult) -> str:
     found = suite.baseline
     if found is not None and found.of_itself:
         return "nothing to compare with yet: the stored baseline is of this very commit; the next is compared with it"
+    if found is not None and found.missing and not found.missing.startswith(NOT_STORED):
+        return f"nothing is compared: {found.missing}"
     if found is None or found.never_stored < LONG:
         return "no baseline yet"
     never = f"no baseline was ever stored, in {count(found.never_stored, 'commit')} of the base's history"

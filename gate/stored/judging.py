@@ -404,8 +404,9 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
         own = _under_own_plan(with_stored_trials(record, found), plan, config.file.seed, settings.quarantine)
+        own = replace(own, header=replace(own.header, base_commit=where.base))
         if found.first.beside:
-            own = _with_base_beside(own, record.trials, where.base)
+            own = _with_base_beside(own, record.trials)
         trusted.append(own)
 
     def judge(number: int, proven: int) -> SuiteResult:
@@ -447,7 +448,7 @@ def _under_own_plan(record: Record, plan: Plan, seed: int, quarantine: Collectio
     return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
 
 
-def _with_base_beside(own: Record, trials: Sequence[Trial], base_commit: str | None) -> Record:
+def _with_base_beside(own: Record, trials: Sequence[Trial]) -> Record:
     """Return the record with its trials of the base commit's agent, as no baseline is stored.
 
     They come from the same author as the candidate's, so trusting only one of the two would gain nothing.
@@ -458,8 +459,7 @@ def _with_base_beside(own: Record, trials: Sequence[Trial], base_commit: str | N
             of_base.append(replace(trial, again=False, round=1))
         elif trial.side is Side.BASELINE:
             of_base.append(replace(trial, again=False, tag=CONFIRM, round=trial.number))
-    header = replace(own.header, base_commit=base_commit)
-    return replace(own, header=header, trials=(*own.trials, *of_base))
+    return replace(own, trials=(*own.trials, *of_base))
 
 
 def _in_rounds(trials: Sequence[Trial], cases: Sequence[str], quarantine: Collection[str]) -> tuple[Trial, ...]:

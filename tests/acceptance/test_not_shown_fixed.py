@@ -77,6 +77,17 @@ def test_measurements_that_decide_nothing_do_not_hide_a_regressed_one(project: P
 
 
 @pytest.mark.slow
+def test_a_replaced_commit_that_another_branch_still_has_is_not_forgotten(project: Project) -> None:
+    """As a branch that was pushed before it was amended, or kept as a copy before a rebase."""
+    project.git("update-ref", "refs/remotes/origin/change", "HEAD")
+    open_answer = {"c01": ["no_tools", "good", "good"], "c02": ["no_tools", "good", "good", "good"]}
+    project.write("behaviour.json", open_answer)
+    project.git("commit", "-qa", "--amend", "-m", "amended")
+    code, result = project.result("run")
+    assert (code, result["suites"][0]["facts"]["cause"]["kind"]) == (1, "not_shown_fixed")
+
+
+@pytest.mark.slow
 def test_a_pass_of_a_part_clears_nothing(project: Project) -> None:
     """The part leaves out the one case that broke, which is few enough to be removed under a pass."""
     project.git("commit", "-q", "--allow-empty", "-m", "ask a part")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.baselines.pairing import match_cases, pair
+from gate.baselines.pairing import excuses, match_cases, pair
 from gate.baselines.reference import Reference
 from gate.config.load import load_config
 from gate.config.settings import settings_of
@@ -46,17 +46,15 @@ def test_everything_is_comparable_with_an_equal_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("info", "excuses"),
-    [
-        (BaselineInfo("b" * 40), True),
-        (BaselineInfo("b" * 40, distance=0), True),
-        (BaselineInfo("b" * 40, distance=1), False),
-        (BaselineInfo("b" * 40, distance=0, provenance="unproven"), False),
-    ],
+    ("commit", "provenance", "expected"),
+    [("b" * 40, "", True), ("b" * 40, "proven", True), ("b" * 40, "unproven", False), ("a" * 40, "", False)],
 )
-def test_the_bases_own_record_alone_excuses_a_missed_threshold(info: BaselineInfo, excuses: bool) -> None:
-    found = pair(PLAN, [CRITERION], replace(against(record()), info=info))
-    assert found.excuses == excuses
+def test_the_bases_own_record_alone_excuses_a_missed_threshold(commit: str, provenance: str, expected: bool) -> None:
+    """Whoever names the record: the run, or `gate compare` without a repository."""
+    of_base = replace(against(record()), info=BaselineInfo(commit, provenance=provenance))
+    header = replace(record().header, base_commit="b" * 40)
+    assert excuses(of_base, header) is expected
+    assert not excuses(replace(of_base, records=()), header)
 
 
 def test_an_edited_case_is_not_compared() -> None:

@@ -223,6 +223,27 @@ def test_cases_that_the_base_lacks_are_not_excused_by_it() -> None:
     assert meaning(held({**suites(0.7), **suites(0.9, 2, "new")}, suites(0.75), HIGH)) == "excused"
 
 
+def test_a_base_that_met_the_threshold_excuses_nothing_however_few_of_its_cases_are_left() -> None:
+    """Removed and edited cases count at the base: without one that passed, the others may have missed it."""
+    before = {**suites(0.75), **suites(1.0, 4, "passed")}
+    left = dict(list(before.items())[:-1])
+    assert meaning(held({**left, "old-0": 0.0}, before, HIGH)) == "misses", "removed"
+    edited = {"not_comparable": {("passed-3", "response"): Incomparable.EDITED}}
+    assert meaning(held({**before, "old-0": 0.0}, before, HIGH, **edited)) == "misses", "edited"
+    easy = {**suites(0.75), "passed-0": 0.9, **suites(1.0, 9, "easy")}
+    assert meaning(held(easy, before, HIGH)) == "misses", "and added cases lift nothing"
+
+
+def test_removed_cases_count_in_the_pass_rate_of_the_base() -> None:
+    suite, gone = cases(10), Case("gone", ())
+    misses = {case.id: {"trajectory": 0.0} for case in suite[:3]}
+    before = [replace(t, number=n) for n in range(1, 6) for t in once([*suite, gone], misses, trajectory=1.0)]
+    now = once(suite, misses, trajectory=1.0)
+    rate = replace(RATE, threshold=0.71)
+    assert judge(suite, [TRAJECTORY, rate], now, before).verdict is Verdict.BELOW_THRESHOLD
+    assert judge(suite, [TRAJECTORY, replace(rate, threshold=0.75)], now, before).verdict is Verdict.PASS
+
+
 def test_on_the_default_branch_nothing_excuses_a_mean() -> None:
     suite = cases(10)
     low = {c.id: {"response": 0.0} for c in suite[:3]}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.rows import spent
-from gate.model import CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
+from gate.model import BaselineInfo, CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
 from gate.model.evidence import RepeatsTest
 from gate.model.finding import CaseTally, Finding, HeldMean
 from gate.reports import explanation, markdown
@@ -131,6 +131,15 @@ LOOKS_DO_NOT_DECIDE = (
 def test_what_fell_against_the_stored_baseline_alone_is_not_decided_by_more_trials() -> None:
     moved = replace(decided("PASS", Stage(StageKind.END)), verdict=Verdict.INCONCLUSIVE)
     assert "trials" not in next_step(replace(moved, cause=LOOKS_DO_NOT_DECIDE[-1]))
+
+
+def test_only_a_suite_that_may_have_a_baseline_has_none_yet() -> None:
+    for missing, told in (
+        ("no baseline of 'support' in the store", "no baseline yet"),
+        ("baselines are switched off", "nothing is compared: baselines are switched off"),
+    ):
+        suite = replace(NO_BASELINE, baseline=BaselineInfo(None, missing=missing))
+        assert told in explanation.headline(suite)
 
 
 def test_a_mean_of_zero_that_was_measured_is_told() -> None:
