@@ -404,7 +404,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        own = _under_own_plan(with_stored_trials(record, found), plan, config.file.seed)
+        own = _under_own_plan(with_stored_trials(record, found), plan)
         trusted.append(against_base(own, where.base))
 
     def judge(number: int, proven: int) -> SuiteResult:
@@ -446,7 +446,7 @@ def _as_its_run(terms: Terms, record: Record) -> Terms:
     )
 
 
-def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
+def _under_own_plan(record: Record, plan: Plan) -> Record:
     """Return the record's own scores under the cases of this plan, without the rules in the record.
 
     A case in the plan, matched by content under any id, is taken from the plan; if its content differs, it counts as
@@ -466,7 +466,7 @@ def _under_own_plan(record: Record, plan: Plan, seed: int) -> Record:
     footer = record.footer
     if footer is not None:
         footer = replace(footer, terms={})
-    return replace(record, header=replace(record.header, plan=tuple(cases), seed=seed), footer=footer)
+    return replace(record, header=replace(record.header, plan=tuple(cases), seed=0), footer=footer)
 
 
 def _cases_not_measured(record: Record, plan: Plan, settings: Settings, before: Reference) -> list[str]:
