@@ -278,7 +278,7 @@ def write_page(rounds: int) -> str:
     lines += [
         "## Measured once",
         "",
-        "If a load average is given, other work shared the cores: compare processor time.",
+        "If a load average above 1 is given, other work shared the cores: compare processor time.",
     ]
     lines += ["", kept()]
     return "\n".join(lines).rstrip() + "\n"

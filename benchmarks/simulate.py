@@ -34,6 +34,7 @@ SUITES: Mapping[str, Sequence[tuple[float, float, float]]] = {
     "stable": ((0.85, 1, 1), (0.10, 0.97, 1), (0.05, 0, 0)),
     "flaky": ((0.20, 1, 1), (0.15, 0.9, 1), (0.60, 0.3, 0.95), (0.05, 0, 0)),
     "hard": ((0.48, 0, 0), (0.26, 0.05, 0.95), (0.26, 1, 1)),
+    "nine of ten": ((1.0, 0.9, 0.9),),
 }
 """Per suite: the share of its cases, and the range that their true pass rates are drawn from. ``hard`` is what seven
 coding agents on terminal-bench's tasks are like: half of the tasks never pass."""

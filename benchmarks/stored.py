@@ -3,10 +3,10 @@
     python benchmarks/stored.py [--runs 400] [--only stored|unchanged|nights|wanted]
         [--write docs/dev/evidence/decision.md]
 
-Typical suites, held to stored trials alone. A merge stores five trials a case, and each night adds five, until they are
-enough for the drop that `baseline.power` states: that number, which the gate estimates from the trials themselves,
-stands in the last table beside what simulated changes say of it. The third table plays a merge and two nights by that
-default, and then the change.
+Typical suites, held to stored trials alone. A merge stores five trials a case, and each night adds up to ten, until
+they are enough for the drop that `baseline.power` states: that number, which the gate estimates from the trials
+themselves, stands in the last table beside what simulated changes say of it. The third table plays a merge and two
+nights by that default, and then the change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from simulate import SUCCESS, SUITES, Agent, Answer, Cell, World, _rates, is_nul
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import State
 from gate.decision.power import Rates, chance_of_finding, stored_enough, stored_wanted
-from gate.decision.settings import Goal
+from gate.decision.settings import MOST_ADDED, Goal
 from gate.model import Side
 from gate.model.defaults import STORED_TRIALS
 
@@ -49,6 +49,8 @@ WORLDS = (
     World("30 cases, unchanged", cases=30),
     World("flaky, 10 cases, unchanged", suite="flaky", cases=10),
     World("flaky, 30 cases, unchanged", suite="flaky", cases=30),
+    World("every case at .9, 10 cases, unchanged", suite="nine of ten", cases=10),
+    World("every case at .9, 30 cases, unchanged", suite="nine of ten", cases=30),
 )
 GOALS = (("typical", 5), ("typical", 10), ("typical", 20), ("stable", 10), ("flaky", 20))
 """Suites, and their cases, of which the estimate is compared with simulated changes."""
@@ -98,10 +100,10 @@ def trials_each(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
 
 
 def wanted(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
-    """Return the trials a case that a night brings a baseline to, as `gate.pipeline.top_up` counts them."""
+    """Return the trials a case that a night brings a baseline to, as `gate.pipeline.storing` counts them."""
     rates = Rates(tuple((int(sum(row[0] for row in rows)), len(rows)) for rows in stored.values()))
     enough = stored_enough(rates, GOAL, alpha=ALPHA, epochs=EPOCHS)
-    return max(STORED_TRIALS, min(trials_each(stored) + STORED_TRIALS, enough))
+    return max(STORED_TRIALS, min(trials_each(stored) + MOST_ADDED, enough))
 
 
 def by_nights(pool: ProcessPoolExecutor, runs: int, seed: int, rows: str = "") -> Iterator[str]:

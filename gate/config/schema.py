@@ -67,8 +67,8 @@ class BaselineSection(StrictModel):
     """A commit, branch or tag to compare with. Default: the merge base."""
     trials: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
     """Trials per case that the default branch stores; it runs missing ones, and they count in its verdict. ``auto``: 5,
-    and 5 more in each further run of the same agent, up to 25, until ``baseline.power`` is reached and few unchanged
-    agents are inconclusive; none beyond an exact number of ``trials``. ``off``: none."""
+    and up to 10 more in each further run of the same agent, up to 25, until ``baseline.power`` is reached and few
+    unchanged agents are inconclusive; none beyond an exact number of ``trials``. ``off``: none."""
     power: PowerSection = unstated()
     """The power that the stored trials should reach, with 5 to 25 per case; under ``trials: auto``."""
 

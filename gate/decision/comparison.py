@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gate.decision.correction import Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
-from gate.decision.engine.state import Request, runs_of
+from gate.decision.engine.state import Request, epochs_spent, runs_of
 from gate.decision.outcomes import RATE_METRIC, all_unchecked, holds, measured_values, pass_rate, passed
 from gate.decision.own_models import moved, own_models_of
 from gate.decision.repeats import Repeats, repeats
@@ -314,8 +314,9 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @property
     def epochs_spent(self) -> int:
-        """Number of epochs that ran or were replaced by a round that narrows an interval."""
-        return self.epochs + len({trial.round for trial in self.own if trial.tag == NARROW})
+        """Number of epochs that ran or were replaced."""
+        narrowing = [trial for trial in self.own if trial.tag == NARROW and not trial.again]
+        return epochs_spent(self.epochs, len(narrowing), len(self.paired))
 
     @cached_property
     def _trials_in_epochs(self) -> Sequence[int]:

@@ -22,8 +22,13 @@ MOST_CASES = 200
 
 
 def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list[Finding]:
-    """Return the contents of the base that were not compared; ``blocking``: the rows that can fail the suite."""
-    found = []
+    """Return the contents of the base that were not compared; ``blocking``: the rows that can fail the suite.
+
+    Empty if the trials are the base's own.
+    """
+    found: list[Finding] = []
+    if comparison.same_as:
+        return found
     for row in blocking:
         if row.not_compared is not None and row.criterion.name != PASS_RATE:
             found.append(row.not_compared)

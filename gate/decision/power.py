@@ -519,7 +519,7 @@ def _by_outcome(
 # --- how many trials to store ---------------------------------------------------------------------
 
 
-LEVEL_SHARE, LEVEL_SHARE_OF_FEW, FEW = 0.52, 0.3, 15
+LEVEL_SHARE, LEVEL_SHARE_OF_FEW, FEW = 0.52, 0.2, 15
 """Share of alpha at which one test of the mean finds about as much as the whole rule: the first number, or the second
 with fewer cases than the third. Fitted to simulations: docs/evidence/decision.md."""
 

@@ -4,9 +4,15 @@ Two questions decide. Does the agent meet its thresholds? Did this change make i
 first, and no evidence for the second beyond chance. Nothing turns one verdict into another afterwards: a fact that
 changes no verdict is a note.
 
-Each rule takes a `Table` and returns the cause of the verdict, or None if it does not apply. Terms: a trial *misses* if
-its answer does not meet a blocking criterion; an *agent failure* is a trial without a usable answer, and counts as a
-miss.
+1. `outage`: error
+2. `loss`, `not_shown_fixed`: regressed
+3. `missed_threshold`: below threshold
+4. `gaps`: not compared
+5. `problem`: error
+6. `noise`: inconclusive
+
+If none applies, the suite passes. Each rule takes a `Table` and returns the cause of the verdict, or None. An *agent
+failure* is a trial without a usable answer; it counts as a miss.
 """
 
 from __future__ import annotations
@@ -150,11 +156,10 @@ def _nothing_passes(comparison: Comparison) -> Finding | None:
 
 def gaps(table: Table) -> Finding | None:
     """Return the cause if something in the base was not compared."""
-    comparison = table.comparison
-    found = tuple(comparison.gaps)
-    if not comparison.same_as:
-        found = (*found, *gaps_of(comparison, table.blocking))
-    return Finding.of("incomplete", gaps=found) if found else None
+    found = (*table.comparison.gaps, *gaps_of(table.comparison, table.blocking))
+    if not found:
+        return None
+    return Finding.of("incomplete", gaps=found)
 
 
 # --- 5: could not be measured ---------------------------------------------------------------------

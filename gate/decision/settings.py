@@ -21,6 +21,8 @@ from gate.model.defaults import (
 
 MOST_STORED = 25
 """Stored trials per case beyond which more add little: the uncertainty is then in the change's own few trials."""
+MOST_ADDED = 10
+"""Maximum number of trials per case that a run adds to the stored ones for the goal: twice what a merge stores."""
 AtLeastOne = Annotated[int, Meta(ge=1)]
 
 

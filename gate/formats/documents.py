@@ -15,6 +15,8 @@ from gate.formats.positions import LineNumbers, at_line
 from gate.formats.yaml_text import EMPTY, parse_yaml
 from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 
+_FEW_BYTES = 65_536
+"""Read at first: `read` allocates as much as it may return, which takes longer than reading a small file."""
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -110,7 +112,9 @@ def read_text(path: Path, where: str) -> str:
     """Return the text of a file. Raises `ConfigError` if it is unreadable, too large, or not UTF-8."""
     with _open(path, where) as file:
         try:
-            raw: bytes = file.read(MAX_DOCUMENT_BYTES + 1)
+            raw: bytes = file.read(_FEW_BYTES)
+            if len(raw) == _FEW_BYTES:
+                raw += file.read(MAX_DOCUMENT_BYTES + 1 - _FEW_BYTES)
         except OSError as error:
             raise ConfigError(f"cannot be read: {error.strerror}", where=where) from error
     if len(raw) > MAX_DOCUMENT_BYTES:

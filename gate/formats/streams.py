@@ -249,6 +249,9 @@ def error_of(event: StreamEvent) -> Any:
         return data.get("result") or data.get("subtype")
     if isinstance(data.get("output"), list) and data.get("status") in _UNFINISHED:
         return data.get("error") or f"the response is {data['status']}"
+    for key in ("__error__", "__interrupt__"):  # in the state of a LangGraph graph
+        if data.get(key):
+            return f"the run ended with {key}: {text_or_json(data[key])}"
     if kind == "RUN_FINISHED" and as_mapping(data.get("outcome")).get("type") == "interrupt":
         return f"nobody answers the run's interrupt: {text_or_json(data['outcome'].get('interrupts'))}"
     for choice in mappings_in(data.get("choices"))[:1]:  # routers (OpenRouter) put it there

@@ -125,13 +125,14 @@ def schema_of(answer: type[Answer]) -> dict[str, Any]:
 def read_answer(text: str, answer: type[A]) -> A | None:
     """Return the only object of the requested shape in ``text``; None if there is none, or several that differ.
 
-    Fences and prose around it are tolerated, as are names in braces and objects with other keys. If it is cut off, or
-    next to something that is or may be another answer, nothing is guessed: prose may quote an object made by the agent.
+    Fences and prose around it are tolerated, as are names in braces and objects with other keys. If it is cut off, has
+    a key twice, or is next to something that is or may be another answer, nothing is guessed: prose may quote an object
+    made by the agent.
     """
     if len(text) > MAX_READ_CHARS:
         return None
     found: list[A] = []
-    for data in _objects(re.sub(r"\A\s*<think>.*?</think>", "", text, flags=re.DOTALL)):
+    for data in _objects(re.sub(r"\A\s*<think>.*?(?:</think>|\Z)", "", text, flags=re.DOTALL)):
         try:
             candidate = answer.model_validate(data)
         except ValidationError:
@@ -149,9 +150,17 @@ _PROSE = re.compile(r"""\{+[^{}"':]*\}+""")
 """Braces in prose: ``{name}``, ``{{ order_id }}``, ``{a, b}``; an object has a key and a colon."""
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Raises ValueError if a key occurs twice, since either value may be the answer."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
 def _objects(text: str) -> Iterator[Any]:
     """Yield every outermost JSON object in the text, in order, then `_BROKEN` if a further one cannot be read."""
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=_unique)
     position = 0
     for _ in range(MAX_OBJECTS):
         position = text.find("{", position)

@@ -130,9 +130,9 @@ class NotContains(_Texts):
 class Regex(_Content[RegexOptions]):
     """1 if the trial's answers match every pattern somewhere, else 0.
 
-    Patterns use Python's syntax; ``.`` does not match a newline, and only the first 100,000 characters are
-    searched. Nested repetitions such as ``(a+)+`` are refused, and a match that takes a second of processor time
-    is an error. Threshold 1 by default.
+    Patterns use Python's syntax; ``.`` does not match a newline. Nested repetitions such as ``(a+)+`` are refused;
+    more than 100,000 characters, and a match that takes a second of processor time, are errors. Threshold 1 by
+    default.
     """
 
     options_type = RegexOptions

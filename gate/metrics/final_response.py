@@ -27,6 +27,13 @@ VALID = ("valid", "true")
 INVALID = ("invalid", "false", "almost", "partially", "partially_valid", "partially valid")
 
 
+_NEGATED = {
+    **dict.fromkeys(("true", "invalid", "yes"), "invalid"),
+    **dict.fromkeys(("false", "valid", "no"), "valid"),
+}
+"""The label that an answer to the opposite question means."""
+
+
 def _label(value: Any) -> Any:
     """Return a label as google-adk reads it, which is case-sensitive. Any other value stays and is refused."""
     text = value
@@ -55,11 +62,8 @@ class Validity(Answer):
     def _negated(cls, data: Any) -> Any:
         """Negate the answer if the model answered the opposite question, as some do."""
         if isinstance(data, dict) and "is_the_agent_response_valid" not in data:
-            negated = data.get("is_the_agent_response_invalid")
-            if negated is not None:
-                label = "valid"
-                if negated is True or negated in ("true", "invalid"):
-                    label = "invalid"
+            label = _NEGATED.get(str(data.get("is_the_agent_response_invalid")).lower())
+            if label is not None:
                 return {**data, "is_the_agent_response_valid": label}
         return data
 

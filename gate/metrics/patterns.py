@@ -62,11 +62,11 @@ def _flags(ignore_case: bool) -> int:
 
 
 def is_found(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
-    """True if the pattern matches anywhere in the first `MAX_TEXT` characters of the text.
+    """True if the pattern matches anywhere in the text.
 
     Raises:
         PatternError: see `compile_pattern`.
-        PatternTimeoutError: the match took longer than `LIMIT_SECONDS`.
+        PatternTimeoutError: the match took longer than `LIMIT_SECONDS`, or the text is longer than `MAX_TEXT`.
     """
     return _match("search", pattern, text, ignore_case=ignore_case)
 
@@ -77,7 +77,11 @@ def is_whole(pattern: str, text: str) -> bool:
 
 
 def _match(mode: str, pattern: str, text: str, *, ignore_case: bool) -> bool:
-    compiled, text = compile_pattern(pattern, ignore_case=ignore_case), bounded(text)
+    compiled = compile_pattern(pattern, ignore_case=ignore_case)
+    if len(text) > MAX_TEXT:  # the rest may hold what a pattern forbids
+        raise PatternTimeoutError(
+            f"{len(text):,} characters are more than the {MAX_TEXT:,} that a pattern is matched to"
+        )
     if _is_quick(pattern) and mode == "whole":
         return compiled.fullmatch(text) is not None
     if _is_quick(pattern):
@@ -139,11 +143,6 @@ def _repeats(parsed: Any) -> Any:
             yield code.MAXREPEAT
         for inner in _bodies(operation, argument):
             yield from _repeats(inner)
-
-
-def bounded(text: str) -> str:
-    """Return the part of a text that patterns are matched against."""
-    return text[:MAX_TEXT]
 
 
 def _explodes(parsed: Any) -> bool:

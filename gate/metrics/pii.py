@@ -45,8 +45,11 @@ def find_personal(text: str) -> Iterator[PiiMatch]:
 
 def not_said_in(findings: Iterable[PiiMatch], known: str) -> list[PiiMatch]:
     """Return the findings that are not in ``known``: repeating what the user said first is not a disclosure."""
+    found = list(findings)
+    if not found:
+        return found
     said = _plain(known)
-    return [finding for finding in findings if _plain(finding.value) not in said]
+    return [finding for finding in found if _plain(finding.value) not in said]
 
 
 def tell(findings: Iterable[PiiMatch]) -> str:

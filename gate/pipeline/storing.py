@@ -17,6 +17,7 @@ from gate.baselines.reference import reference_to
 from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
 from gate.config.settings import goal_of, wanted_trials
+from gate.decision.settings import MOST_ADDED
 from gate.errors import BaselineError, MeasureError
 from gate.model import FULL, Trial, Verdict
 from gate.pipeline.past import since_last_move
@@ -99,7 +100,7 @@ def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[in
 def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored: int) -> int:
     """Return the target number of trials per case; ``stored``: the fewest per case from other runs.
 
-    Without a goal or other runs it is `wanted_trials`. Else a run adds up to that many to the others' trials, until
+    Without a goal or other runs it is `wanted_trials`. Else a run adds up to `MOST_ADDED` to the others' trials, until
     there are enough for the goal and for an unchanged agent to pass.
     """
     each, goal = wanted_trials(session.config), goal_of(session.config)
@@ -111,7 +112,7 @@ def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored
     rates = rates_of(later, plan.criteria, plan.cases)
     margin = settings.pass_rate_margin
     enough = stored_enough(rates, goal, alpha=settings.own_alpha, epochs=settings.looks, margin=margin)
-    return max(each, min(stored + each, enough))
+    return max(each, min(stored + MOST_ADDED, enough))
 
 
 def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:

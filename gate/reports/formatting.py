@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import combinations
 
 from gate.model import Criterion, CriterionResult, Direction, Estimate, GroupResult, Scale
@@ -20,10 +21,11 @@ FINEST = 9
 """Maximum number of further digits of a figure; values equal to this many digits differ only by rounding."""
 
 
+@lru_cache(maxsize=1024)
 def figure(value: float | None, scale: Scale, *, signed: bool = False, finer: int = 0) -> str:
     """Return a value in its unit, to about three digits: ``0.817``, ``81.7 %``, ``$0.0123``, ``320 ms``.
 
-    ``finer``: further digits, from `finer_for`.
+    ``finer``: further digits, from `finer_for`. Cached, because most values of a suite are alike.
     """
     if value is None or not math.isfinite(1000 * value):
         return NOT_MEASURED

@@ -10,7 +10,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.errors import SAME_MEANING, ConfigError, MeasureError, closest
@@ -124,6 +124,13 @@ class _Reader(Struct, frozen=True):
     """The named format; None to detect it."""
     losses: list[Loss] | None = None
     """The list for losses; None if a lost check is an error."""
+    known: dict[str, Format] = field(default_factory=dict)
+    """The formats that were tried so far."""
+
+    def form_named(self, name: str) -> Format:
+        if name not in self.known:
+            self.known[name] = format_named(name, self.fields)
+        return self.known[name]
 
     def contents_of(self, form: Format, document: Document) -> Contents:
         if self.losses is None or form.carry is None:
@@ -250,7 +257,7 @@ class _Place(NamedTuple):
 
 
 def _read(place: _Place, reader: _Reader) -> Contents:
-    form, fields = reader.form, reader.fields
+    form = reader.form
     if place.path.suffix == ".jsonl" and form is None:
         streamed = _read_rows(place, reader)
         if streamed is not None:
@@ -263,14 +270,15 @@ def _read(place: _Place, reader: _Reader) -> Contents:
     if document.data == []:
         return native.read(document)
     for name in FORMATS:
-        candidate = format_named(name, fields)
+        candidate = reader.form_named(name)
         if name == "native" and _conversation_key(document.data):
             continue
         if candidate.recognises(document.data):
             return reader.contents_of(candidate, document)
     if _is_schema(document.data):
         return Contents(())
-    raise ConfigError("not a suite in any known format", where=document.where, hint=_nearest(document.data, fields))
+    hint = _nearest(document.data, reader.fields)
+    raise ConfigError("not a suite in any known format", where=document.where, hint=hint)
 
 
 _CONVERSATIONS = {"messages", "messages_json", "conversation", "conversations", "dialog", "traj", "trajectory", "chat"}
@@ -426,8 +434,9 @@ def _files(source: Path, root: Path, suffixes: tuple[str, ...]) -> Iterator[tupl
             _refuse_outside(here / name, source, root)
         for name in sorted(names):
             if _is_suite_file(name, suffixes):
-                _refuse_outside(here / name, source, root)
-                yield here / name, source
+                file = here / name
+                _refuse_outside(file, source, root)
+                yield file, source
 
 
 def _is_suite_file(name: str, suffixes: tuple[str, ...]) -> bool:
@@ -452,8 +461,8 @@ def _unique(files: Iterable[tuple[Path, Path]]) -> list[tuple[Path, Path]]:
         folder = os.path.realpath(here)
         for file, source in members:
             place = os.path.join(folder, file.name)  # noqa: PTH118 - for thousands of files
-            if file.is_symlink():
-                place = os.path.realpath(file)
+            if os.path.islink(place):  # noqa: PTH114 - for thousands of files
+                place = os.path.realpath(place)
             seen.setdefault(place, (file, source))
     return list(seen.values())
 

@@ -154,8 +154,8 @@ class DefaultsModel(StrictModel):
 
     tags: Texts = Field(default_factory=_no_items)
     complexity: Complexity = Complexity.MEDIUM
-    metadata: dict[str, Any] = Field(default={})
-    state: dict[str, Any] = Field(default={})
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    state: dict[str, Any] = Field(default_factory=dict)
 
 
 class NativeFile(StrictModel):
@@ -242,7 +242,8 @@ def _rubrics(models: list[RubricModel]) -> tuple[Rubric, ...]:
 
 
 def _stated_shortcuts(model: CaseModel) -> list[str]:
-    return [key for key in SHORTCUTS if key in model.model_fields_set]
+    stated = model.model_fields_set
+    return [key for key in SHORTCUTS if key in stated]
 
 
 def _options(model: CaseModel) -> dict[str, dict[str, Any]]:

@@ -214,6 +214,19 @@ def test_what_is_missing_is_run_by_the_next_run_of_the_same_agent(project: Proje
 
 
 @pytest.mark.slow
+def test_further_runs_add_up_to_ten_trials_each_until_they_are_enough(project: Project) -> None:
+    set_up(project, {"python": "agent:answer", "sources": ["agent.py"]})
+    runs = []
+    for note in ("first", "second", "third", "fourth"):
+        project.write("notes.md", note)
+        project.commit(note)
+        _, found = project.result("run", "-q")
+        project.gate("baseline", "save")
+        runs.append(suite_of(found)["agent_runs"] // CASES)
+    assert runs == [5, 10, 4, 1], "six cases that always pass find a drop of 20 points with 19 stored trials"
+
+
+@pytest.mark.slow
 def test_a_run_of_the_same_commit_again_runs_nothing_more(project: Project) -> None:
     set_up(project, {"python": "agent:answer"})
     _, first = project.result("run", "-q")

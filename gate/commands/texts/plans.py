@@ -9,8 +9,9 @@ from typing import Any
 
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
-from gate.config.settings import settings_of, wanted_trials
+from gate.config.settings import goal_of, settings_of, wanted_trials
 from gate.decision.power import cost_per_run
+from gate.decision.settings import MOST_ADDED
 from gate.errors import GateError
 from gate.judges.options import JudgeOptions, cost_of, members
 from gate.metrics.judged import JudgedMetric
@@ -99,6 +100,8 @@ def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_
         least = most = settings.exact_epochs
     if fills_baseline:
         least = most = max(most, wanted_trials(config))
+        if goal_of(config) is not None:
+            most = max(most, MOST_ADDED)
     cases = len(plan.suite.cases)
     trials, most_trials = least * cases, most * cases
     runs, most_runs = (0, 0) if config.agent_kind == "replay" else (trials, most_trials)

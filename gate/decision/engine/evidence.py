@@ -18,7 +18,7 @@ from gate.decision.engine.coupled import apart_from, compared, linked, uncoupled
 from gate.decision.engine.looks import LookPart, NewTrials, comparable_metrics, look_of, test_rows, weight_of
 from gate.decision.engine.orientation import Orientation
 from gate.decision.engine.repeats import LEAST_SUITE, AskedAgain
-from gate.decision.engine.state import CONCURRENT, Config, Round, Row, State
+from gate.decision.engine.state import CONCURRENT, Config, Round, Row, State, epochs_spent
 from gate.model import CONFIRM, FULL, NARROW, Side, Stage, StageKind
 from gate.model.evidence import LookTest, MetricChange, MetricTest
 from gate.statistics.evalues import e_bh, suite_e
@@ -182,8 +182,8 @@ class Evidence(Struct, dict=True):
 
     @property
     def epochs_spent(self) -> int:
-        """Number of epochs that have run or were replaced: rounds that narrow the interval take an epoch's trials."""
-        return self.epochs + math.ceil(self.narrowing / max(1, len(self.wanted)))
+        """Number of epochs that have run or were replaced."""
+        return epochs_spent(self.epochs, self.narrowing, len(self.wanted))
 
     @property
     def last_look(self) -> LookTest | None:

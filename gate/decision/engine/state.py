@@ -152,6 +152,12 @@ def runs_of(requests: Iterable[Request]) -> int:
     return sum([request.runs for request in requests])
 
 
+def epochs_spent(epochs: int, narrowing: int, cases: int) -> int:
+    """Return the number of epochs that have run or were replaced: trials that narrow the interval of the change take
+    the place of an epoch."""
+    return epochs + math.ceil(narrowing / max(1, cases))
+
+
 class More(Struct, frozen=True):
     """Undecided; these trials should run next, all in one round."""
 

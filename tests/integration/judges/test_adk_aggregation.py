@@ -88,8 +88,9 @@ class TestFinalResponseMatch:
     def test_the_negated_key_is_understood(self, stub: JudgeStub) -> None:
         stub.answer = by_turn({"a": [{"reasoning": "", "is_the_agent_response_invalid": "false"}] * 5})
         assert run(stub, self.name, case("a")).value == 1.0
-        stub.answer = by_turn({"a": [{"is_the_agent_response_invalid": True}] * 5})
-        assert run(stub, self.name, case("a")).value == 0.0
+        for label, value in ((True, 0.0), ("yes", 0.0), ("partially", None)):
+            stub.answer = by_turn({"a": [{"is_the_agent_response_invalid": label}] * 5})
+            assert run(stub, self.name, case("a")).value == value, label
 
     def test_none_readable_is_not_evaluated(self, stub: JudgeStub) -> None:
         stub.answer = by_turn({"a": ["no idea"] * 5})

@@ -214,6 +214,10 @@ def test_line_ends_and_remarks_say_nothing(name: str, end: str) -> None:
             'nobody answers the run\'s interrupt: ["sure?"]',
         ),
         (sse({"type": "result", "subtype": "error_max_turns", "is_error": False}), "error_max_turns"),
+        (
+            'event: values\ndata: {"messages": [], "__interrupt__": ["sure?"]}\n\n',
+            'the run ended with __interrupt__: ["sure?"]',
+        ),
         ("event: error\ndata: the model is down\n\n", "the model is down"),
         (CHAT, None),
     ],

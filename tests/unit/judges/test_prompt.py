@@ -35,6 +35,11 @@ def test_reads_plain_json_fenced_json_and_json_in_prose() -> None:
         assert read_answer(text, Grade) == Grade(reasoning="so", score=4), text
 
 
+def test_a_draft_or_one_of_two_values_of_a_key_is_no_answer() -> None:
+    assert read_answer(f"<think>maybe {GOOD} or", Grade) is None
+    assert read_answer(GOOD.replace("}", ', "score": 1}'), Grade) is None
+
+
 def test_what_is_cut_off_wrong_or_ambiguous_is_not_guessed() -> None:
     for text in (
         "",

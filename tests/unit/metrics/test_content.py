@@ -74,9 +74,14 @@ def test_patterns_that_end_are_taken() -> None:
         assert compile_pattern(pattern).pattern == pattern, pattern
 
 
-def test_a_long_answer_is_searched_up_to_its_bound() -> None:
+def test_an_answer_too_long_to_be_searched_whole_is_not_measured() -> None:
+    """Its end may hold what a pattern forbids."""
     assert said_score("regex", ["a" * 99_999 + "b"], patterns=["b"]).value == 1.0
-    assert said_score("regex", ["a" * 100_000 + "b"], patterns=["b"]).value == 0.0
+    score = said_score("regex", ["a" * 100_000 + "b"], patterns=[r"\A(?![\s\S]*b)a"])
+    assert (score.value, score.error) == (
+        None,
+        "100,001 characters are more than the 100,000 that a pattern is matched to",
+    )
 
 
 def test_a_pattern_error_says_why() -> None:

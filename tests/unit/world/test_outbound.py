@@ -78,3 +78,13 @@ def test_another_server_under_the_same_name_is_asked_something_else() -> None:
     )
     assert whereabouts("http://127.0.0.1:4000/x") == whereabouts("http://127.0.0.1:5000/x")
     assert "secret" not in str(whereabouts("https://me:secret@a.example"))
+
+
+def test_the_day_that_a_tool_is_asked_for_is_content_and_a_model_may_live_in_another_zone() -> None:
+    def asked(day: str, kind: Kind) -> str:
+        return key({"day": day}, kind=kind, path=f"/weather?day={day}")
+
+    today, tomorrow = "2026-02-02", "2026-02-03"
+    assert asked(today, "tool") != asked(tomorrow, "tool")
+    assert asked(today, "mcp") != asked(tomorrow, "mcp")
+    assert asked(today, "model") == asked(tomorrow, "model")
