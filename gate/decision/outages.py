@@ -105,12 +105,12 @@ def _without_base_that_is_down(comparison: Comparison) -> Comparison:
 def _base_never_answers(comparison: Comparison) -> bool:
     """True if the base's agent fails in every trial of this run, on cases that it answered before and that the change
     answers now: then something is missing where it runs, such as a file that is in no commit."""
-    if not comparison.base_now or any(trial.answered for trial in comparison.base_now):
+    asked = comparison.base_now
+    if len(asked) < LEAST_TRIALS or not all(trial.failed for trial in asked):
         return False
-    failed = {trial.case_id for trial in comparison.base_now if trial.failed}
     before = {trial.case_id for trial in comparison.stored if trial.answered}
     now = {trial.case_id for trial in comparison.own if trial.answered}
-    return len(comparison.base_now) >= LEAST_TRIALS and failed <= before & now
+    return {trial.case_id for trial in asked} <= before & now
 
 
 def _rounds_of_a_base_that_is_down(comparison: Comparison) -> set[int]:
