@@ -13,11 +13,11 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from string import ascii_letters, digits
 from time import time
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import quote, urljoin, urlsplit
 
 from msgspec.structs import replace
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from gate.agents.answer_paths import CheckedPath, ResponsePaths, part_at
 from gate.agents.base import (
@@ -280,6 +280,10 @@ def known_fields(value: Any) -> Any:
     return value
 
 
+TEMPLATE = AfterValidator(known_fields)
+"""Marks an option in which the fields of a turn are replaced."""
+
+
 class SessionPaths(StrictModel):
     """The parts to read from the answer to a request that begins a session."""
 
@@ -290,17 +294,12 @@ class SessionPaths(StrictModel):
 class SessionRequest(ByAddress):
     """A request that ends a session; a plain string is the address."""
 
-    url: str
+    url: Annotated[str, TEMPLATE]
     """The address, or a path on the agent's server; ``{{session_id}}`` in it is replaced."""
     method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
     """HTTP method."""
-    request: Any = None
+    request: Annotated[Any, TEMPLATE] = None
     """JSON with the same fields as in the turns. Default: no body."""
-
-    @field_validator("request", "url")
-    @classmethod
-    def _uses_known_fields(cls, value: Any) -> Any:
-        return known_fields(value)
 
 
 class SetupRequest(SessionRequest):
@@ -315,7 +314,7 @@ class HttpRequest(ByAddress, Server):
 
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
     """HTTP method."""
-    request: Any = None
+    request: Annotated[Any, TEMPLATE] = None
     """JSON in which ``{{message}}``, ``{{messages}}``, ``{{session_id}}``, … are replaced. Default: all of them."""
     response: ResponsePaths | None = None
     """Paths to the parts of the answer. Default: one of the usual forms."""
@@ -323,11 +322,6 @@ class HttpRequest(ByAddress, Server):
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
     """Sent after the last turn, however the trial ended; its answer is ignored."""
-
-    @field_validator("request")
-    @classmethod
-    def _uses_known_fields(cls, value: Any) -> Any:
-        return known_fields(value)
 
 
 class HttpOptions(AgentOptions):
