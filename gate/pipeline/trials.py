@@ -133,7 +133,6 @@ class TrialRunner:
             timeout=options.timeout,
             retries=options.retries,
             deadline=self.run_budget.deadline,
-            seed=self.config.file.seed,
             transient=options.transient,
             world=self.world,
             users=await self._users(),
