@@ -163,7 +163,7 @@ class A2AAgent(ServerAgent):
             path += f"?{there.query}"
         ports = [parts.port or {"http": 80, "https": 443}[parts.scheme] for parts in (there, here)]
         same = there.scheme == here.scheme and ports[0] == ports[1]
-        if self._socket or (same and (there.hostname == here.hostname or there.hostname in HERE)):
+        if same and (there.hostname == here.hostname or there.hostname in HERE):
             return urljoin(self._url, path)
         text = f"the agent card sends messages to {shorten(told, 200)}, which is another server than agent.a2a.url"
         raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.a2a.endpoint: {shorten(path, 100)} sends them here")

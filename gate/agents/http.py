@@ -72,8 +72,6 @@ class Server(StrictModel):
     """The address; ``${NAME}`` comes from the environment, here and in headers."""
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Sent with every request."""
-    socket: str | None = None
-    """Path of a unix socket to connect to instead of the address."""
 
     @field_validator("headers")
     @classmethod
@@ -113,7 +111,6 @@ class ServerAgent(Agent):
         self._environment = environment
         self._url = expand(server.url, environment, where=f"agent.{kind}.url")
         check_url(self._url, where=f"agent.{kind}.url")
-        self._socket = expand(server.socket or "", environment, where=f"agent.{kind}.socket")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain"}
         for name, value in server.headers.items():
             self._headers[name] = expand(value, environment, where=f"agent.{kind}.headers.{name}")
@@ -169,9 +166,7 @@ class ServerAgent(Agent):
             headers = _traced(headers, request.traceparent)
         request.clock.stop()
         try:
-            response = await self._client.request(
-                method, url, headers=headers, body=data, socket=self._socket, on_send=request.clock.start
-            )
+            response = await self._client.request(method, url, headers=headers, body=data, on_send=request.clock.start)
         except HttpError as error:
             remedy = unconnected(error.message, self.kind, reached=error.kind is not ErrorKind.UNREACHABLE)
             raise AgentFailure(

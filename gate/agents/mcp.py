@@ -94,8 +94,8 @@ class McpServer(Server):
     def _has_one_way(self) -> Self:
         if bool(self.url) == bool(self.command):
             raise ValueError("set either the server's url or a command that starts it")
-        if self.command and (self.headers or self.socket):
-            raise ValueError("headers and socket need a url; pass variables to a process with agent.env")
+        if self.command and self.headers:
+            raise ValueError("headers need a url; pass variables to a process with agent.env")
         return self
 
 
