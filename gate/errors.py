@@ -192,10 +192,13 @@ SAME_MEANING = {
 def nearest(word: str, known: list[str]) -> str:
     """Return a hint that names the most similar known word, or lists the known words if none is similar."""
     meant = next((own for own, others in SAME_MEANING.items() if own in known and word in others.split()), None)
-    close = meant or closest(word, known, cutoff=0.5)
+    begun = max([own for own in known if len(own) >= LEAST_BEGINNING and word.startswith(own)], key=len, default=None)
+    close = meant or begun or closest(word, known, cutoff=0.5)
     return f"did you mean {close!r}?" if close else f"known: {some_of(sorted(set(known)))}"
 
 
+LEAST_BEGINNING = 3
+"""Characters of a known word that may stand for a longer one: ``env`` for ``enviroment``."""
 MOST_LISTED_CHARS = 90
 FEW_LISTED_CHARS = 60
 """Maximum number of characters in a list that shares its line with other text."""

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from gate.agents.answer_paths import CallPaths, CheckedPath, calls_at, part_at
 from gate.agents.base import AgentFailure, AgentOptions, ByAddress, Request, decode_answer, read_answer
-from gate.agents.http import Server, ServerAgent, known_fields, media_type, render
+from gate.agents.http import TEMPLATE, Server, ServerAgent, media_type, render
 from gate.errors import ConfigError
 from gate.formats import streams
 from gate.formats.a2a import ANSWERED, OPEN, Exchange, file_part, text_of_parts
@@ -54,17 +54,12 @@ class A2AServer(ByAddress, Server):
     """Path on this server for messages. Default: the address in the agent's card, if it is on this server."""
     context: Literal["server", "gate"] = "server"
     """The side that sets the conversation's id: the ``server`` in its first answer, or the ``gate``."""
-    metadata: Mapping[str, Any] = Field(default_factory=dict)
+    metadata: Annotated[Mapping[str, Any], TEMPLATE] = Field(default_factory=dict)
     """The ``metadata`` of every request; ``{{state.x}}`` and the other fields are replaced."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
     """Path of the calls in a task, such as ``metadata.calls``. Default: the parts sent by google-adk."""
     usage: CheckedPath | None = None
     """Path of the token counts, such as ``metadata.usage``."""
-
-    @field_validator("metadata")
-    @classmethod
-    def _uses_known_fields(cls, value: Any) -> Any:
-        return known_fields(value)
 
     @field_validator("endpoint")
     @classmethod
@@ -168,7 +163,7 @@ class A2AAgent(ServerAgent):
             path += f"?{there.query}"
         ports = [parts.port or {"http": 80, "https": 443}[parts.scheme] for parts in (there, here)]
         same = there.scheme == here.scheme and ports[0] == ports[1]
-        if self._socket or (same and (there.hostname == here.hostname or there.hostname in HERE)):
+        if same and (there.hostname == here.hostname or there.hostname in HERE):
             return urljoin(self._url, path)
         text = f"the agent card sends messages to {shorten(told, 200)}, which is another server than agent.a2a.url"
         raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.a2a.endpoint: {shorten(path, 100)} sends them here")

@@ -57,6 +57,9 @@ def split_words(value: Any) -> Any:
     return value
 
 
+CommandLine = Annotated[tuple[str, ...], BeforeValidator(split_words), WORDS_SCHEMA]
+
+
 def _names_or_values(value: Any) -> Any:
     """Return names of variables to pass on, or a mapping of names to values; a name without a value is passed on."""
     if isinstance(value, Mapping):
@@ -96,7 +99,7 @@ class VersionSource(StrictModel):
 
     text: str | None = None
     """The version; ``${NAME}`` comes from the environment."""
-    command: Annotated[tuple[str, ...], BeforeValidator(split_words), WORDS_SCHEMA] | None = None
+    command: CommandLine | None = None
     """A program and its arguments, run without a shell in the configuration's folder; it prints the version."""
     header: str | None = None
     """A header of the server's answers, such as ``X-Version``."""

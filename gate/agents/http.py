@@ -13,11 +13,11 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from string import ascii_letters, digits
 from time import time
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import quote, urljoin, urlsplit
 
 from msgspec.structs import replace
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from gate.agents.answer_paths import CheckedPath, ResponsePaths, part_at
 from gate.agents.base import (
@@ -72,8 +72,6 @@ class Server(StrictModel):
     """The address; ``${NAME}`` comes from the environment, here and in headers."""
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Sent with every request."""
-    socket: str | None = None
-    """Path of a unix socket to connect to instead of the address."""
 
     @field_validator("headers")
     @classmethod
@@ -113,7 +111,6 @@ class ServerAgent(Agent):
         self._environment = environment
         self._url = expand(server.url, environment, where=f"agent.{kind}.url")
         check_url(self._url, where=f"agent.{kind}.url")
-        self._socket = expand(server.socket or "", environment, where=f"agent.{kind}.socket")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain"}
         for name, value in server.headers.items():
             self._headers[name] = expand(value, environment, where=f"agent.{kind}.headers.{name}")
@@ -169,9 +166,7 @@ class ServerAgent(Agent):
             headers = _traced(headers, request.traceparent)
         request.clock.stop()
         try:
-            response = await self._client.request(
-                method, url, headers=headers, body=data, socket=self._socket, on_send=request.clock.start
-            )
+            response = await self._client.request(method, url, headers=headers, body=data, on_send=request.clock.start)
         except HttpError as error:
             remedy = unconnected(error.message, self.kind, reached=error.kind is not ErrorKind.UNREACHABLE)
             raise AgentFailure(
@@ -280,6 +275,10 @@ def known_fields(value: Any) -> Any:
     return value
 
 
+TEMPLATE = AfterValidator(known_fields)
+"""Marks an option in which the fields of a turn are replaced."""
+
+
 class SessionPaths(StrictModel):
     """The parts to read from the answer to a request that begins a session."""
 
@@ -290,17 +289,12 @@ class SessionPaths(StrictModel):
 class SessionRequest(ByAddress):
     """A request that ends a session; a plain string is the address."""
 
-    url: str
+    url: Annotated[str, TEMPLATE]
     """The address, or a path on the agent's server; ``{{session_id}}`` in it is replaced."""
     method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
     """HTTP method."""
-    request: Any = None
+    request: Annotated[Any, TEMPLATE] = None
     """JSON with the same fields as in the turns. Default: no body."""
-
-    @field_validator("request", "url")
-    @classmethod
-    def _uses_known_fields(cls, value: Any) -> Any:
-        return known_fields(value)
 
 
 class SetupRequest(SessionRequest):
@@ -315,7 +309,7 @@ class HttpRequest(ByAddress, Server):
 
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
     """HTTP method."""
-    request: Any = None
+    request: Annotated[Any, TEMPLATE] = None
     """JSON in which ``{{message}}``, ``{{messages}}``, ``{{session_id}}``, … are replaced. Default: all of them."""
     response: ResponsePaths | None = None
     """Paths to the parts of the answer. Default: one of the usual forms."""
@@ -323,11 +317,6 @@ class HttpRequest(ByAddress, Server):
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
     """Sent after the last turn, however the trial ended; its answer is ignored."""
-
-    @field_validator("request")
-    @classmethod
-    def _uses_known_fields(cls, value: Any) -> Any:
-        return known_fields(value)
 
 
 class HttpOptions(AgentOptions):

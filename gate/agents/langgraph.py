@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from msgspec.structs import replace
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from gate.agents.answer_paths import StatePaths
 from gate.agents.base import AgentFailure, AgentOptions, Request, decode_answer, read_answer
-from gate.agents.http import Server, ServerAgent, known_fields, render
+from gate.agents.http import TEMPLATE, Server, ServerAgent, render
 from gate.formats import messages as formats
 from gate.formats.paths import PathError, find
 from gate.formats.shapes import as_list, as_mapping, in_list, text_or_json
@@ -34,27 +34,22 @@ class LangGraphServer(Server):
     """Address of the LangGraph server."""
     assistant: str
     """The assistant's or graph's id."""
-    config: Mapping[str, Any] = Field(default_factory=dict)
+    config: Annotated[Mapping[str, Any], TEMPLATE] = Field(default_factory=dict)
     """The ``config`` of every run, such as ``{configurable: {model: small}}``; ``{{state.x}}`` and the other fields are
     replaced."""
-    context: Mapping[str, Any] = Field(default_factory=dict)
+    context: Annotated[Mapping[str, Any], TEMPLATE] = Field(default_factory=dict)
     """The static context of every run, with the same fields."""
-    input: Mapping[str, Any] | None = None
+    input: Annotated[Mapping[str, Any] | None, TEMPLATE] = None
     """The input of every run, with the same fields. Default: the turn as a message, with the case's state in the
     first turn."""
     response: StatePaths | None = None
     """Paths to the parts of a run's final state. Default: its ``messages``."""
-    resume: tuple[Any, ...] = ()
+    resume: Annotated[tuple[Any, ...], TEMPLATE] = ()
     """Answers to the interrupts of each turn, in order; ``resume`` in a case's metadata takes precedence and
     covers the whole conversation."""
     interrupts: Literal["fail", "ask"] = "fail"
     """An interrupt without an answer: a failure (``fail``), or the answer of the turn (``ask``), which the next
     turn answers."""
-
-    @field_validator("config", "context", "input", "resume")
-    @classmethod
-    def _uses_known_fields(cls, value: Any) -> Any:
-        return known_fields(value)
 
 
 class LangGraphOptions(AgentOptions):

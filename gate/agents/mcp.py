@@ -17,7 +17,7 @@ from typing import Annotated, Any, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from gate import __version__
 from gate.agents.answer_paths import ResultPaths
@@ -25,19 +25,19 @@ from gate.agents.base import (
     Agent,
     AgentFailure,
     AgentOptions,
+    CommandLine,
     Request,
     allowed_environment,
     decode_answer,
     read_answer,
     so_far,
-    split_words,
 )
 from gate.agents.http import (
     CLOSING_SECONDS,
     FIELDS,
+    TEMPLATE,
     Server,
     ServerAgent,
-    known_fields,
     media_type,
     render,
     session_id_at,
@@ -48,7 +48,6 @@ from gate.formats import answers, streams
 from gate.formats.json_text import parse_json
 from gate.formats.shapes import as_list, as_mapping, mappings_in
 from gate.model import ErrorKind, Invocation, RecordedTrial
-from gate.model.strict import WORDS_SCHEMA
 from gate.security.limits import shorten
 from gate.system.http import Response
 
@@ -79,34 +78,24 @@ class McpServer(Server):
 
     url: str = ""
     """Address of a server over streamable HTTP; or set ``command``."""
-    command: Annotated[tuple[str, ...], WORDS_SCHEMA] = ()
+    command: CommandLine = ()
     """Program and arguments of a server on standard input and output; no shell runs it."""
     reuse: bool = False
     """True to share one process among trials; otherwise, each trial has its own."""
     tool: str
     """The tool that calls the agent."""
-    arguments: Mapping[str, Any] | None = None
+    arguments: Annotated[Mapping[str, Any] | None, TEMPLATE] = None
     """The tool's arguments, in which ``{{message}}``, ``{{session_id}}``, … are replaced. Default: each argument
     named like a field gets it; a required argument with another name gets the message."""
     response: ResultPaths | None = None
     """Paths to the parts of the tool's result. Default: one of the usual forms."""
 
-    @field_validator("command", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        return split_words(value)
-
-    @field_validator("arguments")
-    @classmethod
-    def _uses_known_fields(cls, value: Any) -> Any:
-        return known_fields(value)
-
     @model_validator(mode="after")
     def _has_one_way(self) -> Self:
         if bool(self.url) == bool(self.command):
             raise ValueError("set either the server's url or a command that starts it")
-        if self.command and (self.headers or self.socket):
-            raise ValueError("headers and socket need a url; pass variables to a process with agent.env")
+        if self.command and self.headers:
+            raise ValueError("headers need a url; pass variables to a process with agent.env")
         return self
 
 

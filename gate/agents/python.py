@@ -110,7 +110,6 @@ class ImportFailedError(MeasureError):
 
 MOST_IMPORT_CHARS = 140
 """Maximum number of characters of why the agent cannot be imported, with our own words."""
-NOT_INSTALLED = "install it, or set agent.executable: .venv"
 
 
 class _NoSuchModuleError(MeasureError):
@@ -459,7 +458,9 @@ class PythonAgent(Agent):
             await worker.end()
             error.what = brief(naming_hidden(error.what, self.hidden, self.known, self.named), MOST_IMPORT_CHARS)
             if "ModuleNotFoundError" in error.what:
-                error.hint = NOT_INSTALLED
+                error.hint = "install it, or set agent.executable: .venv"
+                if self._options.executable:
+                    error.hint = f"install it in {self._options.executable}"
             if ":" not in self._options.python:  # read as module.attribute, but it may be just a module
                 error.hint = f"expected module:attribute, as in {self._options.python}:answer"
             raise

@@ -13,9 +13,8 @@ from gate.commands.groups import Once
 @click.command(cls=Once)
 @click.argument("statement", type=PATH)
 @click.option("--key", type=PATH, help="Private ed25519 key in PEM, which signs the statement.")
-@click.option("--output", type=PATH, help="File for the signed statement. Default: STATEMENT with .dsse.json.")
 @click.option("--predicate", type=PATH, help="Write the predicate here, for your CI's attestation step.")
-def attest(statement: Path, key: Path | None, output: Path | None, predicate: Path | None) -> None:
+def attest(statement: Path, key: Path | None, predicate: Path | None) -> None:
     """Sign a run's results.
 
     STATEMENT is the file written by `gate run --statement`. With --key, writes the DSSE envelope that `gate
@@ -25,4 +24,4 @@ def attest(statement: Path, key: Path | None, output: Path | None, predicate: Pa
 
     if key is None and predicate is None:
         raise click.UsageError("--key, or --predicate")
-    click.echo(attested(statement, key, output, predicate))
+    click.echo(attested(statement, key, predicate))

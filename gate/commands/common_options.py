@@ -31,9 +31,6 @@ CONFIG = click.option(
 )
 AGAINST = click.option("--against", "baseline", help="Another baseline record, or `none` to judge only by thresholds.")
 TAG = click.option("--tag", "tags", multiple=True, help="Only cases with this tag; repeatable.")
-COMPLEXITY = click.option(
-    "--complexity", "complexities", multiple=True, help="Only cases of this complexity; repeatable."
-)
 CASE = click.option("--case", "ids", multiple=True, help="Only this case, or a pattern with * and ?; repeatable.")
 CONDITION = click.option(
     "--where",
@@ -106,7 +103,7 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
 def overrides_of(given: dict[str, Any]) -> dict[str, Any]:
     """Return command-line options as keys of the configuration, so that there is only one validation."""
     overrides: dict[str, Any] = {}
-    for key, name in (("select.tags", "tags"), ("select.complexity", "complexities"), ("select.ids", "ids")):
+    for key, name in (("select.tags", "tags"), ("select.ids", "ids")):
         if given.get(name):
             overrides[key] = list(given[name])
     for key, values in _conditions(given.get("conditions") or ()).items():

@@ -9,7 +9,6 @@ from typing import NoReturn
 
 import click
 
-from gate.commands.common_options import PATH
 from gate.commands.groups import Once
 
 MAX_SECONDS = 600.0
@@ -17,15 +16,16 @@ MAX_SECONDS = 600.0
 
 
 @click.command(cls=Once)
-@click.option("--folder", type=PATH, help="Write the demo here. Default: a new temporary folder.")
-def demo(folder: Path | None) -> NoReturn:
+def demo() -> NoReturn:
     """See the gate catch a broken change in 20 seconds.
 
     Needs no key, no network and no project. Ends with the path of the HTML report and the next steps.
     """
+    from tempfile import mkdtemp
+
     from gate.commands.texts.demo import BROKEN_PROMPT, files
 
-    project = _new_folder(folder)
+    project = Path(mkdtemp(prefix="gate-demo-"))
     for name, text in files().items():
         (project / name).write_text(text, encoding="utf-8")
     click.echo(f"{project}: a support agent with 10 cases. A few rules take the place of its model.\n")
@@ -55,19 +55,6 @@ This change would be blocked: its job ends with exit code 1.
 
 Your own agent: `gate init` in its repository.""")
     raise SystemExit(0)
-
-
-def _new_folder(folder: Path | None) -> Path:
-    from tempfile import mkdtemp
-
-    from gate.errors import ConfigError
-
-    if folder is None:
-        return Path(mkdtemp(prefix="gate-demo-"))
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError("the folder is not empty", where=str(folder), hint="name a new one")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder.resolve()
 
 
 def run_gate(*arguments: str, cwd: Path) -> int:

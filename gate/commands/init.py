@@ -112,8 +112,11 @@ def _chosen(found: Survey, number: int | None, *, asks: bool) -> FoundAgent | No
 
     if number is not None and number > len(found.agents):
         raise ConfigError(f"--agent {number}: {len(found.agents)} found")
-    if number is None and asks and len(found.agents) > 1:
-        number = click.prompt("which agent", type=click.IntRange(1, len(found.agents)), default=1)
+    if number is None and len(found.agents) > 1:
+        if asks:
+            number = click.prompt("which agent", type=click.IntRange(1, len(found.agents)), default=1)
+        else:
+            click.echo("taking agent 1 (--agent N takes another)")
     return found.agents[(number or 1) - 1] if found.agents else None
 
 
@@ -141,7 +144,7 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
     cases = next((suite.source for suite in found.suites if not suite.problem), CASES)
     click.echo("\nnext:")
     if is_untouched(folder / SAMPLE_FILE):
-        click.echo(f"  call your agent        {SAMPLE_FILE} is a sample")
+        click.echo(f"  call your agent        {SAMPLE_FILE} is a sample: name yours in gate.yaml (gate help agent)")
     for suite in found.suites:
         if suite.conversion:
             click.echo(f"  convert your cases     {console(suite.conversion)}; gate init")

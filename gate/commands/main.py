@@ -31,9 +31,17 @@ import all of these files, load neither pydantic nor an HTTP client."""
 PLACES = {"open": "open:open_report", "help": "help:help_on", "import": "import_suite:import_suite"}
 """The file and function of sub-commands whose names are taken in Python."""
 REMOVED_OPTIONS = {
+    "attest --output": "leave it out: the signed statement is beside the statement",
     "decide --jsonl": "leave it out, as there is only one format",
+    "demo --folder": "leave it out: the demo is in a new temporary folder, which it names",
     "monitor --receive": "set `monitor.receive` in gate.yaml",
     "monitor --prometheus": "set `monitor.prometheus` in gate.yaml",
+    "power --stored": "leave it out: it counts the trials that a baseline has",
+    "promote --show": "leave it out: the case is appended to a file, and git shows it",
+    "run --complexity": "write --where complexity=VALUE",
+    "schema --plugins": "leave it out: installed plugins are always included",
+    "site --link": "leave it out: runs link to their commits",
+    "suite --complexity": "write --where complexity=VALUE",
 }
 """Options that earlier versions had, each with what to do instead."""
 GARBAGE_THRESHOLD = 200_000

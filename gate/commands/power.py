@@ -20,7 +20,6 @@ from gate.commands.output import show, simulated, width_of
     type=click.FloatRange(0, 1, min_open=True),
     help="Say how many cases it takes to find this drop (0.05: five points).",
 )
-@click.option("--stored", type=click.IntRange(1, 50), help="Stored trials per case. Default: those of the baseline.")
 @click.option(
     "--simulations", type=click.IntRange(10, 10_000), help="Simulated changes of each kind; more narrow the intervals."
 )
@@ -29,7 +28,6 @@ def power(
     record: Path | None,
     config_path: Path,
     drop: float | None,
-    stored: int | None,
     simulations: int | None,
     as_json: bool,
 ) -> None:
@@ -42,6 +40,6 @@ def power(
     from gate.insight.power_text import Asked, power_of_record, power_of_suites
 
     width = None if as_json else width_of(os.environ)
-    asked = Asked(drop, stored, simulations, simulated, as_json, width)
+    asked = Asked(drop, simulations, simulated, as_json, width)
     found = power_of_record(record, asked) if record else power_of_suites(load_config(config_path), os.environ, asked)
     show(found, width)

@@ -17,10 +17,7 @@ from gate.commands.groups import Once
 @click.option("--to", "target", type=PATH, help="The suite file to append the case to.")
 @click.option("--state", type=PATH, help="File of the monitor's state.")
 @click.option("--why", help="The reason why the answer is wrong, stored with the case.")
-@click.option("--show", is_flag=True, help="Print the case; write nothing.")
-def promote(
-    trace: str, config_path: Path, target: Path | None, state: Path | None, why: str | None, show: bool
-) -> None:
+def promote(trace: str, config_path: Path, target: Path | None, state: Path | None, why: str | None) -> None:
     """Turn a failing production trace into a case.
 
     TRACE is a trace that failed under `gate monitor`; the beginning of its id is enough. Redacts the case, notes
@@ -30,6 +27,4 @@ def promote(
     from gate.config.load import load_config
     from gate.monitor.promotion import promote_trace
 
-    click.echo(
-        promote_trace(load_config(config_path), trace, os.environ, target=target, state=state, why=why, show=show)
-    )
+    click.echo(promote_trace(load_config(config_path), trace, os.environ, target=target, state=state, why=why))

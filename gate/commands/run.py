@@ -12,7 +12,6 @@ import click
 
 from gate.commands.common_options import (
     CASE,
-    COMPLEXITY,
     CONDITION,
     CONFIG,
     DRY_RUN,
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
     from gate.reports.files import Outputs
 
 
-SELECTIONS = ("tags", "complexities", "ids", "conditions")
+SELECTIONS = ("tags", "ids", "conditions")
 """Options that select a part of the suite, which cannot be a baseline."""
 
 
 @click.command(cls=Once)
 @CONFIG
-@with_options(TAG, COMPLEXITY, CASE, CONDITION)
+@with_options(TAG, CASE, CONDITION)
 @click.option("--trials", help="`auto`, or exactly this many trials of every case.")
 @click.option("--against", metavar="COMMIT", help="Compare with this commit, branch or tag.")
 @click.option("--store", metavar="NAME", help="Where to look for baselines: file, git, none, or a plugin's store.")

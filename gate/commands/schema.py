@@ -9,8 +9,7 @@ from gate.commands.groups import Once
 
 @click.command(cls=Once)
 @click.option("--report", "of_report", is_flag=True, help="Print the schema of the JSON report instead.")
-@click.option("--plugins", is_flag=True, help="Include the options of installed plugins; imports them.")
-def schema(of_report: bool, plugins: bool) -> None:
+def schema(of_report: bool) -> None:
     """Print the JSON Schema of gate.yaml.
 
     With --report, that of the JSON report.
@@ -18,4 +17,4 @@ def schema(of_report: bool, plugins: bool) -> None:
     from gate.config.json_schema import in_lines, json_schema
     from gate.reports.json import schema as report_schema
 
-    click.echo(in_lines(report_schema() if of_report else json_schema(plugins=plugins)))
+    click.echo(in_lines(report_schema() if of_report else json_schema(plugins=True)))

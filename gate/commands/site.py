@@ -17,13 +17,7 @@ from gate.commands.groups import Once
 @SOURCES
 @CONFIG
 @SUITE
-@click.option(
-    "--link",
-    metavar="ADDRESS",
-    default="",
-    help="Address of a run's HTML report, with {commit} or {run} in it: https://… or relative to OUT.",
-)
-def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str | None, link: str) -> None:
+def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str | None) -> None:
     """Write a dashboard of all suites.
 
     Writes pages of suites, criteria, tags, cases, versions, cost and time, and badges to the folder OUT: static
@@ -39,7 +33,7 @@ def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str 
     remote = ""
     with suppress(GitError):  # no repository or no remote: commits are shown without links
         remote = Git(config_path.absolute().parent, environment=os.environ).remote_url("origin")
-    written = write_site(found, out, link=link, commits=commit_link(remote))
+    written = write_site(found, out, commits=commit_link(remote))
     for one in found.unread:
         click.echo(f"gate: left out {console(one.where)}: {console(one.why, 300)}", err=True)
     runs = sum(len(suite.runs) for suite in found.suites)

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from gate.commands.common_options import CASE, COMPLEXITY, CONDITION, CONFIG, TAG, overrides_of, with_options
+from gate.commands.common_options import CASE, CONDITION, CONFIG, TAG, overrides_of, with_options
 from gate.commands.groups import Once
 from gate.commands.output import show, width_of
 
 
 @click.command(cls=Once)
 @CONFIG
-@with_options(TAG, COMPLEXITY, CASE, CONDITION)
+@with_options(TAG, CASE, CONDITION)
 def suite(config_path: Path, **given: Any) -> None:
     """List what a run would measure.
 

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from gate.baselines.fingerprint import of_case
 from gate.baselines.pairing import match_cases
 from gate.config.load import Config, ConfigFile, SuiteRules, read_config
-from gate.config.people import calibration_file
 from gate.config.resolve import read_suites, stated_criteria
 from gate.config.specs import CriterionSpec
 from gate.config.tighten import (
@@ -32,7 +31,7 @@ from gate.config.tighten import (
     thresholds_under_base,
 )
 from gate.errors import ConfigError, GateError
-from gate.judges.options import JudgeOptions
+from gate.judges.options import CALIBRATION_FILE
 from gate.metrics.custom.source import Folders
 from gate.model import Case, Suite
 from gate.records import PlannedCase
@@ -359,11 +358,10 @@ def _edited_metrics(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
 
 def _edited_calibration(base: Config, head: Config) -> list[str]:
     """Return notes on a calibration that differs: the base commit's is used, or none if it has none."""
-    before, now = calibration_file(base, base.root), calibration_file(head, head.root)
-    name = (base.file.judge or JudgeOptions()).calibration
+    before, now = base.root / CALIBRATION_FILE, head.root / CALIBRATION_FILE
     if now.is_file() and not before.is_file():
-        return [f"{name}: new, corrects scores once it is merged"]
-    return _edited(name, before, now)
+        return [f"{CALIBRATION_FILE}: new, corrects scores once it is merged"]
+    return _edited(CALIBRATION_FILE, before, now)
 
 
 def _edited_baselines(base: Config, head: Config) -> list[str]:

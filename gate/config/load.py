@@ -242,7 +242,7 @@ def _criteria_from_file(data: dict[str, Any], root: Path, place: FilePlace) -> F
         return FilePlace(place.file, place.lines, ("criteria",))
     path = root / named
     if not path.is_file():
-        hint = f"for a metric, write {{{named}: 0.8}}" if named.isidentifier() else ""
+        hint = f"for a metric, write {{{named}: 0.6}}" if named.isidentifier() else ""
         raise ConfigError(f"criteria file {named!r} does not exist", where=place.at("criteria"), hint=hint)
     content, lines = read_document_with_lines(path)
     data["criteria"] = criteria_of(content, str(path))

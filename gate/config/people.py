@@ -10,15 +10,10 @@ from msgspec.structs import replace
 from gate.config.criteria import rubrics_of, with_demands_of
 from gate.config.load import Config
 from gate.config.specs import CriterionSpec
-from gate.judges.options import JudgeOptions
+from gate.judges.options import CALIBRATION_FILE
 from gate.metrics.base import Judged
 from gate.model import Case, Criterion, Scale
 from gate.scoring.score import Scorer
-
-
-def calibration_file(config: Config, root: Path) -> Path:
-    """Return the file that ``judge.calibration`` names, in this version of the configuration's folder."""
-    return root / (config.file.judge or JudgeOptions()).calibration
 
 
 def mark_of(criterion: Criterion) -> float | None:
@@ -48,10 +43,10 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
         return scorer
     from gate.judges.calibration import load, may_block, not_applied, not_corrected  # weight: only where asked
 
-    own = calibration_file(config, config.root)
+    own = config.root / CALIBRATION_FILE
     reviewed = own  # the base commit's file, if there is a base
     if config.base_root is not None:
-        reviewed = calibration_file(config, config.base_root)
+        reviewed = config.base_root / CALIBRATION_FILE
     place = reviewed if reviewed.exists() else own
     found = load(place, criterion.fingerprint)
     marks = {mark_of(criterion)}

@@ -89,8 +89,6 @@ class MonitorSection(StrictModel):
     """Share of the traces to score, sampled by id."""
     window: int = Field(default=200, ge=10, le=100_000)
     """Number of newest scored traces that decide the status."""
-    max_age: Seconds | None = None
-    """The time that a scored trace stays in the window, such as ``24h``. Default: until newer ones replace it."""
     min_samples: int = Field(default=30, ge=5)
     """Fewest measured traces for a status other than ``insufficient_data``."""
     warning: float = Field(default=0.85, gt=0, lt=1)
@@ -100,10 +98,6 @@ class MonitorSection(StrictModel):
     rule: Literal["proven", "rate"] = "proven"
     """``proven``: an interval below a limit decides; ``rate``: only the window's pass rate, so chance can raise
     alerts."""
-    idle: Annotated[Seconds, Field(le=86_400)] = 30.0
-    """Seconds after its last span until a trace counts as complete."""
-    every: Annotated[Seconds, Field(le=86_400)] = 5.0
-    """Seconds between checks for new traces."""
     cool_down: Seconds = 1800.0
     """Time after an alert during which a better status is not reported; a worse one is reported at once."""
     silence: Annotated[Seconds, Field(gt=0)] = 86_400.0

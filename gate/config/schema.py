@@ -223,8 +223,6 @@ class File(StrictModel):
     """Production monitoring by the same criteria: traces, sample, limits, alerts."""
     world: Annotated[WorldOptions | None, FREE] = None
     """Recording and replaying the agent's models and tools."""
-    seed: int = Field(default=0, ge=0)
-    """Seed of the gate's own randomness."""
     output: Annotated[str, FREE] = OWN_FOLDER
     """Folder for records and reports, relative to the configuration file."""
 

@@ -167,7 +167,7 @@ def _refuse_undecided(spec: CriterionSpec, where: str, *, adk: bool) -> None:
     if metric is not None and metric.direction is Direction.LOWER:
         return
     if adk and common.blocking and common.threshold is None and common.max is None and not spec.quantiles:
-        raise ConfigError("threshold is missing", where=where, hint='as {"threshold": 0.8}')
+        raise ConfigError("threshold is missing", where=where, hint='as {"threshold": 0.6}')
 
 
 def is_custom(metric: str) -> bool:
@@ -213,7 +213,7 @@ def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
         found = "nothing" if value is None else shorten(repr(value), 60)
         what = f"{label}: expected a number, found {found}"
         plain = "write a number without a unit"
-        hint = "write a number, as 0.8, or a mapping of options" if label == "threshold" else plain
+        hint = "write a number, as 0.6, or a mapping of options" if label == "threshold" else plain
         raise ConfigError(what, where=where, hint=hint) from None
     if not isfinite(number):
         raise ConfigError(f"{label}: {value!r} is not a finite number", where=where)

@@ -44,7 +44,9 @@ def passes(comparison: Comparison, outcome: Outcome | None) -> Finding:
     if comparison.stored:
         new, edited, removed = new_cases(comparison), edited_cases(comparison), removed_cases(comparison)
         uncompared = Uncompared(len(new), len(edited), len(removed))
-    compared = comparison.with_baseline if outcome is not None else frozenset()
+    compared: frozenset[str] = frozenset()
+    if outcome is not None:
+        compared = comparison.with_baseline
     cases, unchecked = len(comparison.judged), comparison.unchecked
     return Finding.of(
         "passes",
@@ -72,7 +74,10 @@ def got_worse(
     """Return the grounds for a proven loss: a trade-off, the cases that broke, or the suite as a whole."""
     trade = trade_of(outcome)
     if trade is not None:
-        return trade if trade["named"] else trade.but(cases=most_suspect(cases) or trade["cases"])
+        suspected = most_suspect(cases)
+        if trade["named"] or not suspected:
+            return trade
+        return trade.but(cases=suspected)
     broken = [case for case in cases if case.status is CaseStatus.BROKEN]
     if broken and proven_by_cases(outcome):
         counts = outcome.evidence.cases
@@ -133,7 +138,9 @@ def trade_of(outcome: Outcome) -> Finding | None:
         change = evidence.metrics.get(name)
         if change is None or change.change < -ROUNDING:
             return None
-    lost = tallies(evidence, outcome.cases) if outcome.cases else suspects(evidence)
+    lost = suspects(evidence)
+    if outcome.cases:
+        lost = tallies(evidence, outcome.cases)
     if not lost:
         return None
     gained = sorted(gains.items(), key=lambda one: (-(one[1].e_value or 0.0), one[0]))
@@ -149,7 +156,9 @@ def trade_of(outcome: Outcome) -> Finding | None:
 def proven_by_mean(outcome: Outcome, name: str) -> bool:
     """True if the look that proved a regression of this metric saw it in the mean, not in the drops of a few cases."""
     tests = [look.metrics[name] for look in outcome.evidence.looks if look.blocks and name in look.metrics]
-    return tests[-1].by_mean if tests else outcome.stage.kind is not StageKind.REPEATS
+    if tests:
+        return tests[-1].by_mean
+    return outcome.stage.kind is not StageKind.REPEATS
 
 
 def proven_by_cases(outcome: Outcome) -> bool:

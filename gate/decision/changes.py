@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gate.decision.comparison import Comparison, Incomparable
-from gate.decision.gaps import edited_cases, new_cases, removed_cases
+from gate.decision.gaps import edited_cases, incomparable_criteria, new_cases, removed_cases
 from gate.model import Trial, Verdict
 from gate.model.finding import Finding
 from gate.security.limits import cut
@@ -29,7 +29,7 @@ def changes(comparison: Comparison) -> tuple[Finding, ...]:
     renamed = comparison.renamed
     if renamed:
         found.append(Finding.of("cases_changed", how="renamed", cases=tuple(renamed), before=tuple(renamed.values())))
-    found += comparison.incomparable_criteria.values()
+    found += incomparable_criteria(comparison).values()
     for criterion in comparison.removed:
         found.append(Finding.of("not_compared", criterion=criterion.name, why="removed"))
     fresh = {name for (_, name), why in comparison.not_comparable.items() if why is Incomparable.NEW}

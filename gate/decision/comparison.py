@@ -16,7 +16,6 @@ from gate.decision.correction import Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import Request, epochs_spent, runs_of
 from gate.decision.outcomes import RATE_METRIC, all_unchecked, holds, measured_values, pass_rate, passed
-from gate.decision.own_models import moved, own_models_of
 from gate.decision.repeats import Repeats, repeats
 from gate.decision.settings import Settings
 from gate.model import FULL, NARROW, Case, Criterion, Side, Trial, Verdict
@@ -151,64 +150,6 @@ class Comparison(Struct, frozen=True, dict=True):
         if criterion.calibration is None:
             return None
         return correction_for(criterion, set(measured_values((*self.trials, *self.stored), criterion)))
-
-    @cached_property
-    def incomparable_criteria(self) -> Mapping[str, Finding]:
-        """Criterion → the reason its baseline scores cannot be compared, though the baseline has some."""
-        if not self.stored:
-            return {}
-        found = dict(self.criteria_without_cases)
-        changed, measured_otherwise = set(), set()
-        for (_, name), why in self.not_comparable.items():
-            if why is Incomparable.CHANGED:
-                changed.add(name)
-            elif why is Incomparable.OTHER_MODEL:
-                measured_otherwise.add(name)
-        for criterion in self.criteria:
-            if criterion.name in changed:
-                found[criterion.name] = Finding.of("not_compared", criterion=criterion.name, why="changed")
-            elif criterion.name in measured_otherwise:
-                found[criterion.name] = self._measured_by_another(criterion.name)
-        return found
-
-    def _measured_by_another(self, criterion: str) -> Finding:
-        """Return the finding on a criterion whose judge or simulated user is another model under the same name."""
-        now = own_models_of(self.trials).get(criterion, set())
-        before = own_models_of(self.stored).get(criterion, set())
-        asked = moved(now, before)
-        users = {name for trial in self.trials for name, _ in trial.users}
-        why = "other_judge"
-        if not users.isdisjoint(asked):  # the conversations are other ones, which weighs more than their judge
-            why, asked = "other_user", [name for name in asked if name in users]
-        return Finding.of(
-            "not_compared",
-            criterion=criterion,
-            why=why,
-            models=tuple(asked),
-            now=tuple(sorted([answered for name, answered in now if name in asked])),
-            before=tuple(sorted([answered for name, answered in before if name in asked])),
-        )
-
-    @cached_property
-    def criteria_without_cases(self) -> Mapping[str, Finding]:
-        """The criteria whose baseline cases were all removed or edited, so that none of them is compared.
-
-        A criterion may apply to only a tenth of the cases. Empty if no case is paired at all: then the criteria are not
-        the cause.
-        """
-        found: dict[str, Finding] = {}
-        if not self.paired:
-            return found
-        judged = {case.id for case in self.judged}
-        for criterion in self.criteria:
-            name = criterion.name
-            cases = 0
-            for case_id, trials in self.baseline.items():
-                if case_id not in self.settings.quarantine and measured_values(trials, criterion):
-                    cases += 1
-            if cases and judged.isdisjoint(self.stored_values(criterion)):
-                found[name] = Finding.of("not_compared", criterion=name, why="cases_gone", of=cases)
-        return found
 
     # --- the candidate's trials -------------------------------------------------------------------
 

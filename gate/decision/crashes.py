@@ -199,7 +199,9 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
         return Finding.of("agent_fails", failed=failed, why="lost", lost=lost, trials=len(asked))
     beside = base or others
     if beside and _p_of_answering_less(now, beside) <= comparison.settings.own_alpha:
-        return None if base else _slowed_down(comparison, others, failed)
+        if base:
+            return None
+        return _slowed_down(comparison, others, failed)
     if not count_failed(now):
         return Finding.of("agent_fails", failed=failed, why="gone", trials=len(now))
     return Finding.of(

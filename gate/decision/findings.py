@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gate.decision.cases import worst_wording
 from gate.decision.comparison import Comparison
 from gate.decision.estimates import change_of, natural, natural_margin
+from gate.decision.gaps import without_cases
 from gate.decision.outcomes import PASS_RATE, measured_values
 from gate.decision.thresholds import own_thresholds, quantile_limits, suite_threshold, trial_limit
 from gate.model import CaseCounts, CaseResult, Criterion, MetricChange, MetricTest, Outcome, StageKind, Trial, Verdict
@@ -86,7 +87,7 @@ def _not_measured(comparison: Comparison, criterion: Criterion, lost: Finding | 
         return lost
     if not comparison.answers or measured_values(comparison.answers, criterion):
         return None
-    if criterion.name in comparison.criteria_without_cases:  # the base's rules may still name it
+    if without_cases(comparison, criterion) is not None:  # the base's rules may still name it
         return Finding.of("not_judged", Verdict.NOT_COMPARED, why="no_longer_applies")
     return Finding.of("not_judged", Verdict.NOT_MEASURED, why="applies_to_none")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.outcomes import PASS_RATE, mark, measured_values, outcomes_of
+from gate.decision.own_models import moved, own_models_of
 from gate.model import Case, Criterion, CriterionResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.statistics.intervals import mean, stratified_fisher_less
@@ -94,7 +95,9 @@ def _mostly_passed(comparison: Comparison, case_id: str, criteria: Sequence[Crit
 
 def _known_at_base(comparison: Comparison) -> list[Criterion]:
     """Return the criteria that the base measured, too. No trial there would have passed a new criterion."""
-    names = {name for trial in comparison.stored for name in trial.scores}
+    names: set[str] = set()
+    for trial in comparison.stored:
+        names.update(trial.scores)
     return [criterion for criterion in comparison.criteria if criterion.name in names]
 
 
@@ -125,7 +128,9 @@ def edited_and_missing(comparison: Comparison) -> Finding | None:
     if fell and stratified_fisher_less(counts) <= comparison.settings.own_alpha:
         found = fell
     cases = tuple(dict.fromkeys([*found, *by_half]))
-    return Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=cases) if cases else None
+    if not cases:
+        return None
+    return Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=cases)
 
 
 def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
@@ -144,6 +149,70 @@ def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
         if fall >= (high - low) / 2:
             return True
     return False
+
+
+# --- criteria that cannot be compared -------------------------------------------------------------
+
+
+def incomparable_criteria(comparison: Comparison) -> dict[str, Finding]:
+    """Return the reason why a criterion's baseline scores cannot be compared, for each one that has some."""
+    found: dict[str, Finding] = {}
+    if not comparison.stored:
+        return found
+    reasons: dict[str, set[Incomparable]] = {}
+    for (_, name), why in comparison.not_comparable.items():
+        reasons.setdefault(name, set()).add(why)
+    for criterion in comparison.criteria:
+        name = criterion.name
+        told = reasons.get(name, set())
+        if Incomparable.CHANGED in told:
+            found[name] = Finding.of("not_compared", criterion=name, why="changed")
+        elif Incomparable.OTHER_MODEL in told:
+            found[name] = _measured_by_another(comparison, name)
+        else:
+            gone = without_cases(comparison, criterion)
+            if gone is not None:
+                found[name] = gone
+    return found
+
+
+def _measured_by_another(comparison: Comparison, criterion: str) -> Finding:
+    """Return the finding on a criterion whose judge or simulated user is another model under the same name."""
+    now = own_models_of(comparison.trials).get(criterion, set())
+    before = own_models_of(comparison.stored).get(criterion, set())
+    asked = moved(now, before)
+    users = set()
+    for trial in comparison.trials:
+        users.update([name for name, _ in trial.users])
+    why = "other_judge"
+    if not users.isdisjoint(asked):  # the conversations are other ones, which weighs more than their judge
+        why, asked = "other_user", [name for name in asked if name in users]
+    return Finding.of(
+        "not_compared",
+        criterion=criterion,
+        why=why,
+        models=tuple(asked),
+        now=tuple(sorted([answered for name, answered in now if name in asked])),
+        before=tuple(sorted([answered for name, answered in before if name in asked])),
+    )
+
+
+def without_cases(comparison: Comparison, criterion: Criterion) -> Finding | None:
+    """Return the finding on a criterion whose baseline cases were all removed or edited, so that none is compared.
+
+    A criterion may apply to only a tenth of the cases. None if no case is paired at all: then the criterion is not the
+    cause.
+    """
+    known = comparison.stored_values(criterion)
+    if not comparison.paired or any(case.id in known for case in comparison.judged):
+        return None
+    cases = 0
+    for case_id, trials in comparison.baseline.items():
+        if case_id not in comparison.settings.quarantine and measured_values(trials, criterion):
+            cases += 1
+    if not cases:
+        return None
+    return Finding.of("not_compared", criterion=criterion.name, why="cases_gone", of=cases)
 
 
 # --- criteria that no longer have anything to check -----------------------------------------------

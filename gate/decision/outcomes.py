@@ -63,7 +63,9 @@ def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
 def value_of(trial: Trial, criterion: Criterion) -> float | None:
     """Return the value of a trial; None if there is none."""
     score = trial.scores.get(criterion.name)
-    return None if score is None else score.value
+    if score is None:
+        return None
+    return score.value
 
 
 def measured_values(trials: Sequence[Trial], criterion: Criterion) -> list[float]:
@@ -107,7 +109,9 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
             return False
         if not outcome and found is not None:
             found = outcome
-    return found if checked or not asked else None
+    if asked and not checked:
+        return None
+    return found
 
 
 def outcomes_of(trials: Iterable[Trial], case: Case, criteria: Iterable[Criterion]) -> list[bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from gate.decision.comparison import Comparison
 from gate.decision.outages import commonest_error
@@ -95,7 +96,7 @@ def collapsed(comparison: Comparison) -> Finding | None:
             continue
         now, before = comparison.values(criterion), comparison.stored_values(criterion)
         both = [case_id for case_id in comparison.paired if now.get(case_id) and before.get(case_id)]
-        values = [value for case_id in both for value in now[case_id]]
+        values = list(chain.from_iterable([now[case_id] for case_id in both]))
         worst, best = criterion.worst, criterion.best
         assert worst is not None and best is not None  # the scale is bounded
         if not both or set(values) != {worst}:
@@ -142,4 +143,6 @@ def base_fails_too(comparison: Comparison) -> Finding | None:
         enough = min(len(before), len(base), len(now)) >= LEAST_TRIALS
         if enough and all(before) and not any(base) and not any(now):
             found.append(CaseTally(case_id, 0, len(now), len(before), len(before)))
-    return Finding.of("cases_fail", cases=tuple(found), why="base_fails_too") if found else None
+    if not found:
+        return None
+    return Finding.of("cases_fail", cases=tuple(found), why="base_fails_too")

@@ -86,8 +86,10 @@ class Repeats(Struct, frozen=True):
 
     def joined(self, other: Repeats) -> Repeats:
         """Return the repeats shown by either of two views of the same trials."""
-        if not (self.tells and other.tells):
-            return other if other.tells else self
+        if not other.tells:
+            return self
+        if not self.tells:
+            return other
         frozen = self.frozen or other.frozen
         return Repeats(
             self.dropped | other.dropped,

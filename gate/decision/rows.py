@@ -18,7 +18,7 @@ from gate.decision.estimates import (
     quantile_estimates,
 )
 from gate.decision.findings import NO_YARDSTICK, change_against_base, error_of, findings_of
-from gate.decision.gaps import silent_criteria
+from gate.decision.gaps import incomparable_criteria, silent_criteria
 from gate.decision.outcomes import PASS_RATE, all_unchecked
 from gate.decision.pairs import BothSides, Pairs, pairs_of
 from gate.model import Criterion, CriterionResult, Estimate, EvidenceSummary, Outcome, Scale, Trial, Verdict, worst
@@ -51,7 +51,7 @@ def _with_same_trials(row: CriterionResult) -> CriterionResult:
 
 def _with_what_is_not_compared(comparison: Comparison, rows: Sequence[CriterionResult]) -> list[CriterionResult]:
     """Return the rows, including criteria that are gone, with the reasons some are not compared."""
-    reasons = dict(comparison.incomparable_criteria)
+    reasons = incomparable_criteria(comparison)
     for finding in silent_criteria(comparison):
         reasons[finding["criterion"]] = finding
     found = []

@@ -15,7 +15,7 @@ from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_t
 from gate.decision.sequential import outcome_without_runs
 from gate.decision.tags import by_group, where
 from gate.decision.warnings import warnings
-from gate.model import Outcome, SuiteResult, Verdict
+from gate.model import CaseResult, Outcome, SuiteResult, Verdict
 from gate.model.finding import Finding
 
 
@@ -36,13 +36,17 @@ def table_of(comparison: Comparison, outcome: Outcome | None, *, can_run: bool, 
 
 
 def _plain_table(comparison: Comparison, outcome: Outcome | None, *, with_cases: bool = False) -> Table:
-    cases = case_results(comparison, outcome) if with_cases else ()
+    cases: tuple[CaseResult, ...] = ()
+    if with_cases:
+        cases = case_results(comparison, outcome)
     return Table(comparison, outcome, rows_of(comparison, outcome), cases)
 
 
 def _outcome_of(comparison: Comparison, *, can_run: bool) -> Outcome | None:
     """Return the test's result on trials other than those requested; None if both sides have the same trials."""
-    return None if comparison.same_as else outcome_without_runs(comparison, can_run=can_run)
+    if comparison.same_as:
+        return None
+    return outcome_without_runs(comparison, can_run=can_run)
 
 
 def _with_proof_by_failures(table: Table) -> Table:
@@ -69,14 +73,17 @@ def _without_unconfirmed_failures(table: Table, *, can_run: bool, with_cases: bo
     answered = excused(comparison)
     without = _plain_table(answered, _outcome_of(answered, can_run=can_run), with_cases=with_cases)
     if _blocks(without):  # it does not rest on them, though a loss may where a threshold is missed anyway
-        rests_on_failures = loss(table) is not None and loss(without) is None
-        return without if rests_on_failures else table
+        if loss(table) is not None and loss(without) is None:
+            return without
+        return table
     if is_of_provider(comparison, why):
         return without
     rows = []
     for row, other in zip(table.rows, without.rows, strict=True):
-        fails = row.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
-        rows.append(other if fails else row)  # a row that fails because of them would contradict the verdict
+        if row.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD):
+            rows.append(other)  # a row that fails because of them would contradict the verdict
+        else:
+            rows.append(row)
     return replace(table, rows=tuple(rows), not_confirmed=why)
 
 
@@ -120,7 +127,9 @@ def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
         below=below(table),
         seed=comparison.seed,
     )
-    return result if verdict_only else _with_facts(comparison, result)
+    if verdict_only:
+        return result
+    return _with_facts(comparison, result)
 
 
 def _with_facts(comparison: Comparison, result: SuiteResult) -> SuiteResult:

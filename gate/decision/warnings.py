@@ -44,7 +44,10 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Find
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
     settings = comparison.settings
     goal, least_wanted = settings.goal, max(settings.stored_trials, STORED_TRIALS)
-    if not counts or counts[0] >= (least_wanted if goal is None else MOST_STORED):
+    enough = least_wanted
+    if goal is not None:
+        enough = MOST_STORED
+    if not counts or counts[0] >= enough:
         return []
     wanted = least_wanted
     if goal is not None and counts[0] >= least_wanted:

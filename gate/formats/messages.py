@@ -139,7 +139,7 @@ def to_call(raw: Any) -> ToolCall:
     return ToolCall(
         name=tool_name(body.get("name") or body.get("toolName")),
         args=carried(to_arguments(_first(body, "arguments", "args", "input"))),
-        id=_optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId"),
+        id=_optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId", "toolUseId"),
         result=carried(raw.get("result", raw.get("output"))),
         error=error,
         duration=number(raw.get("duration"), "duration"),
@@ -378,7 +378,7 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
     if role == "user":
         given = _typed(message.get("content"), _RESULTS)
         for part in given:
-            _answer(reading, part, part.get("content", part.get("output")), part.get("is_error") is True)
+            _answer(reading, part, part.get("content", part.get("output")), _failed(part))
         said = text_of(_parts(message.get("content")))
         if reading.user is None and (said or not given):
             reading.user = said
@@ -403,13 +403,18 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     for call in _calls_of(message):
         reading.add(call)
     for part in _typed(message.get("content"), _RESULTS):  # of tools that the provider ran
-        _answer(reading, part, part.get("content"), part.get("is_error") is True)
+        _answer(reading, part, part.get("content"), _failed(part))
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None:
         named = as_mapping(message.get("response_metadata"))
         usage = replace(usage, model=_optional_text(named, "model_name", "model"))  # LangChain's keys
     if usage is not None:
         reading.usages.append(usage)
+
+
+def _failed(part: Mapping[str, Any]) -> bool:
+    """True if a part says that its tool failed."""
+    return part.get("is_error") is True or part.get("status") == "error"
 
 
 def _calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
@@ -431,14 +436,18 @@ def _calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
 
 
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
-    """Read an item of the Responses API that is not a message."""
-    if kind.endswith("_call"):
+    """Read an item of the Responses API that is not a message, or a part of a message's content without the message."""
+    if kind.endswith(("_call", *_CALLS)):
         named = item
-        if "name" not in item:
+        if item.keys().isdisjoint(("name", "toolName")):
             named = {**item, "name": kind.removesuffix("_call")}
         reading.add(replace(to_call(named), id=_optional_text(item, "call_id", "id")))
     elif kind.endswith("_call_output"):
         _answer(reading, item, item.get("output"), failed=False)
+    elif kind.endswith(_RESULTS):
+        _answer(reading, item, item.get("content", item.get("output")), _failed(item))
+    elif kind in _TEXT_KEYS:
+        reading.texts.append(_parts([item]))
     elif kind == "message":
         raise FormatError("no role")
 
@@ -448,7 +457,7 @@ def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed:
     name = message.get("name")
     if not isinstance(name, str):
         name = None
-    identifier = _optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId")
+    identifier = _optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId", "toolUseId")
     index = reading.open.take(identifier, name)
     if index is None:
         leave_unread(message, "content", "output", "result")
@@ -483,14 +492,24 @@ def _parts(content: Any) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-_CALLS = ("tool_use", "tool-call", "tool_call")
-_RESULTS = ("tool_result", "tool-result")
-"""The ends of the types of the parts in which Anthropic and the AI SDK hold calls and results: ``server_tool_use``."""
+_CALLS = ("tool_use", "tool-call", "tool_call", "toolUse")
+_RESULTS = ("tool_result", "tool-result", "toolResult")
+"""The ends of the types of the parts in which Anthropic, the AI SDK and Bedrock hold calls and results:
+``server_tool_use``."""
 
 
 def _typed(content: Any, ends: tuple[str, ...]) -> list[Mapping[str, Any]]:
     """Return the parts of a content whose type has one of these ends."""
-    return [part for part in mappings_in(content) if str(part.get("type")).endswith(ends)]
+    return [part for part in map(_with_type, mappings_in(content)) if str(part.get("type")).endswith(ends)]
+
+
+def _with_type(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a part with its type: in Bedrock's form, also Strands', the type is the only key."""
+    if len(part) == 1:
+        for kind in ("toolUse", "toolResult"):
+            if isinstance(part.get(kind), Mapping):
+                return {"type": kind, **part[kind]}
+    return part
 
 
 def _first(body: Mapping[str, Any], *keys: str) -> Any:

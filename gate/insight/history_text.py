@@ -79,7 +79,7 @@ def _runs(suite: SuiteHistory, width: int | None) -> str:
     newest = range(len(suite.runs))[::-1][:MOST_RUNS]
     for number in newest:
         run = suite.runs[number]
-        verdict = run.verdict.replace("_", " ") or "–"
+        verdict = run.verdict.replace("_", " ") or "not stored"
         rows.append((times[number], label_of(run), rates.get(number, "–"), verdict, version_of(run) or "–"))
     return table(rows, width) + _left(len(suite.runs) - MOST_RUNS, "older runs")
 

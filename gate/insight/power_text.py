@@ -50,8 +50,6 @@ class Asked(Struct, frozen=True):
 
     drop: float | None = None
     """The drop, 0–1, for which to find a design; None: none."""
-    stored: int | None = None
-    """Stored trials per case; None: as many as a baseline has."""
     simulations: int | None = None
     """Number of runs per question; None: as many as take a few seconds."""
     progress: Progress = silent
@@ -110,7 +108,7 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     rates = rates_of(record.trials, header.criteria, cases)
     size = len(rates.counts) or len(header.plan)
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
-    design = Design(size, asked.stored or STORED_TRIALS, engine, settings.pass_rate_margin)
+    design = Design(size, STORED_TRIALS, engine, settings.pass_rate_margin)
     wanted: tuple[Wanted, ...] = ()
     with asked.progress(header.suite_id) as tick:
         power = power_of(rates, design, runs=asked.simulations, tick=tick)

@@ -26,22 +26,20 @@ _REMOTE = re.compile(
 )
 
 
-def write_site(found: Histories, folder: Path, *, link: str = "", commits: str = "") -> list[Path]:
+def write_site(found: Histories, folder: Path, *, commits: str = "") -> list[Path]:
     """Write the pages, badges and data into a folder, which may hold other files. Return the files written.
 
     Args:
         found: the histories to show.
         folder: created if missing.
-        link: see `site`; an ``https:`` address, or a path relative to the pages.
         commits: see `site`.
 
     Raises:
-        ConfigError: the link has another scheme, or the folder's path contains a symbolic link.
+        ConfigError: the folder's path contains a symbolic link.
         MeasureError: a file cannot be written.
     """
-    checked_link(link)
     written = []
-    for name, content in site(found, link=link, commits=commits, made=now().timestamp()).items():
+    for name, content in site(found, commits=commits, made=now().timestamp()).items():
         path = folder / name
         try:
             files.write_text(path, content)
@@ -51,10 +49,3 @@ def write_site(found: Histories, folder: Path, *, link: str = "", commits: str =
             raise MeasureError(f"the dashboard cannot be written: {problem.strerror}", where=str(path)) from None
         written.append(path)
     return written
-
-
-def checked_link(link: str) -> None:
-    """Raise `ConfigError` for an address that a page should not link to."""
-    scheme, colon, _ = link.partition(":")
-    if colon and "/" not in scheme and scheme.lower() not in ("https", "http"):
-        raise ConfigError(f"not a report address: {link!r}", where="--link", hint="https://… or a relative path")

@@ -120,7 +120,7 @@ class Judge:
         self._jury = members(options, environment)
         self._budget = budget
         self._cache = Cache(cache_path)
-        self._limiter = Limiter(options.concurrency, options.requests_per_minute)
+        self._limiter = Limiter(options.concurrency)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
         self._plain: set[tuple[str, str]] = set()
@@ -261,7 +261,7 @@ class Judge:
         for name in ModelConfig.model_fields:
             value = getattr(own, name, None)
             if value is None:
-                value = getattr(self.options, name)
+                value = getattr(self.options, name, None)
             if value is not None:
                 chosen[name] = value
         if "seed" in chosen:

@@ -70,11 +70,10 @@ class Budget(Struct):
 
 
 class Limiter:
-    """Limits concurrent calls and calls per minute, and makes no calls while the server has asked to wait."""
+    """Limits concurrent calls, and makes none while the server has asked to wait."""
 
-    def __init__(self, concurrency: int, per_minute: float | None) -> None:
+    def __init__(self, concurrency: int) -> None:
         self._slots = asyncio.Semaphore(concurrency)
-        self._gap = 60.0 / per_minute if per_minute else 0.0
         self._next = 0.0
 
     @asynccontextmanager
@@ -84,7 +83,6 @@ class Limiter:
         async with self._slots:
             while (wait := self._next - clock()) > 0:
                 await asyncio.sleep(wait)
-            self._next = max(self._next, clock()) + self._gap
             yield
 
     def pause(self, seconds: float) -> None:

@@ -23,7 +23,7 @@ MODERATION_MODEL = "omni-moderation-latest"
 NO_KEY = "no-key"
 """Sent to the user's own endpoints that need no key."""
 CALIBRATION_FILE = "calibration.json"
-"""Name of the file in the configuration's folder, so that it is reviewed and versioned with it."""
+"""File in which `gate calibrate` stores its result: in the configuration's folder, so that it is reviewed with it."""
 FRAME_VERSION = 1
 """The version of the text around every question; raise it when `prompt.py` changes that text."""
 USER_VERSION = 1
@@ -52,11 +52,16 @@ class Juror(StrictModel):
     """Its price."""
 
 
-class ModelConfig(StrictModel):
+class Sampling(StrictModel):
     """The sampling of the model. Left out: the server's default, and nothing is sent."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature."""
+
+
+class ModelConfig(Sampling):
+    """ADK's ``judge_model_config`` of one criterion."""
+
     top_p: float | None = Field(default=None, gt=0, le=1)
     """Nucleus sampling: the share of probability to sample from."""
     seed: int | None = None
@@ -78,7 +83,7 @@ class JudgeModelOptions(StrictModel):
     """The most calls at a time for one question; ``judge.concurrency`` bounds the whole run."""
 
 
-class JudgeOptions(ModelConfig):
+class JudgeOptions(Sampling):
     """``judge:`` of the configuration: the one judge of a run, used by every metric that asks a model."""
 
     model: str | None = None
@@ -95,17 +100,13 @@ class JudgeOptions(ModelConfig):
     """Votes per question and model. Default: the metric's: 5 for ADK's names, else 3."""
     concurrency: int = Field(default=8, ge=1, le=1000)
     """Largest number of concurrent calls, over the whole run."""
-    requests_per_minute: float | None = Field(default=None, gt=0)
-    """Largest number of calls per minute, over the whole run. Default: no bound."""
     retries: int = Field(default=4, ge=0, le=20)
     """More attempts after 429, 5xx, a timeout or a broken connection."""
     timeout: Annotated[Seconds, Field(le=3600)] = 60.0
     """Longest time for an attempt, in seconds or as ``60s``, ``2m``."""
-    calibration: str = Field(default=CALIBRATION_FILE, min_length=1, max_length=500)
-    """File in which ``gate calibrate`` stores its result, relative to the configuration; commit it."""
 
 
-class SimulatedUserOptions(ModelConfig):
+class SimulatedUserOptions(Sampling):
     """``simulated_user:`` of the configuration: who plays the user of a scenario. Left out: as in ``judge``."""
 
     model: str | None = None
@@ -125,8 +126,7 @@ class SimulatedUserOptions(ModelConfig):
         own = {name: value for name, value in self if name != "max_turns" and value is not None}
         if self.model is not None or self.base_url is not None:
             base = base.model_copy(update={"price": None})
-        sampling = dict.fromkeys(ModelConfig.model_fields)
-        return base.model_copy(update={**sampling, "jury": (), **own})
+        return base.model_copy(update={"temperature": None, "jury": (), **own})
 
 
 class Member(Struct, frozen=True):
@@ -223,7 +223,7 @@ def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) ->
     A metric's own question is covered by its version, and a criterion's ``judge_model_options`` by its options.
     """
     options = options or JudgeOptions()
-    sampling = options.model_dump(include={*ModelConfig.model_fields, "num_samples"})
+    sampling = options.model_dump(include={"temperature", "num_samples"})
     sampling["moderation_model"] = MODERATION_MODEL
     jury = [[member.model, member.base_url] for member in members(options, environment)]
     text = json.dumps([FRAME_VERSION, jury, sampling], sort_keys=True, ensure_ascii=True)
@@ -237,6 +237,6 @@ def fingerprint_of_user(
     options = options or SimulatedUserOptions()
     played = options.as_judge(judge)
     model = members(played, environment)[0]
-    sampling = played.model_dump(include={*ModelConfig.model_fields})
+    sampling = played.model_dump(include={"temperature"})
     text = json.dumps([USER_VERSION, model.model, model.base_url, sampling, options.max_turns], sort_keys=True)
     return "user:" + hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -98,12 +98,7 @@ class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
         answers = await self.ask(
             judge, MATCH, material, Validity, name="final_response_match_v2", settled=settled_by(_passes)
         )
-        if answers.error is not None:
-            return TurnFinding(None, failed=answers.error)
-        votes = answers.readable
-        if not votes:
-            return TurnFinding(None, answers.failure or "")
-        return by_majority([(_passes(vote), vote.reasoning) for vote in votes])
+        return by_majority(answers, _passes)
 
 
 MATCH = """\

@@ -207,9 +207,13 @@ def settled_by(passes: Callable[[A], bool]) -> Callable[[Sequence[A], int], bool
     return settled
 
 
-def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnFinding:
-    """Return the majority of the votes on validity, each with its reason; a tie is invalid. There is at least one
-    vote."""
+def by_majority(answers: Answers[Any], passes: Callable[[Any], bool]) -> TurnFinding:
+    """Return the majority of the votes on validity, with the reason that one of them gives; a tie is invalid."""
+    if answers.error is not None:
+        return TurnFinding(None, failed=answers.error)
+    votes = [(passes(vote), vote.reasoning) for vote in answers.readable]
+    if not votes:
+        return TurnFinding(None, answers.failure or "")
     count = sum(valid for valid, _ in votes)
     found = count > len(votes) - count
     why = next((reason for valid, reason in votes if valid == found), "")

@@ -87,12 +87,7 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
         question = KEPT.format(signal=self.options.stop_signal)
         name = "per_turn_user_simulator_quality_v1"
         answers = await self.ask(judge, question, material, Kept, name=name, settled=settled_by(_passes))
-        if answers.error is not None:
-            return TurnFinding(None, failed=answers.error)
-        votes = answers.readable
-        if not votes:
-            return TurnFinding(None, answers.failure or "no readable vote")
-        return by_majority([(_passes(vote), vote.reasoning) for vote in votes])
+        return by_majority(answers, _passes)
 
 
 def _first(scenario: Scenario, turn: Invocation) -> TurnFinding:

@@ -37,9 +37,8 @@ def promote_trace(
     target: Path | None,
     state: Path | None,
     why: str | None,
-    show: bool,
 ) -> str:
-    """Return a message about what was done, or the case itself if nothing is written.
+    """Return a message about what was done.
 
     Raises:
         ConfigError: there is no such trace, or the file does not allow another case.
@@ -62,8 +61,6 @@ def promote_trace(
                 f"{console(found.trace)} is a case already: {console(before.id)} ({before.location}); nothing written"
             )
         case = case_of(found, [case.id for case in cases])
-        if show:
-            return case.text.rstrip("\n")
         text = read_text(place, str(place)) if place.exists() else ""
         changed = added(text, case, str(place))
         try:

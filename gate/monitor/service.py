@@ -28,7 +28,7 @@ from gate.monitor.report import STALE_SECONDS, Average, Expected, MonitorReport,
 from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState, is_state, open_state
 from gate.monitor.versus import Arm, compare_arms, of_cases, of_traces
-from gate.monitor.watch import Say, Watch, WatchOptions, report_of, window_of
+from gate.monitor.watch import Say, Watch, WatchOptions, report_of
 from gate.monitor.window import Status
 from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import SECRET_NAME
@@ -281,7 +281,7 @@ def _window_in(setup: Setup, path: Path, criteria: str) -> list[Observation]:
     state = open_state(path, to_write=False)
     assert state is not None, "only a state that is to be written may be taken"
     with state:
-        return window_of(state, setup.options, criteria, time())
+        return state.window(setup.options.section.window, criteria)
 
 
 def _judges_of(window: Sequence[Observation]) -> OwnModels:

@@ -237,13 +237,12 @@ class MonitorState:
         return self._db.execute("SELECT 1 FROM traces WHERE trace = ?", (trace,)).fetchone() is not None
 
     @_said_kindly
-    def window(self, most: int, criteria: str, since: float) -> list[Observation]:
-        """Return the newest traces since ``since`` with these criteria, the oldest first, without their
-        conversations."""
+    def window(self, most: int, criteria: str) -> list[Observation]:
+        """Return the newest traces with these criteria, the oldest first, without their conversations."""
         columns = _COLUMNS.replace("kept", "NULL")
         rows = self._db.execute(
-            f"SELECT {columns} FROM traces WHERE criteria = ? AND seen >= ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
-            (criteria, since, most),
+            f"SELECT {columns} FROM traces WHERE criteria = ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
+            (criteria, most),
         ).fetchall()
         return [_observation(row) for row in reversed(rows)]
 
@@ -263,11 +262,11 @@ class MonitorState:
         return convert(found or 0, int) + 1
 
     @_said_kindly
-    def outcomes(self, most: int, criteria: str, since: float) -> dict[str, bool | None]:
+    def outcomes(self, most: int, criteria: str) -> dict[str, bool | None]:
         """Return the outcome of each trace of `window` by its id, the oldest first; None if it was not measured."""
         rows = self._db.execute(
-            f"SELECT trace, passed FROM traces WHERE criteria = ? AND seen >= ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
-            (criteria, since, most),
+            f"SELECT trace, passed FROM traces WHERE criteria = ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
+            (criteria, most),
         ).fetchall()
         return {trace: _passed(passed) for trace, passed in reversed(rows)}
 

@@ -18,7 +18,7 @@ from gate.config.production import MonitorSection
 from gate.model.defaults import MAX_ERROR_RATE
 from gate.monitor.alerts import Alerts
 from gate.monitor.intake import AHEAD_SECONDS, Intake, TraceFormat
-from gate.monitor.model import Counts, Observation, WatchedTrace
+from gate.monitor.model import Counts, WatchedTrace
 from gate.monitor.observe import MOST_TURNS, Observer
 from gate.monitor.receive import Inbox
 from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
@@ -37,6 +37,10 @@ PUBLISH_SECONDS = 5.0
 """Seconds between two publications of figures during a large backlog."""
 LOOK_SECONDS = 600.0
 """Seconds within which lines count as read at the same time; at most half of `monitor.silence`."""
+IDLE_SECONDS = 30.0
+"""Seconds after its last span until a trace counts as complete."""
+PAUSE_SECONDS = 5.0
+"""Seconds between checks for new traces."""
 LEAST_LOST = 3
 """Unreadable or possibly incomplete traces from which a check may count as lost."""
 ATTEMPTS = 3
@@ -72,7 +76,7 @@ class Watch:
     ) -> None:
         self._options, self._state, self._observer, self._alerts = options, state, observer, alerts
         self._files = Files(options.places, state.positions())
-        self._intake = Intake(options.section.sample_rate, options.fields, traces, state.has, idle=options.section.idle)
+        self._intake = Intake(options.section.sample_rate, options.fields, traces, state.has, idle=IDLE_SECONDS)
         self._batch: list[WatchedTrace] = []
         self._criteria = observer.scoring.fingerprint
         self._published = self._began = 0.0
@@ -108,14 +112,14 @@ class Watch:
         told = None
         while True:
             await self._catch_up(client)
-            self._batch.extend(self._intake.arrived_before(time() - self._options.section.idle))
+            self._batch.extend(self._intake.arrived_before(time() - IDLE_SECONDS))
             await self._store()
             self._empty_inbox()
             report = await self._publish(client)
             if report.status is not told:
                 say(report)
                 told = report.status
-            await asyncio.sleep(self._options.section.every)
+            await asyncio.sleep(PAUSE_SECONDS)
 
     @property
     def lost(self) -> str:
@@ -274,15 +278,10 @@ def decide_now(
     """Return the finding on the window. ``before``: the status so far, if not the stored one: while files are read, it
     is the status at the beginning, so that the order of traces does not matter."""
     section = options.section
-    outcomes = [*state.outcomes(section.window, criteria, _since(options, now)).values()]
+    outcomes = [*state.outcomes(section.window, criteria).values()]
     found = decide(outcomes, before or state.standing, section, options.max_unmeasured)
     seen = state.last_seen(criteria)
     return found if seen is None else after_silence(found, now - seen, section.silence)
-
-
-def window_of(state: MonitorState, options: WatchOptions, criteria: str, now: float) -> list[Observation]:
-    """Return the traces of the window, the oldest first, without their conversations."""
-    return state.window(options.section.window, criteria, _since(options, now))
 
 
 def report_of(
@@ -292,7 +291,7 @@ def report_of(
     now, criteria = time(), observer.scoring.fingerprint
     return make_report(
         decide_now(state, options, criteria, now),
-        window_of(state, options, criteria, now),
+        state.window(options.section.window, criteria),
         observer.scoring,
         state.counts,
         at=now,
@@ -300,10 +299,6 @@ def report_of(
         expected=options.expected,
         notes=notes,
     )
-
-
-def _since(options: WatchOptions, now: float) -> float:
-    return 0.0 if options.section.max_age is None else now - options.section.max_age
 
 
 def _believed(at: float) -> float:

@@ -79,7 +79,6 @@ async def execute(
     timeout: float,
     retries: int,
     deadline: float | None = None,
-    seed: int = 0,
     transient: Sequence[str] = (),
     world: World | None = None,
     users: Callable[[Job], User] | None = None,
@@ -98,7 +97,7 @@ async def execute(
     that.
     """
     users = users or (lambda job: written_user(job.case))
-    run = _Run(agent, iter(jobs), concurrency, timeout, retries, deadline, seed, transient, world, users)
+    run = _Run(agent, iter(jobs), concurrency, timeout, retries, deadline, transient, world, users)
     tasks = [asyncio.create_task(run.work(after=index * RAMP_SECONDS)) for index in range(concurrency)]
     try:
         ended = 0
@@ -145,14 +144,13 @@ class _Run:
         timeout: float,
         retries: int,
         deadline: float | None,
-        seed: int,
         transient: Sequence[str],
         world: World | None,
         users: Callable[[Job], User],
     ) -> None:
         self._agent, self._jobs, self._world, self._users = agent, jobs, world, users
         self._timeout, self._retries, self._deadline, self._transient = timeout, retries, deadline, transient
-        self._random = Random(seed)  # noqa: S311 - jitter
+        self._random = Random(0)  # noqa: S311 - jitter
         self._wave = _Wave(max(concurrency, LEAST_WAVE))
         self._patience = _Patience()
         self.room = asyncio.Semaphore(2 * concurrency)

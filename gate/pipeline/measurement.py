@@ -338,7 +338,6 @@ def planned_header(session: Session, plan: Plan, reference: Reference) -> Header
         base_commit=session.where.base,
         dirty=session.where.dirty,
         agent=session.agent,
-        seed=session.config.file.seed,
         shard=session.options.shard,
         epochs=_least_epochs(session, plan),
         selected=bool(plan.deselected),

@@ -6,7 +6,7 @@ import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
@@ -20,7 +20,6 @@ from gate.model import (
     Invocation,
     Models,
     Part,
-    Replay,
     Score,
     Side,
     ToolCall,
@@ -46,43 +45,46 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
     """Return the trial with every known secret masked in all texts from outside."""
     text, value = redactor.redact, redactor.redact_json
 
+    def error(said: str | None) -> str | None:
+        return None if said is None else text(said)
+
     def parts(found: tuple[Part, ...]) -> tuple[Part, ...]:
         return tuple([Part(text(part.text), part.thought) for part in found])
 
     def call(made: ToolCall) -> ToolCall:
-        error = None if made.error is None else text(made.error)
-        return replace(made, name=text(made.name), args=value(made.args), result=value(made.result), error=error)
+        args, result = value(made.args), value(made.result)
+        return replace(made, name=text(made.name), args=args, result=result, error=error(made.error))
 
-    def invocation(turn: Invocation) -> Invocation:
-        calls = tuple([call(made) for made in turn.tool_calls])
-        intermediate = parts(turn.intermediate)
-        foreign = tuple([replace(one, reason=text(one.reason)) for one in turn.foreign])
-        said = replace(turn, user=text(turn.user), response=parts(turn.response), intermediate=intermediate)
-        return replace(said, tool_calls=calls, foreign=foreign)
-
-    def score(given: Score) -> Score:
-        error = None if given.error is None else text(given.error)
-        details, judges = value(given.details), models(given.judges)
-        return replace(given, reason=text(given.reason), error=error, details=details, judges=judges)
+    def turns(given: tuple[Invocation, ...]) -> tuple[Invocation, ...]:
+        found = []
+        for turn in given:
+            said = replace(turn, user=text(turn.user), response=parts(turn.response))
+            foreign = tuple([replace(one, reason=text(one.reason)) for one in turn.foreign])
+            calls = tuple(map(call, turn.tool_calls))
+            found.append(replace(said, intermediate=parts(turn.intermediate), tool_calls=calls, foreign=foreign))
+        return tuple(found)
 
     def models(found: Models) -> Models:
         return tuple([(text(asked), text(name)) for asked, name in found])
 
-    return replace(
-        trial,
-        invocations=tuple([invocation(turn) for turn in trial.invocations]),
-        scores={name: score(given) for name, given in trial.scores.items()},
-        error=None if trial.error is None else TrialError(trial.error.kind, text(trial.error.message)),
-        replay=None if trial.replay is None else _redacted_replay(trial.replay, text),
-        log=tail(text(trial.log), MAX_LOG_CHARS),  # mask before cutting: half a secret is not recognized
-        users=models(trial.users),
-        earlier=tuple([tuple([invocation(turn) for turn in attempt]) for attempt in trial.earlier]),
-    )
-
-
-def _redacted_replay(replay: Replay, text: Callable[[str], str]) -> Replay:
-    changed = tuple(map(text, replay.tools_changed))
-    return replace(replay, difference=text(replay.difference), tools_changed=changed)
+    scores = {}
+    for name, given in trial.scores.items():
+        scores[name] = replace(
+            given,
+            reason=text(given.reason),
+            error=error(given.error),
+            details=value(given.details),
+            judges=models(given.judges),
+        )
+    trial = replace(trial, invocations=turns(trial.invocations), scores=scores, users=models(trial.users))
+    if trial.error is not None:
+        trial = replace(trial, error=TrialError(trial.error.kind, text(trial.error.message)))
+    if trial.replay is not None:
+        changed = tuple(map(text, trial.replay.tools_changed))
+        told = replace(trial.replay, difference=text(trial.replay.difference), tools_changed=changed)
+        trial = replace(trial, replay=told)
+    log = tail(text(trial.log), MAX_LOG_CHARS)  # mask before cutting: half a secret is not recognized
+    return replace(trial, log=log, earlier=tuple(map(turns, trial.earlier)))
 
 
 def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
@@ -135,23 +137,20 @@ and the end of `Trial.log`."""
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Digest:
     """Return the digest of texts and scores that `digested` keeps, as plain values."""
     answer = trial.answer if len(trial.invocations) == 1 else ""  # that of the only turn
-    turns = tuple(
-        [_turn_digest(turn, answer, calls=failed or calls, names=names, text=text) for turn in trial.invocations]
-    )
-    scores = tuple(
-        [
-            (
-                name,
-                given.value,
-                given.reason if failed or given.value is None else "",
-                given.error,
-                tuple(given.dimensions.items()) if given.details else (),
-                given.judges,
-            )
-            for name, given in trial.scores.items()
-        ]
-    )
-    return turns, scores, trial.answer, tail(trial.log, MAX_SHOWN_LOG) if failed else ""
+    turns, scores = [], []
+    for turn in trial.invocations:
+        turns.append(_turn_digest(turn, answer, calls=failed or calls, names=names, text=text))
+    for name, given in trial.scores.items():
+        reason, dimensions = "", dict[str, float]()
+        if failed or given.value is None:
+            reason = given.reason
+        if given.details:
+            dimensions = dict(given.dimensions)
+        scores.append((name, given.value, reason, given.error, tuple(dimensions.items()), given.judges))
+    log = ""
+    if failed:
+        log = tail(trial.log, MAX_SHOWN_LOG)
+    return tuple(turns), tuple(scores), trial.answer, log
 
 
 def from_digest(trial: Trial, digest: Digest) -> Trial:
@@ -176,8 +175,12 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
         log,
         trial.replay,
         trial.users,
-        tuple([tuple([Invocation(usage=turn.usage) for turn in attempt]) for attempt in trial.earlier]),
+        tuple(map(_usage_of, trial.earlier)),
     )
+
+
+def _usage_of(attempt: tuple[Invocation, ...]) -> tuple[Invocation, ...]:
+    return tuple([Invocation(usage=turn.usage) for turn in attempt])
 
 
 def digested(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Trial:
@@ -252,28 +255,28 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
     def message(text: str) -> str:
         return shorten(mask.redact(text), MAX_STORED_TEXT)
 
-    def call(made: ToolCall) -> ToolCall:
-        return ToolCall(mask.redact(made.name), _shortened(mask.redact_json(made.args)), duration=made.duration)
-
-    def invocation(turn: Invocation) -> Invocation:
-        calls = tuple([call(made) for made in turn.tool_calls])
-        return Invocation(tool_calls=calls, usage=turn.usage, duration=turn.duration, reports_calls=turn.reports_calls)
-
-    def score(given: Score) -> Score:
-        error = None if given.error is None else message(given.error)
-        parts = {message(name): value for name, value in given.dimensions.items()} if given.details else {}
-        details = {"dimensions": parts} if parts else {}
-        return Score(given.value, error=error, per_turn=given.per_turn, details=details, judges=given.judges)
-
-    return replace(
-        trial,
-        invocations=tuple([invocation(turn) for turn in trial.invocations]),
-        scores={name: score(given) for name, given in trial.scores.items()},
-        error=None if trial.error is None else TrialError(trial.error.kind, message(trial.error.message)),
-        log="",
-        earlier=(),
-        replay=None if trial.replay is None else replace(trial.replay, difference="", tools_changed=()),
-    )
+    turns, scores = [], {}
+    for turn in trial.invocations:
+        calls = []
+        for made in turn.tool_calls:
+            args = _shortened(mask.redact_json(made.args))
+            calls.append(ToolCall(mask.redact(made.name), args, duration=made.duration))
+        kept = Invocation(tool_calls=tuple(calls), usage=turn.usage, duration=turn.duration)
+        turns.append(replace(kept, reports_calls=turn.reports_calls))
+    for name, given in trial.scores.items():
+        stored = Score(given.value, error=given.error, per_turn=given.per_turn, judges=given.judges)
+        if given.error is not None:
+            stored = replace(stored, error=message(given.error))
+        if given.details and given.dimensions:
+            parts = {message(part): value for part, value in given.dimensions.items()}
+            stored = replace(stored, details={"dimensions": parts})
+        scores[name] = stored
+    trial = replace(trial, invocations=tuple(turns), scores=scores, log="", earlier=())
+    if trial.error is not None:
+        trial = replace(trial, error=TrialError(trial.error.kind, message(trial.error.message)))
+    if trial.replay is not None:
+        trial = replace(trial, replay=replace(trial.replay, difference="", tools_changed=()))
+    return trial
 
 
 def _shortened(value: Any) -> Any:
@@ -291,8 +294,6 @@ def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase
     The longest cases are assigned first, each to the shard with the least so far; a case without a hint counts as the
     mean of the others. Depends on the plan alone, so that every machine makes the same assignment.
     """
-    if shards < 1:
-        raise ValueError("at least one shard")
     hints = [case.hint for case in plan if case.hint is not None]
     usual = math.fsum(hints) / len(hints) if hints else 1.0
     expected = {case.id: usual if case.hint is None else case.hint for case in plan}

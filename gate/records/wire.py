@@ -294,13 +294,13 @@ def trial_line(trial: Trial) -> TrialLine:
         trial.attempts,
         trial.again,
         trial.started,
-        tuple([_turn_object(turn) for turn in trial.invocations]),
+        _turn_objects(trial.invocations),
         trial.answer,
         trial.process,
         trial.log,
         None if trial.replay is None else _replay_object(trial.replay),
         trial.users,
-        tuple([tuple([_turn_object(turn) for turn in attempt]) for attempt in trial.earlier]),
+        tuple(map(_turn_objects, trial.earlier)),
     )
 
 
@@ -311,7 +311,7 @@ def to_trial(line: TrialLine) -> Trial:
         line.round,
         FULL if line.tag is None else line.tag,
         line.side,
-        tuple([_invocation(turn) for turn in line.turns]),
+        _invocations(line.turns),
         {name: _score(score) for name, score in line.scores.items()},
         None if line.error is None else TrialError(*line.error),
         line.duration,
@@ -323,7 +323,7 @@ def to_trial(line: TrialLine) -> Trial:
         log=line.log,
         replay=None if line.replay is None else Replay(*astuple(line.replay)),
         users=line.users,
-        earlier=tuple([tuple([_invocation(turn) for turn in attempt]) for attempt in line.earlier]),
+        earlier=tuple(map(_invocations, line.earlier)),
     )
 
 
@@ -350,32 +350,48 @@ def _score(score: float | ScoreObject | None) -> Score:
     return Score(*astuple(score)) if isinstance(score, ScoreObject) else Score(score)
 
 
-def _turn_object(turn: Invocation) -> TurnObject:
-    return TurnObject(
-        turn.user,
-        _texts(turn.response),
-        _call_objects(turn.tool_calls),
-        _texts(turn.intermediate),
-        None if turn.usage is None else UsageObject(*astuple(turn.usage)),
-        turn.duration,
-        turn.reports_calls,
-        turn.unseen,
-        tuple([ForeignObject(*astuple(one)) for one in turn.foreign]),
-    )
+def _turn_objects(turns: Sequence[Invocation]) -> tuple[TurnObject, ...]:
+    found = []
+    for turn in turns:
+        usage = None
+        if turn.usage is not None:
+            usage = UsageObject(*astuple(turn.usage))
+        found.append(
+            TurnObject(
+                turn.user,
+                _texts(turn.response),
+                _call_objects(turn.tool_calls),
+                _texts(turn.intermediate),
+                usage,
+                turn.duration,
+                turn.reports_calls,
+                turn.unseen,
+                tuple([ForeignObject(*astuple(one)) for one in turn.foreign]),
+            )
+        )
+    return tuple(found)
 
 
-def _invocation(turn: TurnObject) -> Invocation:
-    return Invocation(
-        turn.user,
-        _parts(turn.response),
-        _tool_calls(turn.calls),
-        _parts(turn.intermediate),
-        None if turn.usage is None else Usage(*astuple(turn.usage)),
-        turn.duration,
-        reports_calls=turn.reports_calls,
-        unseen=turn.unseen,
-        foreign=tuple([ForeignScore(*astuple(one)) for one in turn.foreign]),
-    )
+def _invocations(turns: Sequence[TurnObject]) -> tuple[Invocation, ...]:
+    found = []
+    for turn in turns:
+        usage = None
+        if turn.usage is not None:
+            usage = Usage(*astuple(turn.usage))
+        found.append(
+            Invocation(
+                turn.user,
+                _parts(turn.response),
+                _tool_calls(turn.calls),
+                _parts(turn.intermediate),
+                usage,
+                turn.duration,
+                reports_calls=turn.reports_calls,
+                unseen=turn.unseen,
+                foreign=tuple([ForeignScore(*astuple(one)) for one in turn.foreign]),
+            )
+        )
+    return tuple(found)
 
 
 def _texts(parts: Sequence[Part]) -> tuple[str | ThoughtObject, ...]:

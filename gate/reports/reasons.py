@@ -420,7 +420,7 @@ def _trials_lost(found: Finding, _: object) -> str:
 
 
 TRIALS_LOST = (
-    "{lost} of {of:trial}{cases:+ of #} {lost:was|were} lost{most:+, at most # may be}{error:+; most often: #}"
+    "{lost} of {of:trial}{cases:+ of #} gave no result{most:+, more than the allowed #}{error:+; most often: #}"
 )
 
 
@@ -428,7 +428,7 @@ def _not_scored(found: Finding, _: object) -> str:
     """Return why answers could not be scored, with their number unless it is all of them."""
     if found["lost"] == found["of"] and not found["cases"]:
         return str(found["error"])
-    lost = "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, at most # may}: {error}"
+    lost = "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, more than the allowed #}: {error}"
     return fill(lost, found.data)
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gate.config.load import Config
-from gate.config.people import calibration_file, mark_of
+from gate.config.people import mark_of
 from gate.config.resolve import make_plans
 from gate.errors import ConfigError
 from gate.judges.calibration import calibrate, check_file, describe, read_labels, save
+from gate.judges.options import CALIBRATION_FILE
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.pipeline.budget import judge_of
@@ -30,7 +31,7 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
     judged, mark = scorer.metric, mark_of(scorer.criterion)
     if mark is None:
         raise ConfigError(f"{metric!r} has no threshold that separates pass from fail", where=str(config.path))
-    path = calibration_file(config, config.root)
+    path = config.root / CALIBRATION_FILE
     check_file(path)
     said = read_labels(labels, scorer.criterion.scale.range)
     async with judge_of(config, environment) as judge:

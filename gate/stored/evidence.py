@@ -62,7 +62,7 @@ def rules_of_record(path: Path, config: Config) -> str:
     return own_terms(record).rules
 
 
-def attested(path: Path, key: Path | None, output: Path | None, predicate: Path | None) -> str:
+def attested(path: Path, key: Path | None, predicate: Path | None) -> str:
     """Write the requested files. Return a text that says where they are.
 
     Raises:
@@ -74,7 +74,7 @@ def attested(path: Path, key: Path | None, output: Path | None, predicate: Path 
     statement = read_statement(data, str(path))
     lines = []
     if key is not None:
-        target = output or path.with_name(f"{path.name}.dsse.json")
+        target = path.with_name(f"{path.name}.dsse.json")
         _write(target, signed(data, _read(key)))
         lines.append(f"signed: {target}")
     if predicate is not None:

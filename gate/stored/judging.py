@@ -403,7 +403,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        own = _under_own_plan(with_stored_trials(record, found), plan, config.file.seed, settings.quarantine)
+        own = _under_own_plan(with_stored_trials(record, found), plan, settings.quarantine)
         own = replace(own, header=replace(own.header, base_commit=where.base))
         if found.first.beside:
             own = _with_base_beside(own, record.trials)
@@ -422,7 +422,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     return result_of(suites, settings, command=command)
 
 
-def _under_own_plan(record: Record, plan: Plan, seed: int, quarantine: Collection[str]) -> Record:
+def _under_own_plan(record: Record, plan: Plan, quarantine: Collection[str]) -> Record:
     """Return the record's own scores under the cases of this plan, without the rules in the record.
 
     A case in the plan, matched by content under any id, is taken from the plan; if its content differs, it counts as
@@ -445,7 +445,7 @@ def _under_own_plan(record: Record, plan: Plan, seed: int, quarantine: Collectio
     footer = record.footer
     if footer is not None:
         footer = replace(footer, terms={})
-    return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
+    return Record(replace(record.header, plan=tuple(cases), seed=0), trials, footer)
 
 
 def _with_base_beside(own: Record, trials: Sequence[Trial]) -> Record:
@@ -514,14 +514,14 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     """Write the record at ``path``, scored again, to ``output``; return one line on what was done.
 
     Raises:
-        MeasureError: it is a stored baseline, which keeps no messages, or none of its cases is unchanged in the suite.
+        MeasureError: its trials are stored ones, without messages, or none of its cases is unchanged in the suite.
     """
     record = read_record(path)
     if record.header.stripped:
         raise MeasureError(
-            "a stored baseline keeps no messages, so it cannot be scored again",
+            "its trials are stored ones: a baseline keeps no messages, so it cannot be scored again",
             where=str(path),
-            hint="name the record of the run itself: --record, .gate/records, or the artifact of its job",
+            hint="name the record of the run that measured them: --record, .gate/records, or the artifact of its job",
         )
     plans = make_plans(config, with_key_of_user(config, environment))
     plan = plan_named(record.header.suite_id, plans, config)

@@ -44,8 +44,8 @@ from gate.security.signing import signed
 from gate.stored.judging import find_as_run_did, plan_of, suite_ids, with_key_of_judge
 from gate.system.clock import now
 from gate.system.git import Git
+from gate.world import pruning
 from gate.world.options import store_folder
-from gate.world.pruning import owner_name, prune
 
 # --- saving ---------------------------------------------------------------------------------------
 
@@ -546,7 +546,7 @@ def _time(unix: float) -> str:
 
 
 def prune_recordings(config: Config, store: Store, environment: Mapping[str, str]) -> str:
-    """Keep the folder of recordings within five times `world.megabytes`. Return a description of what was done, if
+    """Keep the folder of recordings within their limit. Return a description of what was done, if
     anything.
 
     An unreadable record may name any of them: then nothing is removed, and the description says so.
@@ -554,17 +554,17 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
     options = config.file.world
     if options is None:
         return ""
-    folder, most = store_folder(options, config.root, environment), options.kept_megabytes * 1_000_000
-    owner = owner_name(config.root / config.path.name)
+    folder, most = store_folder(options, config.root, environment), pruning.MOST_BYTES
+    owner = pruning.owner_name(config.root / config.path.name)
     try:
-        removed, freed, left = prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
+        removed, freed, left = pruning.prune(folder, owner, most, lambda: _runs_in_use(store), now().timestamp())
     except GateError as error:
         return f"no recordings were removed, since the stored records cannot be read: {error}"
     said = []
     if removed:
         said.append(f"removed {count(removed, 'recording')} ({_megabytes(freed)}) that no stored record names")
     if left > most:
-        said.append(f"recordings take {_megabytes(left)}, over five times world.megabytes, and are in use")
+        said.append(f"recordings take {_megabytes(left)}, more than {_megabytes(most)}, and are in use")
     return "; ".join(said)
 
 

@@ -372,8 +372,8 @@ async def _take_open(idle: deque[_Connection]) -> _Connection | None:
     return None
 
 
-Place = tuple[str, str, int, str]
-"""Scheme, host, port, and the path of a unix socket, empty if there is none."""
+Place = tuple[str, str, int]
+"""Scheme, host and port."""
 
 
 class _Route(NamedTuple):
@@ -404,7 +404,7 @@ class Client:
         """Servers that closed a kept connection during a request; from then on each request gets a new one."""
         self._tls: ssl.SSLContext | None = None
         self._proxied: dict[str, httpx.AsyncClient] = {}
-        self._routes: dict[tuple[str, str], _Route] = {}
+        self._routes: dict[str, _Route] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -425,15 +425,13 @@ class Client:
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
-        socket: str = "",
         on_send: Callable[[], None] = lambda: None,
     ) -> Response:
         """Send one request and read the whole answer. Raises HttpError; the caller limits the time.
 
-        ``on_send`` is called when the request goes out, after the wait for a connection. ``socket`` is the path of a
-        unix socket to connect to instead of the address.
+        ``on_send`` is called when the request goes out, after the wait for a connection.
         """
-        route = self._routes.get((url, socket)) or self._find_route(url, socket)
+        route = self._routes.get(url) or self._find_route(url)
         if route.proxy:
             client = self._proxy_client(route.proxy)
             asked = client.build_request(method, url, headers=dict(headers or {}), content=body)
@@ -444,17 +442,17 @@ class Client:
             response = await self._exchange(route.place, data, on_send)
         return response if "content-encoding" not in response.headers else _decoded(response, self._max_bytes)
 
-    def _find_route(self, url: str, socket: str) -> _Route:
+    def _find_route(self, url: str) -> _Route:
         """Check an address that is new or was forgotten. Raises ConfigError."""
         parts = check_url(url)
         assert parts.hostname is not None
         port = parts.port or (443 if parts.scheme == "https" else 80)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        proxy = None if socket else proxy_for(parts, self._environment)
-        route = _Route((parts.scheme, parts.hostname, port, socket), parts.netloc, target, proxy)
+        proxy = proxy_for(parts, self._environment)
+        route = _Route((parts.scheme, parts.hostname, port), parts.netloc, target, proxy)
         if len(self._routes) >= MOST_ROUTES:
             self._routes.clear()
-        self._routes[url, socket] = route
+        self._routes[url] = route
         return route
 
     async def _exchange(self, place: Place, data: bytes, on_send: Callable[[], None]) -> Response:
@@ -482,7 +480,7 @@ class Client:
             self._tls = trust(self._environment)
         return self._tls
 
-    async def _connect(self, scheme: str, host: str, port: int, socket: str) -> _Connection:
+    async def _connect(self, scheme: str, host: str, port: int) -> _Connection:
         loop = asyncio.get_running_loop()
         tls = self._trust() if scheme == "https" else None
 
@@ -491,15 +489,11 @@ class Client:
 
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                if socket:
-                    name = host if tls else None
-                    _, connection = await loop.create_unix_connection(made, socket, ssl=tls, server_hostname=name)
-                else:
-                    _, connection = await loop.create_connection(made, host, port, ssl=tls)
+                _, connection = await loop.create_connection(made, host, port, ssl=tls)
         except ssl.SSLCertVerificationError as error:
             raise HttpError(ErrorKind.UNREACHABLE, f"{host}:{port}: {error.verify_message}", transient=False) from error
         except TimeoutError as error:
-            text = f"{socket or f'{host}:{port}'} did not accept a connection within {CONNECT_SECONDS:g} s"
+            text = f"{host}:{port} did not accept a connection within {CONNECT_SECONDS:g} s"
             raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
         except ssl.SSLError as error:
             reason = (error.reason or str(error)).lower().replace("_", " ")
@@ -507,7 +501,7 @@ class Client:
             raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
         except OSError as error:
             plain = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
-            text = f"{socket or f'{host}:{port}'}: {plain}"
+            text = f"{host}:{port}: {plain}"
             raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
         return connection
 

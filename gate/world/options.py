@@ -62,15 +62,6 @@ class WorldOptions(StrictModel):
     """Texts that vary from run to run, with ``{number}``, ``{word}`` or ``{hex}``, such as ``ticket {number}``."""
     port: int = Field(default=0, ge=0, le=65_535)
     """Port of the proxy on loopback, for an agent that the gate does not start; 0: a free one."""
-    megabytes: int = Field(default=200, ge=1, le=10_000)
-    """Largest size of a run's recording; further calls go live. All recordings of this configuration may take five
-    times as much; saving a baseline removes the oldest beyond it, but none that a stored record names, and none of
-    the last day."""
-
-    @property
-    def kept_megabytes(self) -> int:
-        """The limit of all recordings of the configuration together."""
-        return 5 * self.megabytes
 
     @field_validator("upstreams")
     @classmethod

@@ -9,6 +9,8 @@ from pathlib import Path
 from gate.security import files
 from gate.world.cassette import owner_of, path_of_run
 
+MOST_BYTES = 1_000_000_000
+"""Largest size of all recordings of a configuration."""
 YOUNG_SECONDS = 24 * 3600
 """A more recently written recording may belong to a run in progress, or to a record that is not stored yet."""
 

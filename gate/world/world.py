@@ -25,6 +25,8 @@ from gate.world.volatile import Volatile
 
 BOUNDS = Bounds(body_bytes=MAX_ANSWER_BYTES, head_bytes=65_536, connections=1024, idle_seconds=600.0)
 """Clients keep connections open between the turns of a conversation, hence the long idle time."""
+MOST_BYTES = 200_000_000
+"""Largest size of a run's recording; further calls go live."""
 LAST_SECONDS = 0.5
 """Seconds for which calls may continue after the end of their trial."""
 
@@ -81,7 +83,7 @@ class World:
         path = path_of_run(self._folder, self._run)
         assert path is not None, "a run's id names a file"
         try:
-            self._writer = CassetteWriter(path, self._options.megabytes * 1_000_000, self._owner)
+            self._writer = CassetteWriter(path, MOST_BYTES, self._owner)
         except OSError as error:
             hint = "name another folder: world.store"
             what = f"recordings cannot be written: {error.strerror or error}"
@@ -250,7 +252,7 @@ class World:
         attempt.exchanges.append(kept)
         if not self._writer.keep(kept, attempt.name):
             attempt.whole = False
-            self.unkept["world.megabytes is reached"] = self.unkept.get("world.megabytes is reached", 0) + 1
+            self.unkept["the recording is full"] = self.unkept.get("the recording is full", 0) + 1
 
     def _holds_secret(self, body: bytes) -> bool:
         text = body.decode("utf-8", "replace")

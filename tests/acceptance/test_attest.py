@@ -50,15 +50,17 @@ def stated(shop: Project, private: Path, *, code: int = 0) -> str:
     """Runs, states and signs; the commit."""
     ran = shop.gate("run", "--record", "r.jsonl", "--junit", "j.xml", "--statement", "s.json")
     assert ran.code == code, ran.err
-    signed = shop.gate("attest", "s.json", "--key", str(private), "--output", "s.dsse")
-    assert (signed.code, signed.out) == (0, "signed: s.dsse\n"), signed.err
+    signed = shop.gate("attest", "s.json", "--key", str(private))
+    assert (signed.code, signed.out) == (0, "signed: s.json.dsse.json\n"), signed.err
     return shop.git("rev-parse", "HEAD").strip()
 
 
 def test_from_a_run_to_a_deployment(shop: Project, keys: tuple[Path, Path]) -> None:
     private, public = keys
     commit = stated(shop, private)
-    checked = shop.gate("verify", "r.jsonl", "j.xml", "--statement", "s.dsse", "--key", str(public), "--commit", commit)
+    checked = shop.gate(
+        "verify", "r.jsonl", "j.xml", "--statement", "s.json.dsse.json", "--key", str(public), "--commit", commit
+    )
     assert (checked.code, checked.err) == (0, "")
     assert checked.out == f"PASSED: commit {commit}\n  2 files as stated, signature valid\n{AGAIN}"
     statement = json.loads((shop.root / "s.json").read_bytes())
@@ -77,7 +79,7 @@ def test_a_run_that_did_not_pass_is_stated_as_such_and_not_deployed(shop: Projec
     shop.write("agent.py", AGENT.replace("on its way", "lost"))
     shop.git("commit", "-qam", "worse")
     stated(shop, private, code=1)
-    checked = shop.gate("verify", "r.jsonl", "--statement", "s.dsse", "--key", str(public))
+    checked = shop.gate("verify", "r.jsonl", "--statement", "s.json.dsse.json", "--key", str(public))
     assert checked.code == 1, checked.err
     assert checked.out.startswith("FAILED: ")
     assert "failed: evals: contains" in checked.out
@@ -98,15 +100,16 @@ def test_what_does_not_belong_together_is_refused(shop: Project, keys: tuple[Pat
     stated(shop, private)
     other, _ = new_key()
     shop.write("other.pem", other.decode())
-    shop.gate("attest", "s.json", "--key", "other.pem", "--output", "other.dsse")
+    shop.write("other.json", (shop.root / "s.json").read_text())
+    shop.gate("attest", "other.json", "--key", "other.pem")
     (shop.root / "edited.jsonl").write_bytes((shop.root / "r.jsonl").read_bytes() + b"\n")
     for arguments, said in (
-        (("edited.jsonl", "--statement", "s.dsse"), "not about this file, or it was changed"),
-        (("j.xml", "--statement", "s.dsse"), "'record/evals' was not given"),
-        (("r.jsonl", "--statement", "s.dsse", "--commit", "0" * 40), "not 000000000000"),
-        (("r.jsonl", "--statement", "other.dsse"), "signed with another key"),
+        (("edited.jsonl", "--statement", "s.json.dsse.json"), "not about this file, or it was changed"),
+        (("j.xml", "--statement", "s.json.dsse.json"), "'record/evals' was not given"),
+        (("r.jsonl", "--statement", "s.json.dsse.json", "--commit", "0" * 40), "not 000000000000"),
+        (("r.jsonl", "--statement", "other.json.dsse.json"), "signed with another key"),
         (("r.jsonl", "--statement", "s.json"), "not a signed statement"),
-        (("missing.jsonl", "--statement", "s.dsse"), "No such file"),
+        (("missing.jsonl", "--statement", "s.json.dsse.json"), "No such file"),
     ):
         ran = shop.gate("verify", *arguments, "--key", str(public))
         assert (ran.code, said in ran.err) == (7, True), ran.err
@@ -114,7 +117,7 @@ def test_what_does_not_belong_together_is_refused(shop: Project, keys: tuple[Pat
     bare = shop.gate("verify", "r.jsonl", "--statement", "s.json", "--unsigned")
     assert (bare.code, "NOT SIGNED" in bare.out) == (0, True), bare.err
     assert shop.gate("verify", "r.jsonl", "--statement", "s.json").code == 2, "a signature is asked for by default"
-    assert shop.gate("verify", "r.jsonl", "--statement", "s.dsse", "--key", str(private)).code == 2
+    assert shop.gate("verify", "r.jsonl", "--statement", "s.json.dsse.json", "--key", str(private)).code == 2
 
 
 class Anybody(BaseHTTPRequestHandler):
@@ -199,7 +202,7 @@ def merged(shop: Project, private: Path, *, code: int = 0) -> str:
     joined = ("merge", *parts, "-o", "r.jsonl", "-c", "gate.yaml", "--junit", "j.xml", "--statement", "s.json")
     ran = shop.gate(*joined)
     assert ran.code == code, ran.err
-    assert shop.gate("attest", "s.json", "--key", str(private), "--output", "s.dsse").code == 0
+    assert shop.gate("attest", "s.json", "--key", str(private)).code == 0
     return shop.git("rev-parse", "HEAD").strip()
 
 
@@ -208,7 +211,7 @@ def reported(shop: Project, private: Path, *, code: int = 0) -> str:
     assert shop.gate("run", "--record", "r.jsonl").code == code
     ran = shop.gate("report", "r.jsonl", "--junit", "j.xml", "--statement", "s.json")
     assert ran.code == code, ran.err
-    assert shop.gate("attest", "s.json", "--key", str(private), "--output", "s.dsse").code == 0
+    assert shop.gate("attest", "s.json", "--key", str(private)).code == 0
     return shop.git("rev-parse", "HEAD").strip()
 
 
@@ -227,7 +230,7 @@ def test_what_shards_and_a_second_look_find_is_stated_as_a_run_states_it(
     found = read_statement((shop.root / "s.json").read_bytes(), "")
     assert (found.predicate, found.commit) == (own.predicate, commit)
     assert [one.name for one in found.subject] == [one.name for one in own.subject]
-    arguments = ("r.jsonl", "j.xml", "--statement", "s.dsse", "--key", str(keys[1]), "--commit", commit)
+    arguments = ("r.jsonl", "j.xml", "--statement", "s.json.dsse.json", "--key", str(keys[1]), "--commit", commit)
     checked = shop.gate("verify", *arguments)
     assert (checked.code, AGAIN in checked.out) == (0, True), checked.err
 
@@ -239,7 +242,7 @@ def test_what_did_not_pass_is_stated_so_by_every_road(
     shop.write("agent.py", AGENT.replace("on its way", "lost"))
     shop.git("commit", "-qam", "worse")
     road(shop, keys[0], code=1)
-    assert shop.gate("verify", "r.jsonl", "--statement", "s.dsse", "--key", str(keys[1])).code == 1
+    assert shop.gate("verify", "r.jsonl", "--statement", "s.json.dsse.json", "--key", str(keys[1])).code == 1
     code, said = forged(shop, "r.jsonl", result="PASSED", failed_tests=(), passed_tests=("evals: contains",))
     assert (code, "its record judged again: below threshold" in said) == (7, True), said
 
@@ -284,7 +287,7 @@ def test_any_changed_byte_is_found(shop: Project, keys: tuple[Path, Path], road:
     """Many bytes of the signed statement, of the record and of the report."""
     private, public = keys
     road(shop, private)
-    envelope, key = (shop.root / "s.dsse").read_bytes(), public.read_bytes()
+    envelope, key = (shop.root / "s.json.dsse.json").read_bytes(), public.read_bytes()
     whole = {path: (shop.root / path).read_bytes() for path in ("r.jsonl", "j.xml")}
 
     def is_believed(data: bytes) -> bool:
@@ -342,8 +345,8 @@ def test_a_record_of_another_agent_or_other_criteria_than_stated_is_refused(shop
 
 def test_a_part_of_the_cases_is_no_pass_of_the_commit(shop: Project, keys: tuple[Path, Path]) -> None:
     assert shop.gate("run", "--case", "a", "--record", "r.jsonl", "--statement", "s.json").code == 0
-    shop.gate("attest", "s.json", "--key", str(keys[0]), "--output", "s.dsse")
-    arguments = ("verify", "r.jsonl", "--statement", "s.dsse", "--key", str(keys[1]))
+    shop.gate("attest", "s.json", "--key", str(keys[0]))
+    arguments = ("verify", "r.jsonl", "--statement", "s.json.dsse.json", "--key", str(keys[1]))
     checked = shop.gate(*arguments)
     assert (checked.code, "inconclusive: evals: only 1 of 2 cases" in checked.out) == (1, True), checked.out
     assert shop.gate(*arguments, "--allow-warned").code == 0
@@ -386,7 +389,7 @@ def test_a_record_is_read_once(shop: Project, keys: tuple[Path, Path]) -> None:
     shop.write("evals/a.yaml", f"cases:\n{cases}")
     shop.git("commit", "-qam", "long answers")
     commit = stated(shop, private)
-    given = [shop.root / "r.jsonl"], shop.root / "s.dsse", public, commit
+    given = [shop.root / "r.jsonl"], shop.root / "s.json.dsse.json", public, commit
     size = given[0][0].stat().st_size
     assert size > 1_000_000
     assert verified(*given, allow_warned=False)[0] == 0, "everything is imported by then"

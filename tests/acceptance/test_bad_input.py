@@ -231,7 +231,7 @@ def test_a_selection_of_nothing_is_exit_3_and_an_unknown_tag_names_the_nearest(p
     unknown = project.gate("run", "--tag", "smok")
     assert unknown.code == 2
     assert "'smoke'" in one_line(unknown)
-    nothing = project.gate("run", "--tag", "smoke", "--complexity", "complex")
+    nothing = project.gate("run", "--tag", "smoke", "--where", "complexity=complex")
     assert nothing.code == 3
     assert "no case is selected" in one_line(nothing)
 

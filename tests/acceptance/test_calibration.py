@@ -271,7 +271,7 @@ def shown(project: Project, *arguments: str) -> tuple[dict[str, Any], dict[str, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", first_of(["flatters", "deletes", "moves"]))
+@pytest.mark.parametrize("change", first_of(["flatters", "deletes"]))
 def test_a_change_cannot_loosen_by_a_calibration_of_its_own(judged: Project, stub: JudgeStub, change: str) -> None:
     configure(judged, stub, threshold=0.7)
     labels(judged, LENIENT)
@@ -285,18 +285,13 @@ def test_a_change_cannot_loosen_by_a_calibration_of_its_own(judged: Project, stu
         (judged.root / "calibration.json").unlink()
     else:
         labels(judged, FLATTERING)
-        if change == "moves":
-            configuration = json.loads((judged.root / "gate.yaml").read_text())
-            configuration["judge"]["calibration"] = "other.json"
-            judged.write("gate.yaml", configuration)
         calibrate(judged)
     suite, loose = shown(judged)
     assert suite["verdict"] == "pass", "by rules of its own it would pass"
     suite, row = shown(judged, "--rules-from", "main")
     assert (suite["verdict"], row["judge"]["candidate"]) == ("below_threshold", honest["judge"]["candidate"])
     assert row["candidate"] == loose["candidate"], "the scores themselves are the same"
-    told = "judge: {" if change == "moves" else "calibration.json"
-    assert any(told in line for line in suite["changes"]), suite["changes"]
+    assert any("calibration.json" in line for line in suite["changes"]), suite["changes"]
 
 
 @pytest.mark.slow

@@ -222,9 +222,13 @@ def test_a_running_server_is_asked_for_its_description(project: Project) -> None
         ({"/openapi.json": {"paths": {"/chat": {}}}}, "/chat", {"http": "/chat"}, "no POST /chat that takes a message"),
         ({"/openapi.json": {"paths": {"/run": {}, "/list-apps": {}}}, "/list-apps": ["shop", "bank"]}, "",
          {"adk": {"url": "", "app": "shop"}}, "it serves /list-apps and /run"),
+        ({"/v1/models": {"data": [{"id": "shop"}]}}, "", {"openai": {"url": "/v1", "model": "shop"}},
+         "it lists models at /v1/models"),
+        ({"/api/models": {"data": [{"id": "shop"}]}}, "/api/chat/completions",
+         {"openai": {"url": "/api", "model": "shop"}}, "it lists models at /api/models"),
         ({"/openapi.json": ["paths"], "/.well-known/agent-card.json": "card"}, "", {"http": ""}, "no description"),
     ],
-    ids=["card", "nothing", "other", "adk", "hostile"],
+    ids=["card", "nothing", "other", "adk", "models", "models elsewhere", "hostile"],
 )  # fmt: skip
 def test_what_a_running_server_is_known_by(
     project: Project, documents: dict[str, Any], path: str, agent: dict[str, Any], why: str
@@ -233,7 +237,9 @@ def test_what_a_running_server_is_known_by(
         ran = project.gate("init", "--no-run", "--url", url + path)
     assert (ran.code, why in ran.out) == (0, True), ran.out + ran.err
     ((kind, told),) = agent.items()
-    expected = {**told, "url": url} if isinstance(told, dict) else url + told
+    expected = {**told, "url": url + told["url"]} if isinstance(told, dict) else url + path
+    if kind == "a2a":
+        expected = url
     assert agent_of(project) == {kind: expected}
 
 
@@ -516,6 +522,19 @@ def test_a_repository_on_gitlab_gets_both_jobs_and_keeps_its_baselines_in_git(pr
     assert config_of(project)["baseline"] == {"store": "git"}
 
 
+def test_gitlabs_job_makes_the_virtual_environment_that_is_not_in_the_repository(project: Project) -> None:
+    sample(project, "function")
+    project.git("init", "-q")
+    project.git("remote", "add", "origin", "https://gitlab.example/some/repository")
+    project.write("requirements.txt", "")
+    project.write(".venv/pyvenv.cfg", "")
+    assert project.gate("init", "--no-run").code == 0
+    assert config_of(project)["agent"]["executable"] == ".venv"
+    jobs = yaml.safe_load((project.root / ".gitlab-ci.yml").read_text())
+    made = ["python -m venv .venv", ".venv/bin/pip install -r requirements.txt"]
+    assert jobs["gate"]["before_script"][-2:] == made
+
+
 @pytest.mark.slow
 def test_a_missing_key_is_named_with_the_place_to_hand_it_on(project: Project) -> None:
     project.write("bot.py", "import os\n\ndef answer(message):\n    raise KeyError('set ACME_API_KEY: unauthorized')\n")
@@ -533,6 +552,7 @@ def project_again(project: Project) -> str:
 
 def test_one_of_several_agents_is_chosen(project: Project) -> None:
     sample(project, "agents_sdk")
+    assert "taking agent 1 (--agent N takes another)" in project.gate("init", "--no-run").out
     assert project.gate("init", "--no-run", "--agent", "3").code == 0
     assert "from triage import orders" in (project.root / "gate_agent.py").read_text()
     (project.root / "gate.yaml").unlink()

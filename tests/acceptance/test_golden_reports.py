@@ -59,7 +59,7 @@ FORMS_OF_REPORT = {"ctrf": "ctrf.json", "openmetrics": "metrics.txt"}
 def configure(project: Project, body: str, criteria: str) -> None:
     project.write("agent.py", AGENT.replace("BODY", body))
     agent = "{python: 'agent:answer', concurrency: 1, retries: 0}"
-    project.write("gate.yaml", f"suite: suite.json\nname: support\nagent: {agent}\ncriteria: {criteria}\nseed: 7\n")
+    project.write("gate.yaml", f"suite: suite.json\nname: support\nagent: {agent}\ncriteria: {criteria}\n")
 
 
 @pytest.fixture

@@ -146,16 +146,15 @@ def test_before_anything_is_stored_the_records_are_read(tmp_path: Path) -> None:
 
 
 def test_a_dashboard_of_the_branch_is_written_with_its_badge(short: Project, tmp_path: Path) -> None:
-    ran = short.gate("site", str(tmp_path / "pages"), "--link", "https://ci.example/{commit}.html")
+    ran = short.gate("site", str(tmp_path / "pages"))
     assert (ran.code, ran.err) == (0, "")
     assert "2 runs" in ran.out
     assert "suite.<wbr>yaml" in (tmp_path / "pages" / "index.html").read_text()
     badge = json.loads((tmp_path / "pages" / "badge.json").read_text())
     assert badge["label"] == "agent gate: suite.yaml"
     assert badge["message"] == json.loads(short.gate("history", "--json").out)["suites"][0]["runs"][-1]["verdict"]
-    head = short.git("rev-parse", "HEAD")
     (page,) = (tmp_path / "pages").glob("suite-yaml-*.html")
-    assert f'href="https://ci.example/{head}.html"' in page.read_text()
+    assert short.git("rev-parse", "HEAD")[:8] in page.read_text()
 
 
 @pytest.mark.slow
@@ -173,7 +172,6 @@ def test_a_badge_of_records_that_nobody_judged_is_unknown(project: Project, tmp_
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("out", "--link", "javascript:alert(1)"), 2, "not a report address"),
         (("gate.yaml",), 2, "gate.yaml"),
         (("out", "absent"), 2, "no such file"),
         ((), 2, "Missing argument 'OUT'"),

@@ -151,10 +151,9 @@ def test_spans_over_files_lines_and_runs_make_one_trace(shop: Project) -> None:
     _, found, text = once(shop)
     assert stored(shop) == [(trace, 0)], "the other one may still be going on"
     assert "traces that are not complete yet: 1" in text
-    config = (shop.root / "gate.yaml").read_text(encoding="utf-8")
-    shop.write("gate.yaml", config.replace("sample_rate: 1.0", "sample_rate: 1.0, idle: 1ms"))
     append(shop, request(span(late, 1, "fine", now)), name="two.jsonl")
-    _, found, _ = once(shop)
+    start(shop, "--once", "--json", "status.json").communicate(timeout=CEILING)
+    found = json.loads((shop.root / "status.json").read_text(encoding="utf-8"))
     assert stored(shop) == [(trace, 0), (late, 1)]
     assert (found["counts"]["lines"], found["counts"]["late"]) == (4, 0), "what is read again is not counted again"
 
@@ -195,8 +194,6 @@ def test_two_at_once_share_the_work_and_count_once(shop: Project) -> None:
 
 @pytest.mark.slow
 def test_a_service_follows_its_files_and_ends_gracefully(shop: Project) -> None:
-    config = (shop.root / "gate.yaml").read_text(encoding="utf-8")
-    shop.write("gate.yaml", config.replace("sample_rate: 1.0", "sample_rate: 1.0, every: 20ms"))
     append(shop, *(row(f"t{n}") for n in range(50)))
     child, standby = start(shop, "-q"), None
     try:
@@ -338,9 +335,17 @@ def state_exists(project: Project) -> bool:
     return True
 
 
+IN_A_HURRY = """
+import gate.monitor.watch
+from gate.commands.main import main
+gate.monitor.watch.IDLE_SECONDS, gate.monitor.watch.PAUSE_SECONDS = 0.1, 0.02
+main()
+"""
+
+
 def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "gate", "monitor", *arguments],
+        [sys.executable, "-c", IN_A_HURRY, "monitor", *arguments],
         cwd=project.root,
         env={name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "CI", "OPENAI_"))},
         stdout=subprocess.PIPE,
@@ -414,7 +419,7 @@ def test_what_an_exporter_was_told_is_received_outlives_the_process(shop: Projec
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    more = f"sample_rate: 1.0, every: 20ms, idle: 100ms, receive: {port}"
+    more = f"sample_rate: 1.0, receive: {port}"
     shop.write("gate.yaml", CONFIG + f"monitor: {{{more}}}\n")
     child = start(shop, "-q")
     now, total = time.time_ns(), 20

@@ -158,9 +158,9 @@ def test_people_are_one_of_them(world: Project) -> None:
         (["missing.yaml", "b.jsonl"], 2, "no such configuration"),
         (["a=x.jsonl", "a=y.jsonl", "--table"], 2, "'a'"),
         (["x.jsonl", "--table"], 2, "two or more"),
-        (["--vary", "nonsense", "--vary", "b:seed=1"], 2, "not of the form"),
-        (["--vary", "a:sede=1", "--vary", "b:seed=1"], 2, "sede"),
-        (["--vary", "a:seed=1", "--vary", "b:seed=2", "--prefer"], 2, "key"),
+        (["--vary", "nonsense", "--vary", "b:trials=1"], 2, "not of the form"),
+        (["--vary", "a:trails=1", "--vary", "b:trials=1"], 2, "trails"),
+        (["--vary", "a:trials=1", "--vary", "b:trials=2", "--prefer"], 2, "key"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_said_in_a_line(world: Project, arguments: list[str], code: int, why: str) -> None:

@@ -243,7 +243,7 @@ def test_without_sources_any_file_may_be_the_agents(tmp_path: Path) -> None:
     for name in ("README.md", "evals/notes.txt", "gate.yaml"):
         project.git("checkout", "-q", "-B", "change", "main")
         asked(project)
-        change(project, name, json.dumps({**CONFIG, "agent": agent, "seed": 1}))
+        change(project, name, json.dumps({**CONFIG, "agent": agent, "output": ".gate/new"}))
         run(project)
         assert asked(project) >= CASES, name
 

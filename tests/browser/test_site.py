@@ -33,7 +33,7 @@ def written(files: dict[str, str], folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     other = suite_history("billing", drawn_runs(5, lambda _: 0.9))
-    made = shown(busy(), other, link="reports/{commit}.html", unread=(Unread("a/torn.jsonl", "not closed"),))
+    made = shown(busy(), other, commits="commits/{commit}.html", unread=(Unread("a/torn.jsonl", "not closed"),))
     return written(made, tmp_path_factory.mktemp("site"))
 
 

@@ -74,6 +74,8 @@ def test_an_error_lists_a_bounded_number_of_known_words() -> None:
     assert nearest("zzz", known[:7]).endswith("metric_006")
     assert nearest("zzz", ["b", "a", "b"]) == "known: a, b"
     assert nearest("metric_59", known) == "did you mean 'metric_059'?"
+    assert nearest("environment", ["env", "persistent", "environ"]) == "did you mean 'environ'?"
+    assert nearest("enviroment", ["en", "env", "persistent"]) == "did you mean 'env'?"
 
 
 LONG = "/builds/" + "a-folder-of-many/" * 20

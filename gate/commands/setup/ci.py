@@ -74,10 +74,15 @@ class Workflow(Struct, frozen=True):
     """The sentence about the first push to the default branch."""
 
 
-def workflow_of(folder: Path, keys: Sequence[str], start: str) -> Workflow:
-    """Return the workflow for the repository's host; ``start`` is the command that starts the agent's server."""
+def workflow_of(folder: Path, keys: Sequence[str], start: str, executable: str = "") -> Workflow:
+    """Return the workflow for the repository's host.
+
+    ``start`` is the command that starts the agent's server, ``executable`` its virtual environment. GitLab's job must
+    create that; the action installs the agent in one of its own.
+    """
     branch, remote = default_branch(folder), remote_of(folder)
-    commands = [*_install(folder), *([f"{start} > server.log 2>&1 &"] if start else [])]
+    install = _install(folder)
+    commands = [*install, *([f"{start} > server.log 2>&1 &"] if start else [])]
     said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
     said += "Until then, "
     said += "only thresholds decide." if start else "the gate compares with the base commit's agent."
@@ -85,8 +90,10 @@ def workflow_of(folder: Path, keys: Sequence[str], start: str) -> Workflow:
         text = GITHUB.format(branch=_in_yaml(branch), settings=_setup(commands) + _environment(keys))
         return Workflow(".github/workflows/gate.yml", text, said)
     if (folder / ".gitlab-ci.yml").is_file() or "gitlab" in remote:
-        install = "".join(f"\n    - {command}" for command in commands)
-        return Workflow(".gitlab-ci.yml", GITLAB.format(install=install), said)
+        if executable:
+            commands = [f"python -m venv {executable}", *(f"{executable}/bin/{command}" for command in install)]
+        lines = "".join(f"\n    - {command}" for command in commands)
+        return Workflow(".gitlab-ci.yml", GITLAB.format(install=lines), said)
     return Workflow()
 
 

@@ -22,7 +22,7 @@ from gate.config.resolve import Plan, make_plans
 from gate.decision.unseen import shows_calls
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError
 from gate.judges.calibration import load as load_calibration
-from gate.judges.options import NO_KEY, JudgeOptions, Member, members
+from gate.judges.options import CALIBRATION_FILE, NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial
 from gate.pipeline.git_context import NO_GIT, git_context
 from gate.pipeline.journal import redactor_of
@@ -145,6 +145,8 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
         tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
     except GateError:
         return  # reported with the job
+    if not tracked:
+        return
     entry = (*config.agent.entry, *config.agent.folders)
     if config.agent.sources:
         own = files_named(tracked, config.agent.sources, entry)
@@ -293,11 +295,9 @@ async def _reached(member: Member) -> Checkup:
 
 
 def _calibration(config: Config, scorer: Scorer) -> Checkup:
-    from gate.config.people import calibration_file
-
     name = scorer.criterion.name
     try:
-        found = load_calibration(calibration_file(config, config.root), scorer.criterion.fingerprint)
+        found = load_calibration(config.root / CALIBRATION_FILE, scorer.criterion.fingerprint)
     except GateError as error:
         return refused(JUDGE, f"calibration of {name}", error)
     if found is None:

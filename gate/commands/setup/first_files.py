@@ -106,7 +106,8 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         proposed[SAMPLE_FILE] = SAMPLE_AGENT
     elif agent.adapter:
         proposed[f"{adapters.MODULE}.py"] = agent.adapter
-    made = ci.workflow_of(folder, keys, start) if workflow else ci.Workflow()
+    executable = found.executable if agent is not None and "python" in agent.agent else ""
+    made = ci.workflow_of(folder, keys, start, executable) if workflow else ci.Workflow()
     if made.path:
         proposed[made.path] = made.text
     if not (folder / ".gitignore").exists():
@@ -213,7 +214,7 @@ def criteria_for(suites: Sequence[Suite], *, sample: bool = False, states_tools:
     if states_response:
         lines.append("  response_match_score: 0.5        # the words of the expected answer\n")
     if not lines:
-        lines.append("  latency: {max: 60}               # seconds; `gate help criteria` has more\n")
+        lines.append("  latency: {max: 60}   # seconds; answers are not judged yet: `gate help criteria`\n")
     return "criteria:\n" + "".join(lines)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 START = "start the server, then: gate run"
 REMEDIES = (
+    (r"\(install it in [^)]*\)", "install it there, then: gate run"),
     (
         r"No module named|cannot import the agent",
         "install it where the gate runs, or name the agent's own environment: agent.executable: .venv",

@@ -13,6 +13,7 @@ from gate.agents.a2a import CARD
 from gate.commands.setup.openapi import FoundAgent, agent_of
 from gate.errors import GateError
 from gate.formats.documents import parse_document
+from gate.formats.shapes import as_list, as_mapping
 from gate.system.http import Client, HttpError, check_url
 
 DESCRIPTIONS = ("/openapi.json", "/openapi.yaml", "/swagger.json", "/v3/api-docs", "/api/openapi.json")
@@ -37,6 +38,10 @@ async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[FoundAge
         try:
             async with asyncio.timeout(SECONDS):
                 document = await _first(client, origin, places)
+                if document is None:
+                    offered = await _models(client, origin, path)
+                    if offered is not None:
+                        return offered, ""
                 if document is None and not path:
                     return await _card(client, origin)
                 found = agent_of(document, origin=origin, path="" if described else path)
@@ -80,6 +85,19 @@ async def _card(client: Client, origin: str) -> tuple[FoundAgent | None, str]:
     if isinstance(card, Mapping) and ("supportedInterfaces" in card or "url" in card):
         return FoundAgent("an A2A agent", f"it has an agent card at {CARD}", {"a2a": origin}), ""
     return None, _why(None, "")
+
+
+async def _models(client: Client, origin: str, path: str) -> FoundAgent | None:
+    """Return the agent of a server that lists models as OpenAI's API does; None if it lists none."""
+    base = path.removesuffix("/chat/completions").removesuffix("/responses") or "/v1"
+    listed = as_mapping(await _document(client, f"{origin}{base}/models"))
+    if not as_list(listed.get("data")):
+        return None
+    agent = {"openai": {"url": origin + base, "model": "my-model"}}
+    notes = ("agent.openai.model: its model",)
+    return await _named(
+        client, FoundAgent("a Chat Completions server", f"it lists models at {base}/models", agent, notes)
+    )
 
 
 async def _named(client: Client, found: FoundAgent) -> FoundAgent:

@@ -71,15 +71,20 @@ class MetricServer:
         return {"missing": made.missing, "caveat": made.caveat}
 
     def score(self, number: int, case: Case, performance: TrialOutput) -> Answer:
-        return asdict(self._metrics[number].score(case, performance))
+        return _measured(self._metrics[number].score, case, performance)
 
     def combine(self, number: int, case: Case, scores: Mapping[str, Score]) -> Answer:
         metric = self._metrics[number]
         assert isinstance(metric, Composite), "asked only of what described itself as one"
-        try:
-            return asdict(checked(metric.combine(case, scores)))
-        except Exception as error:  # noqa: BLE001  the user's code may raise anything
-            return {"value": None, "error": f"the metric raised {described(error)}"}
+        return _measured(metric.combine, case, scores)
+
+
+def _measured(measure: Callable[..., object], *given: object) -> Answer:
+    """Return what the user's code measures; whatever it raises or returns becomes a score."""
+    try:
+        return asdict(checked(measure(*given)))
+    except Exception as error:  # noqa: BLE001  the user's code may raise anything
+        return asdict(Score(None, error=f"the metric raised {described(error)}"))
 
 
 def _resolve(path: str, use: MetricUse) -> type[Metric[Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,7 +45,7 @@ def resolve(path: str, use: MetricUse | None = None) -> type[Metric[Any]]:
     """Return the metric named ``module:attribute``, or ``module.attribute`` as google-adk writes it.
 
     A subclass of `Metric` is used unchanged. A function of two arguments (actual invocations, expected turns), or of
-    google-adk's four, becomes a metric with values from 0 to 1. Any exception becomes `Score.error`.
+    google-adk's four, becomes a metric with values from 0 to 1.
 
     Raises:
         ConfigError: there is no such module or attribute, or it is neither a metric nor such a function.
@@ -54,7 +54,7 @@ def resolve(path: str, use: MetricUse | None = None) -> type[Metric[Any]]:
     module_name, attribute = split(path)
     found = _attribute(path, module_name, attribute, use.folder)
     if inspect.isclass(found) and issubclass(found, Metric):
-        return type(found.__name__, (_Guarded, found), {"__doc__": found.__doc__, "__module__": found.__module__})
+        return found
     if not inspect.isfunction(found) and not inspect.isbuiltin(found):
         raise ConfigError(f"metric {path!r} is neither a function nor a subclass of gate.Metric")
     own = {"__doc__": found.__doc__, "path": path, "use": use}
@@ -109,17 +109,6 @@ def _has_adk_signature(path: str, function: Callable[..., Any]) -> bool:
         raise ConfigError(f"metric {path!r}: {error}") from None
 
 
-class _Guarded(Metric[Any]):
-    """Turns anything that the user's code raises or returns into a score."""
-
-    def score(self, case: Case, performance: TrialOutput) -> Score:
-        try:
-            score = super().score(case, performance)  # type: ignore[safe-super]  # the user's class comes next
-        except Exception as error:  # noqa: BLE001  the user's code may raise anything
-            return Score(None, error=f"the metric raised {described(error)}")
-        return checked(score)
-
-
 class _FromUser(Metric[NoOptions]):
     """Base of metrics made of a user's function."""
 
@@ -146,13 +135,8 @@ class _Function(_FromUser):
     function: ClassVar[Function]
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        actual: list[Invocation] = list(performance.invocations)
-        expected: Sequence[Turn] = case.turns
-        try:
-            answer = type(self).function(actual, list(expected))
-            return told(custom_metric.meaning(answer), answer)
-        except Exception as error:  # noqa: BLE001  the user's code may raise anything
-            return Score(None, error=f"the metric raised {described(error)}")
+        answer = type(self).function(list(performance.invocations), list(case.turns))
+        return told(custom_metric.meaning(answer), answer)
 
 
 class _AdkFunction(_FromUser):
@@ -161,10 +145,7 @@ class _AdkFunction(_FromUser):
     function: ClassVar[Callable[[dict[str, Any]], Mapping[str, Any]]]
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        try:
-            return told(type(self).function(self.request(case, performance)))
-        except Exception as error:  # noqa: BLE001  the user's code may raise anything
-            return Score(None, error=f"the metric raised {described(error)}")
+        return told(type(self).function(self.request(case, performance)))
 
 
 class InAgentMetric(_FromUser):

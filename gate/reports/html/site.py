@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -57,12 +56,11 @@ BADGE_SECONDS = 30 * 86_400.0
 """The age of the newest run, in seconds, above which a badge is ``unknown``."""
 
 
-def site(found: Histories, *, link: str = "", commits: str = "", made: float = 0.0) -> dict[str, str]:
+def site(found: Histories, *, commits: str = "", made: float = 0.0) -> dict[str, str]:
     """Return file name → content.
 
     Args:
         found: the histories to show.
-        link: the address of a run's HTML report, with the placeholders ``{commit}`` and ``{run}``; empty: none.
         commits: the address of a commit, with the placeholder ``{commit}``; empty: none.
         made: Unix time of the dashboard.
     """
@@ -72,7 +70,7 @@ def site(found: Histories, *, link: str = "", commits: str = "", made: float = 0
         name, newest, verdict = suite_key(suite.suite_id), suite.runs[-1], ""
         if made - newest.created <= BADGE_SECONDS:
             verdict = newest.verdict
-        files[f"{name}.html"] = _page(suite, link, commits, foot)
+        files[f"{name}.html"] = _page(suite, commits, foot)
         files[f"{name}.svg"] = badge(suite.suite_id, verdict, day(newest.created))
         files[f"{name}.json"] = endpoint(suite.suite_id, verdict)
     if len(found.suites) == 1:
@@ -178,7 +176,7 @@ def _sum(series: Series) -> str:
 # --- one suite --------------------------------------------------------------------------------------
 
 
-def _page(suite: SuiteHistory, link: str, commits: str, foot: str) -> str:
+def _page(suite: SuiteHistory, commits: str, foot: str) -> str:
     lead, lead_tile = pass_rate_of(suite), None
     if lead is not None:
         lead_tile = _tile(lead, suite, height=190)
@@ -207,9 +205,8 @@ def _page(suite: SuiteHistory, link: str, commits: str, foot: str) -> str:
         tags_lede="The pass rate of the cases with a tag, the lowest first.",
         **_versions(suite),
         **_cases(suite),
-        runs=[_run(run, suite, link, commits) for run in runs],
+        runs=[_run(run, suite, commits) for run in runs],
         runs_lede=_bound(len(suite.runs), len(runs), "run", "the newest"),
-        linked=bool(link),
         foot=foot,
     )
 
@@ -325,20 +322,19 @@ def _case(case: CaseHistory, tags: Iterable[str]) -> Mapping[str, Any]:
     }
 
 
-def _run(run: PastRun, suite: SuiteHistory, link: str, commits: str) -> Mapping[str, Any]:
+def _run(run: PastRun, suite: SuiteHistory, commits: str) -> Mapping[str, Any]:
     number = suite.runs.index(run)
     return {
         "time": times_of(suite.runs)[number],
         "commit": commit_of(run),
         "subject": one_line(run.subject, 120),
-        "page": _link(run, commits),
+        "page": _page_of(run, commits),
         "releases": run.releases[:3],
         "look": _look(run),
         "rate": _rate(pass_rate_of(suite), number),
         "cases": f"{len(run.cases):,}",
         "trials": f"{run.values.trials:,}",
         "version": one_line(run.told or run.agent[:SHORT], 60) or "–",
-        "link": _link(run, link),
     }
 
 
@@ -350,8 +346,8 @@ def _rate(lead: Series | None, run: int) -> str:
     return "–"
 
 
-def _link(run: PastRun, link: str) -> str:
-    """Return the address of the run's report; empty if that needs a commit and the run has no valid one."""
-    if not link or ("{commit}" in link and not _COMMIT.fullmatch(run.commit or "")):
+def _page_of(run: PastRun, commits: str) -> str:
+    """Return the address of the run's commit; empty if it has no valid one."""
+    if run.commit is None or not _COMMIT.fullmatch(run.commit):
         return ""
-    return link.replace("{commit}", run.commit or "").replace("{run}", quote(run.id, safe=""))
+    return commits.replace("{commit}", run.commit)

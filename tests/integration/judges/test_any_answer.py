@@ -96,7 +96,7 @@ def test_any_answer_is_a_score_in_range_or_none(stub: JudgeStub, name: str) -> N
     async def run(number: int) -> Score:
         built = metric_type(metric_type.options_type.model_validate(OPTIONS.get(name, {})))
         assert isinstance(built, JudgedMetric)
-        settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=2, seed=number)
+        settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=2)
         async with open_judge(settings, environment={}) as judge:
             return await built.judge_score(case, TrialOutput(HOSTILE, 1.0), judge)
 

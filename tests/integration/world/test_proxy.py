@@ -378,11 +378,12 @@ async def test_requests_are_kept_without_the_secrets_in_them_and_replayed_all_th
 @pytest.mark.slow
 @asynchronous
 async def test_beyond_its_bound_nothing_is_recorded_and_that_is_said(tmp_path: Path) -> None:
-    with providing() as provider:
+    with providing() as provider, pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gate.world.world.MOST_BYTES", 1_000_000)
         provider.says = "".join(map(chr, provider.random.choices(range(0x4E00, 0x9C20), k=700_000)))
-        async with world_of(tmp_path, provider, "recorded", megabytes=1) as world:
+        async with world_of(tmp_path, provider, "recorded") as world:
             answers, made = await trial(world, "c", 1)
-            assert world.notes == ["world: 1 calls are not recorded: world.megabytes is reached"]
+            assert world.notes == ["world: 1 calls are not recorded: the recording is full"]
     assert len(answers[0]) > 1_000_000 and made.replay is not None and made.replay.recording == ""
     assert (tmp_path / "recorded.jsonl").stat().st_size <= 1_000_000
 

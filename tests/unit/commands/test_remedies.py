@@ -20,6 +20,11 @@ def test_a_missing_key_is_named_even_if_the_provider_does_not(error: str, name: 
     assert remedy_for(error, "gate.yaml", {}).startswith(f"set {name} here and in CI")
 
 
+def test_what_is_missing_in_the_agents_environment_is_to_be_installed_there() -> None:
+    error = "agent.python: cannot import the agent: No module named 'x' (bot.py:1) (install it in .venv)"
+    assert remedy_for(error, "gate.yaml", {}) == "install it there, then: gate run"
+
+
 def test_a_key_that_is_set_has_to_be_handed_on() -> None:
     found = remedy_for("genai: no API key", "gate.yaml", {"GOOGLE_API_KEY": "secret"})
     assert found == "pass GOOGLE_API_KEY to the agent: agent.env: [GOOGLE_API_KEY] in gate.yaml"

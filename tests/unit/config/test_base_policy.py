@@ -207,7 +207,6 @@ def test_quarantine_does_not_hold_for_another_case_that_goes_by_the_id(tmp_path:
         ({"gate": {"max_error_rate": 0.9}}, "gate.max_error_rate", 0.1),
         ({"gate": {"pass_rate_margin": 1.0}}, "gate.pass_rate_margin", None),
         ({"gate": {"pass_rate_margin": 0.05}}, "gate.pass_rate_margin", 0.05),
-        ({"seed": 7}, "seed", 0),
         ({"baseline": {"on_missing": "fail"}}, "baseline.on_missing", "fail"),
         ({"baseline": {"branch": "mine"}}, "baseline.options", {}),
         ({"baseline": {"remote": "mine"}}, "baseline.remote", "origin"),

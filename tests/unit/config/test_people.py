@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.config.load import read_config
-from gate.config.people import calibration_file, mark_of, notes_of, with_calibrations
+from gate.config.people import mark_of, notes_of, with_calibrations
 from gate.config.resolve import Plan, make_plans
 from gate.judges import calibration
 from gate.judges.options import CALIBRATION_FILE
@@ -37,8 +37,8 @@ def plan_of(head: Path, base: Path | None) -> Plan:
     return plan
 
 
-def save(folder: Path, plan: Plan, found: calibration.Calibration, name: str = CALIBRATION_FILE) -> None:
-    calibration.save(folder / name, plan.criteria[0].fingerprint, found, "clarity")
+def save(folder: Path, plan: Plan, found: calibration.Calibration) -> None:
+    calibration.save(folder / CALIBRATION_FILE, plan.criteria[0].fingerprint, found, "clarity")
 
 
 def test_an_uncalibrated_judge_that_blocks_is_named_and_one_that_reports_is_not(tmp_path: Path) -> None:
@@ -56,15 +56,6 @@ def test_a_local_calibration_corrects(tmp_path: Path) -> None:
     plan = plan_of(head, None)
     assert plan.criteria[0].calibration == GOOD.known
     assert plan.notes == ()
-
-
-def test_the_configuration_names_the_file(tmp_path: Path) -> None:
-    judged = {"criteria": {"clarity": 0.7}, "judge": {"calibration": "labels/known.json"}}
-    head = write(tmp_path / "head", BASE | judged)
-    config = read_config(head).load({})
-    assert calibration_file(config, config.root) == config.root / "labels" / "known.json"
-    save(config.root, plan_of(head, None), GOOD, "labels/known.json")
-    assert plan_of(head, None).criteria[0].calibration == GOOD.known
 
 
 def test_a_calibration_that_comes_with_a_change_corrects_nothing_before_it_is_merged(tmp_path: Path) -> None:

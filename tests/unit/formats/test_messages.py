@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.formats.messages import FormatError, attached, to_call, to_invocation, to_usage, with_attached
+from gate.formats.messages import (
+    FormatError,
+    after_last_question,
+    attached,
+    to_call,
+    to_invocation,
+    to_usage,
+    with_attached,
+)
 from gate.model import Invocation, Part, ToolCall, Usage
 from gate.system.prices import turn_cost
 from tests.patience import steps
@@ -413,3 +421,33 @@ def test_results_of_tools_that_the_provider_ran() -> None:
         ("web_search", pages, None),
         ("pay", "no", "no"),
     ]
+
+
+def test_calls_in_bedrocks_form() -> None:
+    """Strands keeps its messages in it."""
+    spoken = [
+        {"role": "user", "content": [{"text": "Delete it."}]},
+        {
+            "role": "assistant",
+            "content": [{"text": "So."}, {"toolUse": {"toolUseId": "1", "name": "wipe", "input": {}}}],
+        },
+        {
+            "role": "user",
+            "content": [{"toolResult": {"toolUseId": "1", "status": "error", "content": [{"text": "locked"}]}}],
+        },
+        {"role": "assistant", "content": [{"text": "I could not."}]},
+    ]
+    found = to_invocation(after_last_question(spoken))
+    assert (found.text, [(call.name, call.args, call.error) for call in found.tool_calls]) == (
+        "I could not.",
+        [("wipe", {}, "locked")],
+    )
+
+
+def test_parts_of_a_message_without_the_message() -> None:
+    parts = [{"type": "text", "text": "One moment."}, USE, {"type": "tool_result", "tool_use_id": "c1", "content": "x"}]
+    found = to_invocation([*parts, {"type": "text", "text": "Done."}])
+    assert (found.text, [(call.name, call.args, call.result) for call in found.tool_calls]) == (
+        "Done.",
+        [("find", {"id": 1}, "x")],
+    )

@@ -89,7 +89,7 @@ def test_rounding_leaves_nothing_reserved() -> None:
 
 def test_the_limiter_counts_and_pauses() -> None:
     async def run() -> tuple[int, float]:
-        limiter, inside, most = Limiter(2, None), 0, 0
+        limiter, inside, most = Limiter(2), 0, 0
         clock = asyncio.get_running_loop().time
 
         async def call() -> None:

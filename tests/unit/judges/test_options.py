@@ -70,7 +70,6 @@ def test_the_fingerprint_is_of_what_decides_an_answer() -> None:
     changed = [
         JudgeOptions(model="m"),
         JudgeOptions(temperature=0),
-        JudgeOptions(seed=1),
         JudgeOptions(num_samples=3),
         JudgeOptions(jury=(Juror(model="m"),)),
         JudgeOptions(model="gpt-5-mini", base_url="http://elsewhere"),

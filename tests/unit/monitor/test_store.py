@@ -50,11 +50,11 @@ def test_a_trace_counts_once_whoever_brings_it(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         assert commit(state, seen("a"), seen("b", None)) == 2
         assert commit(state, seen("b"), seen("c", False)) == 1
-        assert [*state.outcomes(10, "c", 0.0).values()] == [True, None, False], "what was stored first stands"
+        assert [*state.outcomes(10, "c").values()] == [True, None, False], "what was stored first stands"
         assert state.counts == Counts(lines=6, sampled=3, repeated=1)
     with opened(tmp_path / "m.sqlite") as state:
         assert commit(state, seen("a")) == 0
-        assert [one.trace for one in state.window(2, "c", 0.0)] == ["b", "c"]
+        assert [one.trace for one in state.window(2, "c")] == ["b", "c"]
         assert state.positions() == [Position("1:2", "a.jsonl", 70, 60, 75, b"mark", 4)]
         assert (state.has("a"), state.has("z")) == (True, False)
 
@@ -94,8 +94,7 @@ def test_a_window_holds_traces_of_one_set_of_criteria(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         commit(state, seen("a"), criteria="old", now=1.0)
         commit(state, seen("b", False), criteria="new", now=2.0)
-        assert [*state.outcomes(10, "new", 0.0).values()] == [False]
-        assert state.outcomes(10, "new", 3.0) == {}
+        assert [*state.outcomes(10, "new").values()] == [False]
 
 
 def test_a_status_changes_once_and_targets_are_remembered(tmp_path: Path) -> None:
@@ -169,8 +168,8 @@ def test_any_order_of_the_same_traces_gives_the_same_window_and_verdict(
         with TemporaryDirectory() as folder, opened(Path(folder) / "m.sqlite") as state:
             for start in range(0, len(known), size if shuffled else 60):
                 commit(state, *known[start : start + size if shuffled else 60], now=100.0, look=1)
-            outcomes = state.outcomes(limits.window, "c", 0.0)
-            assert [*outcomes] == [one.trace for one in state.window(limits.window, "c", 0.0)]
+            outcomes = state.outcomes(limits.window, "c")
+            assert [*outcomes] == [one.trace for one in state.window(limits.window, "c")]
             found.append(([*outcomes.items()], decide([*outcomes.values()], Status.HEALTHY, limits)))
     assert found[0] == found[1]
     assert len(found[0][0]) == min(len(traces), limits.window)
@@ -182,8 +181,8 @@ def test_a_trace_of_the_future_counts_as_of_its_reading(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         commit(state, replace(seen("y2255"), at=9e9), replace(seen("y2256"), at=9.1e9), now=10.0)
         commit(state, replace(seen("old"), at=3.0), replace(seen("new"), at=19.0), now=20.0)
-        assert [one.trace for one in state.window(9, "c", 0.0)] == ["y2255", "y2256", "old", "new"]
-        assert [one.at for one in state.window(9, "c", 0.0)] == [10.0, 10.0, 3.0, 19.0]
+        assert [one.trace for one in state.window(9, "c")] == ["y2255", "y2256", "old", "new"]
+        assert [one.at for one in state.window(9, "c")] == [10.0, 10.0, 3.0, 19.0]
 
 
 def test_ids_are_found_by_their_beginning(tmp_path: Path) -> None:
@@ -275,13 +274,13 @@ def test_a_damaged_state_is_told_in_one_line(tmp_path: Path, damage: str) -> Non
     db.close()
     with opened(path) as state, pytest.raises(ConfigError, match=r"m\.sqlite: .* cannot be used: .*move it away"):
         _ = state.counts, state.status, state.last_change(), state.deliveries(), state.positions()
-        _ = state.outcomes(9, "c", 0.0), state.window(9, "c", 0.0), state.last_seen("c")
+        _ = state.outcomes(9, "c"), state.window(9, "c"), state.last_seen("c")
 
 
 def test_a_score_that_is_no_number_damages_nothing(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         commit(state, seen("a", scores={"tone": float("nan"), "kind": 1.0}))
-        assert [one.scores for one in state.window(9, "c", 0.0)] == [{"kind": 1.0}]
+        assert [one.scores for one in state.window(9, "c")] == [{"kind": 1.0}]
 
 
 def test_a_state_of_which_a_page_or_a_table_is_gone_is_told_in_one_line(tmp_path: Path) -> None:
@@ -291,7 +290,7 @@ def test_a_state_of_which_a_page_or_a_table_is_gone_is_told_in_one_line(tmp_path
     whole = path.read_bytes()
     path.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
     with pytest.raises(ConfigError, match="move it away"), opened(path) as state:
-        state.window(200, "c", 0.0)
+        state.window(200, "c")
     path.write_bytes(whole)
     db = sqlite3.connect(path)
     db.execute("DROP TABLE traces")

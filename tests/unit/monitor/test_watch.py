@@ -47,7 +47,7 @@ def looked(folder: Path, state: MonitorState, **section: Any) -> Watch:
     """A watch after one look."""
     specs = read_specs({"not_contains": {"values": ["no"]}}, lambda *_: "criteria")
     observer = Observer(scoring_for(build_scorers(specs, (), Setting())), Redactor())
-    options = WatchOptions((folder,), "shop", section=MonitorSection(sample_rate=1, idle=60, **section))
+    options = WatchOptions((folder,), "shop", section=MonitorSection(sample_rate=1, **section))
 
     async def run() -> Watch:
         async with Client() as client:
@@ -142,7 +142,7 @@ def test_the_order_in_files_decides_nothing(
     (tmp_path / "a.jsonl").write_text("".join(lines))
     found = once(tmp_path, state, window=100)
     assert (found.status, found.pass_rate.passed, found.pass_rate.measured) == (Status.CRITICAL, 50, 100)
-    newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state), 0.0)]
+    newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state))]
     assert newest == [*range(101, 201)]
 
 
@@ -151,7 +151,7 @@ def test_of_two_looks_the_later_one_read_what_is_newer(tmp_path: Path, state: Mo
     for name, lines in (("b", traces()[100:]), ("a", traces()[:100])):
         (tmp_path / f"{name}.jsonl").write_text("".join(lines))
         once(tmp_path, state, window=100)
-    newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state), 0.0)]
+    newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state))]
     assert newest == [*range(1, 101)]
 
 

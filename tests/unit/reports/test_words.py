@@ -43,7 +43,7 @@ def _covers(words: Any, sets: list[set[Any]]) -> None:
         ("lost{error:+; most often: #}", {"error": ""}, "lost"),
         ("lost{error:+; most often: #}", {"error": "a {b} | #"}, "lost; most often: a {b} | #"),
         ("{changes:+: #| since}", {"changes": ()}, " since"),
-        ("lost{most:+, at most # may be}", {"most": 0.1}, "lost, at most 10 % may be"),
+        ("none{most:+, more than the allowed #}", {"most": 0.1}, "none, more than the allowed 10 %"),
         ("{more:none|# more}", {"more": 3}, "3 more"),
         ("{now:figure}, limit {limit:figure}", {"now": 0.80004, "limit": 0.8}, "0.80004, limit 0.80"),
         ("{commit:4}", {"commit": "abcdef"}, "abcd"),

@@ -387,7 +387,7 @@ def test_headers_cannot_be_smuggled() -> None:
         asyncio.run(main())
 
 
-# --- bodies that are packed, unix sockets ---
+# --- bodies that are packed ---
 
 TEXT = b'{"output": "as it was"}' * 20
 RAW = zlib.compressobj(wbits=-zlib.MAX_WBITS)
@@ -423,35 +423,6 @@ def test_a_packed_body_is_bounded_and_whole(body: bytes, message: str) -> None:
     with pytest.raises(HttpError, match=message) as caught:
         ask(sends(response(body, extra="Content-Encoding: gzip\r\n")), max_bytes=10_000)
     assert caught.value.kind is ErrorKind.PROTOCOL
-
-
-def test_a_unix_socket_in_place_of_the_address(tmp_path: Path) -> None:
-    seen: list[Any] = []
-    path = tmp_path / "agent.sock"
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.append(await read_request(reader))
-        writer.write(response(b"local", extra="Set-Cookie: a=1; Path=/\r\nSet-Cookie: b=2\r\n"))
-        writer.close()
-
-    async def main() -> Response:
-        async with await asyncio.start_unix_server(handler, path), Client() as client:
-            return await client.request("POST", "http://agent/ask", socket=str(path))
-
-    answer = asyncio.run(main())
-    assert (answer.body, answer.cookies) == (b"local", ("a=1; Path=/", "b=2"))
-    assert seen[0][0] == "POST /ask HTTP/1.1"
-    assert seen[0][1]["host"] == "agent"
-
-
-def test_a_unix_socket_that_is_not_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Client() as client:
-            await client.request("POST", "http://agent/", socket=str(tmp_path / "none"))
-
-    with pytest.raises(HttpError, match="none: No such file") as caught:
-        asyncio.run(main())
-    assert caught.value.kind is ErrorKind.UNREACHABLE
 
 
 def test_an_address_of_version_six() -> None:

@@ -69,15 +69,15 @@ def shown(
     *suites: SuiteHistory,
     unread: tuple[Unread, ...] = (),
     source: str = "the stored baselines",
-    link: str = "",
+    commits: str = "",
     made: float = START + WEEK,
 ) -> dict[str, str]:
     """The files of a dashboard of these suites."""
-    return site(Histories(suites, unread, source), link=link, made=made)
+    return site(Histories(suites, unread, source), commits=commits, made=made)
 
 
-def page_of(suite: SuiteHistory, link: str = "") -> str:
-    return shown(suite, link=link)[page_name(suite.suite_id)]
+def page_of(suite: SuiteHistory, commits: str = "") -> str:
+    return shown(suite, commits=commits)[page_name(suite.suite_id)]
 
 
 def page_name(suite_id: str) -> str:

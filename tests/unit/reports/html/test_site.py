@@ -101,8 +101,8 @@ def test_hostile_names_stay_text(texts: tuple[str, ...]) -> None:
         drawn = enumerate(drawn_runs(4, lambda _: 0.9, verdict=name))
         hostile = {"commit": name, "agent": name, "tags": tags, "releases": (name,)}
         runs = [replace(run, id=f"{name}{n}", **hostile) for n, run in drawn]  # type: ignore[arg-type]
-        suite, link = suite_history(name, runs), "r/{commit}/{run}.html"
-        for file, content in shown(suite, unread=(Unread(name, name),), source=name, link=link).items():
+        suite, commits = suite_history(name, runs), "r/{commit}.html"
+        for file, content in shown(suite, unread=(Unread(name, name),), source=name, commits=commits).items():
             content.encode()
             if file.endswith(".html"):
                 links = Links(content)
@@ -111,14 +111,11 @@ def test_hostile_names_stay_text(texts: tuple[str, ...]) -> None:
                 assert "\x1b" not in content and "\u202e" not in content
 
 
-def test_links_to_reports_need_a_commit_that_is_one() -> None:
-    link = "https://reports.example/{commit}/{run}.html"
-    page = page_of(busy(), link)
-    newest = busy().runs[-1]
-    assert f'href="https://reports.example/{newest.commit}/{newest.id}.html"' in page
-    runs = [replace(run, commit='"><script>', id="../x") for run in drawn_runs(3, lambda _: 0.9)]
-    assert "reports.example" not in page_of(suite_history("s", runs), link)
-    assert 'href="r/..%2Fx"' in page_of(suite_history("s", runs), "r/{run}")
+def test_links_need_a_commit_that_is_one() -> None:
+    commits = "https://code.example/commit/{commit}"
+    assert f'href="https://code.example/commit/{busy().runs[-1].commit}"' in page_of(busy(), commits)
+    runs = [replace(run, commit='"><script>') for run in drawn_runs(3, lambda _: 0.9)]
+    assert "code.example" not in page_of(suite_history("s", runs), commits)
 
 
 @pytest.mark.parametrize(("days", "said"), [(29, "pass"), (31, "unknown")])
