@@ -509,14 +509,14 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     """Write the record at ``path``, scored again, to ``output``; return one line on what was done.
 
     Raises:
-        MeasureError: it is a stored baseline, which keeps no messages, or none of its cases is unchanged in the suite.
+        MeasureError: its trials are stored ones, without messages, or none of its cases is unchanged in the suite.
     """
     record = read_record(path)
     if record.header.stripped:
         raise MeasureError(
-            "a stored baseline keeps no messages, so it cannot be scored again",
+            "its trials are stored ones: a baseline keeps no messages, so it cannot be scored again",
             where=str(path),
-            hint="name the record of the run itself: --record, .gate/records, or the artifact of its job",
+            hint="name the record of the run that measured them: --record, .gate/records, or the artifact of its job",
         )
     plans = make_plans(config, with_key_of_user(config, environment))
     plan = plan_named(record.header.suite_id, plans, config)
