@@ -21,6 +21,8 @@ LEAST_IN_VAIN = 10
 """Number of consecutive lost trials of the base's agent after which it is not run again."""
 OF_ALL_CASES = (FULL, CONCURRENT)
 """Tags of trials whose cases were not picked by failures."""
+LEAST_TRIALS = 3
+"""Minimum trials of the base's agent for which something may be missing where it runs."""
 MOST = 0.5
 """If more than this share of the answering cases fails, the failures are an outage."""
 
@@ -89,14 +91,26 @@ def _cause_of(trial: Trial) -> str:
 
 def _without_base_that_is_down(comparison: Comparison) -> Comparison:
     """Return the comparison without failures of the base's agent in rounds in which most of the cases that it answered
-    before fail.
+    before fail, or in any if it never answers now what the change answers.
 
     A base that is down fails everything, and compared with it no change would be worse.
     """
+    never = _base_never_answers(comparison)
     down = _rounds_of_a_base_that_is_down(comparison)
-    if not down:
+    if not never and not down:
         return comparison
-    return _excusing(comparison, {id(trial) for trial in comparison.base_now if trial.round in down})
+    return _excusing(comparison, {id(trial) for trial in comparison.base_now if never or trial.round in down})
+
+
+def _base_never_answers(comparison: Comparison) -> bool:
+    """True if the base's agent fails in every trial of this run, on cases that it answered before and that the change
+    answers now: then something is missing where it runs, such as a file that is in no commit."""
+    asked = comparison.base_now
+    if len(asked) < LEAST_TRIALS or not all(trial.failed for trial in asked):
+        return False
+    before = {trial.case_id for trial in comparison.stored if trial.answered}
+    now = {trial.case_id for trial in comparison.own if trial.answered}
+    return {trial.case_id for trial in asked} <= before & now
 
 
 def _rounds_of_a_base_that_is_down(comparison: Comparison) -> set[int]:

@@ -45,6 +45,7 @@ from gate.pipeline.past import (
     note_of_shortfall,
     without_drift,
 )
+from gate.pipeline.store import store_of
 from gate.records import PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
 from gate.reports.formatting import agree, count
@@ -363,8 +364,9 @@ def find_all_references(
         commit = found[0].anchor  # a release is compared with it alone
     if store is None or commit is None or not plans:
         return found
-    gone = store.suites_at(where.ancestors) - {suite_key(plan.suite.id) for plan in plans}
-    if not gone and not _has_selection_of_its_own(config):
+    run, stored = {suite_key(plan.suite.id) for plan in plans}, store.suites_at(where.ancestors)
+    has_all = stored <= run and all(one.first.records for one in found)
+    if has_all and not _has_selection_of_its_own(config):
         return found
     before: dict[str, list[Case]] = {}
     try:
@@ -373,11 +375,30 @@ def find_all_references(
                 with suppress(GateError):
                     base = load_config(one, of_base=True)
                     before |= _selected_at_base(config, base, read_suites(base))
+                    if one != path or base.file.baseline != config.file.baseline:
+                        stored |= _stored_for(_in_place(base, path, config), where, environment)
     except GateError:
         return found
     doubts = [_cases_left_out(config, plan, before.get(plan.suite.id, ())) for plan in plans]
-    doubts[0] = _suites_gone(gone, before) + doubts[0]
+    doubts[0] = _suites_gone(stored - run, before) + doubts[0]
     return [replace(one, doubts=one.doubts + more) for one, more in zip(found, doubts, strict=True)]
+
+
+def _in_place(base: Config, path: Path, config: Config) -> Config:
+    """Return the base's configuration as if it were in the work tree; ``path`` is the change's, in the base's tree."""
+    top, inside = place_of(config.path)
+    root = top / base.root.relative_to(path.resolve().parents[len(inside.parts) - 1])
+    return replace(base, root=root, base_root=base.root) if root.is_dir() else base
+
+
+def _stored_for(base: Config, where: GitContext, environment: Mapping[str, str]) -> Set[str]:
+    """Return the suites with records in the store of the base's configuration, which may be another than the change's:
+    a folder beside a configuration that was moved, or one that the change names no longer."""
+    store = store_of(base, environment)
+    if store is None:
+        return frozenset()
+    with store:
+        return store.suites_at(where.ancestors)
 
 
 def _configurations(path: Path, config: Config, commit: str, git: Git) -> list[Path]:

@@ -28,7 +28,7 @@ from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
 from gate.pipeline.launch import BaseAgent
 from gate.pipeline.session import Session
-from gate.pipeline.trials import Replayer, TrialRunner, asks_judge, check_executor
+from gate.pipeline.trials import BaseStartError, Replayer, TrialRunner, asks_judge, check_executor
 from gate.pipeline.verdict import left_out_by
 from gate.records import Header, PlannedCase, RecordWriter, assign_shards
 from gate.reports.formatting import count
@@ -113,7 +113,7 @@ class SuiteRun:
         self._of_base = [trial for trial in journal.resumed if trial.tag == BASE]
         """Trials that take the place of a stored baseline."""
         self.notes: tuple[str, ...] = ()
-        """Notes on how the base commit's agent did in place of a stored baseline."""
+        """Notes on how the base commit's agent did."""
         rerun = _rerun_of_base(session, base, references, ran_beside=bool(self._of_base), stated=self.settings.rerun)
         self.settings = replace(self.settings, rerun=rerun)
         check_executor(session.config, plan)
@@ -163,9 +163,9 @@ class SuiteRun:
         for number in range(len(self.comparisons)):
             step = self._next(number)
             while isinstance(step, More):
-                before = len(self.trials)
+                before = len(self.trials), self.settings.rerun
                 await self._round(step)
-                if len(self.trials) == before and not self.session.run_budget.stopped:
+                if before == (len(self.trials), self.settings.rerun) and not self.session.run_budget.stopped:
                     raise MeasureError(f"a round ({step.why}) produced no trial", hint="please report this bug")
                 step = self._next(number)
             if step is not None and step.verdict is Verdict.REGRESSED:
@@ -368,8 +368,18 @@ class SuiteRun:
         if not step.pause:
             turns = in_turn(parts, self.session.config.agent.concurrency)
         for jobs in turns:
-            if jobs and not (jobs[0].side is Side.BASELINE and base_is_silent(self.trials[start:])):
+            of_base = bool(jobs) and jobs[0].side is Side.BASELINE
+            in_vain = of_base and (self.settings.rerun == "never" or base_is_silent(self.trials[start:]))
+            if not jobs or in_vain:
+                continue
+            try:
                 await self._run(jobs, self.trials)
+            except BaseStartError as error:
+                if self.session.config.file.baseline.rerun == "match":
+                    what = "baseline.rerun: match needs the base commit's agent, and it cannot be started"
+                    raise ConfigError(f"{what}: {error.what}", where=error.where, hint=error.hint) from None
+                self.settings = replace(self.settings, rerun="never")
+                self.notes = (*self.notes, f"the base commit's agent is not run again: {error}")
 
     def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
         """Return the missing jobs of a request, epoch by epoch, so that a budget that runs out leaves whole epochs."""

@@ -18,7 +18,7 @@ from gate.agents.base import Agent, create
 from gate.agents.traced import TracedAgent, exporting
 from gate.config.load import Config
 from gate.config.resolve import Plan
-from gate.errors import ConfigError
+from gate.errors import ConfigError, GateError, MeasureError
 from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
 from gate.model import RecordedTrial, Side, Trial
@@ -47,6 +47,10 @@ Recorded = tuple[Trial, bytes]
 """A redacted trial, or its digest, and its line in the record."""
 JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before the agent gets no further ones."""
+
+
+class BaseStartError(MeasureError):
+    """The base commit's agent cannot be started."""
 
 
 class TrialRunner:
@@ -233,7 +237,12 @@ class TrialRunner:
             if receiver is not None:
                 assert self.config.agent.traces is not None
                 agent = TracedAgent(agent, receiver, self.config.agent.traces)
-            self._agents[side] = await self._stack.enter_async_context(agent)
+            try:
+                self._agents[side] = await self._stack.enter_async_context(agent)
+            except GateError as error:
+                if side is Side.BASELINE:
+                    raise BaseStartError(error.what, where=error.where, hint=error.hint) from error
+                raise
         return self._agents[side]
 
     async def _open_receiver(self) -> Receiver | None:

@@ -110,3 +110,36 @@ if "gate-base-" not in __file__ and os.fork() == 0:
     outcome = project.gate("run", "-q", "--record", "change.jsonl", TMPDIR=str(project.root.parent))
     assert outcome.code == 2, outcome.out
     assert f"'{name}' was changed in the base commit's work tree" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param("import made_here\nread = str", id="imported"),
+        pytest.param("read = lambda: open('made_here.py').read()", marks=pytest.mark.slow, id="read for each answer"),
+    ],
+)
+def test_a_base_that_lacks_a_file_that_is_in_no_commit_does_not_stand_for_drift(project: Project, lines: str) -> None:
+    """Its work tree has only what is committed: what was generated, or holds a key, is missing there."""
+    project.write("agent.py", f"{lines}\n\n\ndef answer(message):\n    read()\n    return 'good'\n")
+    project.write("made_here.py", "")
+    project.write("suite.yaml", {"cases": [{"id": f"c{n}", "input": f"item {n}", "contains": "good"} for n in "123"]})
+    project.write(
+        "gate.yaml",
+        {
+            "suite": "suite.yaml",
+            "agent": {"python": "agent:answer"},
+            "criteria": {"contains": 0.3},
+            "gate": {"confirm_after": "100ms"},
+        },
+    )
+    project.write(".gitignore", ".gate/\n__pycache__/\nmade_here.py\nresult.json\n")
+    project.commit("base")
+    project.store()
+    project.git("checkout", "-qb", "change")
+    source = (project.root / "agent.py").read_text(encoding="utf-8")
+    project.write("agent.py", source.replace("'good'", "'bad' if '1' in message else 'good'"))
+    project.commit("change")
+    code, result = project.result("run")
+    assert (code, result["verdict"]) == (1, "regressed")
+    assert "the base commit's agent" in " ".join(result["suites"][0]["warnings"])
