@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from time import monotonic
@@ -23,9 +23,10 @@ from gate.config.tighten import settings_under_base
 from gate.decision import Settings
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
-from gate.model import BASE, CONFIRM, FULL, NARROW, Result, Side, SuiteResult, Trial
+from gate.model import Result, Side, SuiteResult, Trial
+from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.earlier import earlier_draws, with_stored_trials
+from gate.pipeline.earlier import against_base, earlier_draws, with_stored_trials
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
 from gate.pipeline.journal import close_again, other_runs_beside
 from gate.pipeline.past import LUCKY
@@ -385,8 +386,8 @@ def with_key_of_user(config: Config, environment: Mapping[str, str]) -> Mapping[
 def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
     """Return the verdict on records of an untrusted run, under this configuration and against its stored baselines.
 
-    Only scores are taken from a record: the candidate's, and those of the base commit's agent, which count if nothing
-    is stored. The demands on them are this configuration's.
+    A record is judged as its run judged it, with the trials of the base commit's agent: who can invent a label can
+    invent a score. The demands are this configuration's.
 
     Raises:
         ConfigError: a record belongs to a suite that the configuration does not have.
@@ -403,16 +404,14 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     trusted = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        own = _under_own_plan(with_stored_trials(record, found), plan, settings.quarantine)
-        own = replace(own, header=replace(own.header, base_commit=where.base))
-        if found.first.beside:
-            own = _with_base_beside(own, record.trials)
-        trusted.append(own)
+        own = _under_own_plan(with_stored_trials(record, found), plan)
+        trusted.append(against_base(own, where.base))
 
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
-        doubts = (*_cases_not_measured(record, plan, settings), *found.doubts)
+        doubts = (*_cases_not_measured(record, plan, settings, found.first), *found.doubts)
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
+        terms = _as_its_run(terms, records[number])
         if record.header.stripped:
             same, verdict = found.first.commit or "", found.fell_short
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
@@ -422,7 +421,32 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     return result_of(suites, settings, command=command)
 
 
-def _under_own_plan(record: Record, plan: Plan, quarantine: Collection[str]) -> Record:
+def _as_its_run(terms: Terms, record: Record) -> Terms:
+    """Return the terms with what only the record's run knows: its schedule, and the earlier measurements that count
+    against it.
+
+    Raises:
+        UntrustedError: the record does not state it.
+    """
+    try:
+        own = own_terms(record)
+    except MeasureError as error:
+        raise UntrustedError(error.what, where=record.header.suite_id) from None
+    if own.earlier:
+        verdicts, is_known = own.earlier, bool(record.header.agent)
+        told = Finding.of("measured_before", verdicts=verdicts, total=len(verdicts), fingerprinted=is_known)
+        terms = replace(terms, notes=(*terms.notes, told))
+    settings = replace(terms.settings, exact_epochs=own.settings.exact_epochs, rerun=own.settings.rerun)
+    return replace(
+        terms,
+        settings=settings,
+        scheduled=own.scheduled,
+        earlier=own.earlier,
+        base_has_no_rules=own.base_has_no_rules,
+    )
+
+
+def _under_own_plan(record: Record, plan: Plan) -> Record:
     """Return the record's own scores under the cases of this plan, without the rules in the record.
 
     A case in the plan, matched by content under any id, is taken from the plan; if its content differs, it counts as
@@ -439,57 +463,23 @@ def _under_own_plan(record: Record, plan: Plan, quarantine: Collection[str]) -> 
             cases.append(replace(here, id=case.id))
         else:
             cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
-    trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
-    if not record.header.stripped:  # else they are from the store
-        trials = _in_rounds(trials, [case.id for case in cases], quarantine)
     footer = record.footer
     if footer is not None:
         footer = replace(footer, terms={})
-    return Record(replace(record.header, plan=tuple(cases), seed=0), trials, footer)
+    return replace(record, header=replace(record.header, plan=tuple(cases), seed=0), footer=footer)
 
 
-def _with_base_beside(own: Record, trials: Sequence[Trial]) -> Record:
-    """Return the record with its trials of the base commit's agent, as no baseline is stored.
+def _cases_not_measured(record: Record, plan: Plan, settings: Settings, before: Reference) -> list[str]:
+    """Return a note if too many cases of this plan were not measured for a pass.
 
-    They come from the same author as the candidate's, so trusting only one of the two would gain nothing.
+    Those that the reference holds are left out: the rules compare them.
     """
-    of_base = []
-    for trial in trials:
-        if trial.side is Side.BASELINE and trial.tag == BASE:
-            of_base.append(replace(trial, again=False, round=1))
-        elif trial.side is Side.BASELINE:
-            of_base.append(replace(trial, again=False, tag=CONFIRM, round=trial.number))
-    return replace(own, trials=(*own.trials, *of_base))
-
-
-def _in_rounds(trials: Sequence[Trial], cases: Sequence[str], quarantine: Collection[str]) -> tuple[Trial, ...]:
-    """Return the trials as a schedule of this suite would have ordered them, ignoring their own rounds and tags.
-
-    As many rounds as every judged case has trials count as whole epochs; the rest are further looks at single cases, or
-    narrow an interval if they say so: these count in more places. So a trial's own labels cannot exclude it.
-    """
-    of_case: dict[str, list[Trial]] = {case_id: [] for case_id in cases}
-    for trial in sorted(trials, key=lambda trial: trial.number):
-        of_case.setdefault(trial.case_id, []).append(trial)
-    judged = [len(found) for case_id, found in of_case.items() if case_id not in quarantine]
-    whole = max(1, min(judged, default=1))
-    made = []
-    for found in of_case.values():
-        for number, trial in enumerate(found, 1):
-            tag = FULL
-            if number > whole:
-                tag = NARROW if trial.tag == NARROW else CONFIRM
-            made.append(replace(trial, number=number, round=number, tag=tag, again=False))
-    return tuple(sorted(made, key=lambda trial: trial.round))
-
-
-def _cases_not_measured(record: Record, plan: Plan, settings: Settings) -> list[str]:
-    """Return a note if too many cases of this plan were not measured for a pass."""
-    measured = set()
-    for case in record.header.plan:
-        measured |= {case.id, case.fingerprint}
+    known = set()
+    for header in (record.header, *(stored.header for stored in before.records)):
+        for case in header.plan:
+            known |= {case.id, case.fingerprint}
     judged = [case for case in plan.planned if case.id not in settings.quarantine]
-    gone = [case for case in judged if measured.isdisjoint((case.id, case.fingerprint))]
+    gone = [case for case in judged if known.isdisjoint((case.id, case.fingerprint))]
     if are_few(len(gone), len(judged)):
         return []
     return [f"{len(gone)} of {len(judged)} cases of the base branch were not measured"]
@@ -504,6 +494,11 @@ def _check_measured_by(record: Record, plan: Plan) -> None:
                 where=record.header.suite_id,
                 hint="bring the change up to date with its base, and measure again",
             )
+    in_epochs = {trial.case_id for trial in record.trials if trial.is_of_epoch}
+    others = {trial.case_id for trial in record.trials if trial.side is Side.CANDIDATE} - in_epochs
+    if others:  # else a trial could name itself one that no mean includes
+        what = f"{count(len(others), 'case')} ran in no epoch of the suite"
+        raise UntrustedError(what, where=record.header.suite_id)
 
 
 # --- scored again ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from gate.action.reuse import SEARCHED
 from tests.acceptance.test_stored_epochs import Served, serving
 from tests.integration.github.job import AGENT, CONFIG, Done, Step, as_process, suite
-from tests.integration.github.scenarios import World
+from tests.integration.github.scenarios import World, report
 from tests.integration.github.test_reuse import again, head_of, measure_head, push_again, run_id
 
 pytestmark = pytest.mark.slow
@@ -117,6 +117,19 @@ def test_no_number_of_pushes_hides_a_regression_in_silence(lost: World, pushes: 
         assert f"more than {SEARCHED} earlier measurements, and older ones are not read" in done.log
         assert "not all earlier measurements of this change could be looked up" in done.summary
         assert "measurement 2 of this change; before: inconclusive" in done.log, "those that were read count"
+
+
+def test_the_report_on_a_fork_counts_its_earlier_heads(world: World) -> None:
+    world.repository.files["suite.yaml"] = suite(4)
+    assert world.push("good").code == 0
+    assert world.pull_request("awful", fork=True).outputs["verdict"] == "regressed"
+    fork = {"repository": "mallory/agents", "head_branch": "branch-1"}
+    world.upload(100, head_of(world), "pull_request", conclusion="failure", **fork)
+    done = measure_open(world, 200)
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    reported = report(world)
+    assert (reported.code, reported.outputs["verdict"]) == (1, "regressed"), reported.log
+    assert "measured as regressed before and has not passed since" in world.comments()[0]
 
 
 def with_mood(world: World) -> tuple[dict[str, str], Path]:

@@ -18,6 +18,7 @@ from gate.formats.documents import (
     read_document,
     read_document_with_lines,
     read_json_lines,
+    read_text,
 )
 from gate.formats.json_text import parse_json
 from gate.formats.positions import at_line
@@ -257,3 +258,20 @@ def test_a_pointer_of_git_lfs_is_called_one(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="Git LFS") as caught:
         _ = [*read_json_lines(path)] if path.suffix == ".jsonl" else read_document(path)
     assert "git lfs pull" in caught.value.hint
+
+
+@pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 200_000])
+def test_a_file_of_any_size_is_read_whole(tmp_path: Path, size: int) -> None:
+    text = "0123456789" * (size // 10) + "x" * (size % 10)
+    (tmp_path / "file.txt").write_text(text)
+    assert read_text(tmp_path / "file.txt", "file.txt") == text
+
+
+def test_a_file_is_refused_from_the_first_byte_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gate.formats.documents.MAX_DOCUMENT_BYTES", 100_000)
+    path = tmp_path / "file.txt"
+    path.write_text("x" * 100_000)
+    assert len(read_text(path, "file.txt")) == 100_000
+    path.write_text("x" * 100_001)
+    with pytest.raises(ConfigError, match="larger than"):
+        read_text(path, "file.txt")
