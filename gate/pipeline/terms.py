@@ -127,7 +127,20 @@ class Terms(Demands, frozen=True):
             for note in told:
                 notes.append(note if isinstance(note, str) else Finding.read(note))
             plain = {**plain, "notes": notes}
-        return msgspec.convert(plain, cls)
+        return msgspec.convert(_known(plain), cls)
+
+
+def _known(value: Any) -> Any:
+    """Return the terms without the key that earlier versions wrote, and that was always empty."""
+    if isinstance(value, Mapping):
+        return {key: _known(item) for key, item in value.items() if (key, item) != GONE}
+    if isinstance(value, list | tuple):
+        return [_known(item) for item in value]
+    return value
+
+
+GONE = ("stands_for", "")
+"""A key of criteria, and its only value."""
 
 
 # --- where terms come from ------------------------------------------------------------------------

@@ -22,15 +22,13 @@ from tests.recorded.files import Situation
 
 COMMAND = "gate report RECORD"
 WIDTH = 100
-DROPPED = b'"stands_for":"",'
-"""A key of the rules in the closing lines, empty in all of them, which this version no longer knows."""
 
 
 def judged(situation: Situation) -> Result:
     """The result of a recorded situation, by the rules that its record was closed with."""
     suites, settings = [], None
     for suite in situation.suites:
-        record = load_to_judge(parse_record(situation.read(suite.record).replace(DROPPED, b"")))
+        record = load_to_judge(parse_record(situation.read(suite.record)))
         terms = replace(own_terms(record), command=COMMAND)
         found = References(
             tuple(
