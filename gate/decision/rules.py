@@ -194,9 +194,9 @@ def noise(table: Table) -> Finding | None:
     """Return the cause if only noise is left: sampling has ended, and a margin's bound does not hold or nothing shows
     whether the agent is as good as the base's."""
     return (
-        _open_criteria(table)
+        base_fails_too(table.comparison)
+        or _open_criteria(table)
         or copies_fail(table.comparison)
-        or base_fails_too(table.comparison)
         or _nothing_to_judge_by(table.comparison)
     )
 

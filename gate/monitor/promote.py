@@ -31,7 +31,7 @@ MAX_SLUG_CHARS = 40
 MAX_OWN_CHARS = 20
 """Most characters of a trace's id in the id of its case."""
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
-_HINT = "`gate promote TRACE --show` prints the case, to be added by hand"
+_HINT = "`gate promote TRACE --to NEW.yaml` writes the case into a new file"
 
 
 class Promoted(Struct, frozen=True):

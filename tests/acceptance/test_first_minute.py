@@ -207,6 +207,7 @@ def test_a_running_server_is_asked_for_its_description(project: Project) -> None
         ran = project.gate("init", "--url", url)
         assert ran.code == 0, ran.out + ran.err
         assert "POST /chat takes 'message'" in ran.out
+        assert "no baseline yet" in ran.out
     (record,) = (project.root / ".gate" / "records").rglob("*.jsonl")
     assert "You said Hello!" in record.read_text()
     http = config_of(project)["agent"]["http"]

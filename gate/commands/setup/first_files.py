@@ -353,7 +353,8 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
         ids = list(FIRST_INPUTS)
         if not proposal.own_cases:
             ids = [min(cases, key=lambda case: len(case.turns)).id]
-        overrides: dict[str, Any] = {"select.ids": ids, "trials": 1, "baseline.store": "none"}
+        overrides: dict[str, Any] = {"select.ids": ids, "trials": 1, "baseline.rerun": "never"}
+        overrides |= {"baseline.store": "file", "baseline.path": f"{files.OWN_FOLDER}/first"}  # which holds none
         overrides |= {"agent.timeout": FIRST_SECONDS, "agent.retries": 0}
         words = ["gate", "run"]
         for one in ids:

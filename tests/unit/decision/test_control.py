@@ -39,3 +39,12 @@ def test_a_base_that_fails_what_it_always_passed_clears_nothing(
     fails = Finding.of("cases_fail", cases=(CaseTally(CASE, 0, 7, 5, 5),), why="base_fails_too")
     assert (result.cause == fails) is not clears
     assert result.verdict is Verdict.INCONCLUSIVE or clears
+
+
+def test_a_base_that_fails_too_is_named_where_few_cases_leave_the_suite_open() -> None:
+    few = SUITE[:4]
+    first = once(few, {CASE: {"trajectory": 0.0}}, trajectory=1.0)
+    trials = [*first, *again([0] * 9, Side.BASELINE), *again([0] * 15, Side.CANDIDATE)]
+    result = judge(few, [TRAJECTORY], trials, stored(few, trajectory=1.0), settings=Settings(rerun="match"))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert (result.cause.kind, result.cause["why"]) == ("cases_fail", "base_fails_too")

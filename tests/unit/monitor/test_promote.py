@@ -84,7 +84,7 @@ def test_a_file_that_would_have_to_be_rewritten_is_refused_with_the_way_to_the_c
     try:
         found = added(text, case, "suite.yaml")
     except ConfigError as refused:
-        assert "`gate promote TRACE --show`" in str(refused)
+        assert "`gate promote TRACE --to NEW.yaml`" in str(refused)
     else:
         assert parse_document(found, "suite.yaml")["cases"][-1] == case.value
 
