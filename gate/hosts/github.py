@@ -269,6 +269,8 @@ class GitHub:
     def runs_on(self, pull: PullRequest, workflow: str) -> list[MeasuringRun]:
         """Return the completed runs of a workflow file on a pull request's branch, for any head, newest first.
 
+        Those from before another pull request from this branch was merged are left out: they measured that one.
+
         Raises:
             PublishError: more runs have that branch name than can be listed, and none of the listed ones counts.
         """
@@ -276,10 +278,11 @@ class GitHub:
         found = []
         listed = 0
         with _readable():
+            since = self._merges(pull)
             for run in islice(self._runs(**query), MOST_RUNS):
                 listed += 1
                 is_asked = (run["head_branch"], run["event"], run["status"]) == tuple(query.values())
-                if not is_asked or _file_of(run) != workflow:
+                if not is_asked or _file_of(run) != workflow or (since and _made(run) <= max(since)):
                     continue
                 made = _run(run)
                 if pull.head_repository and made.head_repository == pull.head_repository:
@@ -287,6 +290,15 @@ class GitHub:
         if not found and listed >= MOST_RUNS:
             raise PublishError(f"{MOST_RUNS:,} runs or more, and none of those listed counts", where="GitHub")
         return _newest_first(found)
+
+    def _merges(self, pull: PullRequest) -> list[datetime]:
+        """Return when other pull requests from the branch of this one were merged."""
+        head = f"{pull.head_repository.partition('/')[0]}:{pull.head_branch}"
+        found = []
+        for other in self._rest.pages(self._path("pulls"), state="closed", head=head):
+            if other["merged_at"] and other["number"] != pull.number:
+                found.append(datetime.fromisoformat(other["merged_at"]))
+        return found
 
     def runs_of(
         self, head: str, event: str, workflow: str, *, status: str = "completed", own: bool = True

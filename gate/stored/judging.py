@@ -514,9 +514,9 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     record = read_record(path)
     if record.header.stripped:
         raise MeasureError(
-            "its trials are stored ones: a baseline keeps no messages, so it cannot be scored again",
+            "its trials are a baseline's, which keeps no messages",
             where=str(path),
-            hint="name the record of the run that measured them: --record, .gate/records, or the artifact of its job",
+            hint="name the record of the run that measured them: --record, .gate/records, or its job's artifact",
         )
     plans = make_plans(config, with_key_of_user(config, environment))
     plan = plan_named(record.header.suite_id, plans, config)

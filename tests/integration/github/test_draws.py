@@ -181,3 +181,15 @@ def test_a_second_attempt_in_the_merge_queue_continues_an_agent_behind_an_addres
     environment = {"GITHUB_RUN_ID": "300", "GITHUB_RUN_ATTEMPT": "2"}
     done = world.step("merge_group", dict(step.payload), step.ref, step.sha, environment=environment)
     assert done.code == 1 and "of attempt 1; nothing new was run" in done.summary, done.log
+
+
+def test_what_was_merged_from_the_same_branch_is_no_measurement_of_this_change(lost: World) -> None:
+    lost.merge(environment={"GITHUB_RUN_ID": "150"})
+    assert lost.push("good", before=lost.tip).code == 0
+    head, merge = push_again(lost, behaviour__txt="slip", agent__py=f"{AGENT}# anew\n")
+    pull = lost.fake.add_pull(2, head, branch="branch-1", updated_at="2026-01-04T00:00:00Z")
+    inputs, environment = {"trials": "1"}, {"GITHUB_RUN_ID": "300"}
+    payload = {"action": "opened", "pull_request": pull}
+    done = lost.step("pull_request", payload, "refs/pull/1/merge", merge, inputs=inputs, environment=environment)
+    assert (done.code, done.outputs["verdict"]) == (0, "inconclusive"), done.log
+    assert "measurement 2" not in done.log
