@@ -378,5 +378,5 @@ def agent_failures(suite: SuiteResult) -> str:
         return ""
     counted = crashes(suite, facts)
     if counted in headline(suite):
-        return f"the agent failed, most often: {facts.message}"
-    return f"{counted}; most often: {facts.message}"
+        return f"the agent failed, mostly: {facts.message}"
+    return f"{counted}; mostly: {facts.message}"

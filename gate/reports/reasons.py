@@ -419,16 +419,14 @@ def _trials_lost(found: Finding, _: object) -> str:
     return f"{said}; {as_failures} would change the verdict"
 
 
-TRIALS_LOST = (
-    "{lost} of {of:trial}{cases:+ of #} gave no result{most:+, more than the allowed #}{error:+; most often: #}"
-)
+TRIALS_LOST = "{lost} of {of:trial}{cases:+ of #} gave no result{most:+, over the allowed #}{error:+; mostly: #}"
 
 
 def _not_scored(found: Finding, _: object) -> str:
     """Return why answers could not be scored, with their number unless it is all of them."""
     if found["lost"] == found["of"] and not found["cases"]:
         return str(found["error"])
-    lost = "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, more than the allowed #}: {error}"
+    lost = "{lost} of {of:answer}{cases:+ to #} could not be scored{most:+, over the allowed #}: {error}"
     return fill(lost, found.data)
 
 

@@ -5,7 +5,7 @@ A field is a field of the finding; its format follows the colon:
 - ``{text}``: unchanged; a verdict or another finding in words
 - ``{of:trial}``: a number with a noun, as in ``3 trials``; ``{of:n}``: the number of names; ``{of:,}``: with separators
 - ``{cases:fails|fail}``: the first word for one, the second for more; for a flag, the first if it is set
-- ``{error:+; most often: #}``: this text if there is a value, which replaces ``#``; after a ``|``, the text otherwise.
+- ``{error:+; mostly: #}``: this text if there is a value, which replaces ``#``; after a ``|``, the text otherwise.
   A share, even 0, is shown in percent
 - ``{cases:list}``: the first names, and the number of others; ``{cases:first}``: only the first names;
   ``{cases:all}``: all names; ``{cases:tallies}``: the first names with their passes

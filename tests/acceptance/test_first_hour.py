@@ -162,9 +162,9 @@ def test_a_dry_run_says_what_it_would_take_and_runs_nothing(ready: Project) -> N
     ready.write("agent.py", "def answer(message):\n    return {'output': 'Done.', 'cost_usd': 0.01}\n")
     assert ready.gate("run", "-q").code == 0
     told = ready.gate("baseline", "--dry-run").out
-    assert "agent runs   20, less what is measured already" in told
+    assert "agent runs   20, at most 40 if more are wanted, less what is measured already" in told
     assert "judge calls  none" in told
-    assert "money        about $0.20, at $0.01 a run\n" in told
+    assert "money        about $0.20, at most $0.40, at $0.01 a run\n" in told
     ready.write("gate.yaml", {**config, "criteria": criteria, "judge": priced})
     told = ready.gate("run", "--dry-run").out
     assert "money        about $0.08, at most $0.24, at $0.01 a run and $0.01 to judge it" in told

@@ -84,7 +84,7 @@ CONFIGURATION = (
     Slip(
         "gate.yaml", "trajectory_avg", "trajectory", 2, "unknown metric … (did you mean 'tool_trajectory_avg_score'?)"
     ),
-    Slip("gate.yaml", "0.8", "high", 2, "gate.yaml:5: … expected a number, found 'high' (write a number, as 0.8"),
+    Slip("gate.yaml", "0.8", "high", 2, "gate.yaml:5: … expected a number, found 'high' (write a number, as 0.6"),
     Slip(
         "gate.yaml",
         "0.8",
@@ -105,7 +105,7 @@ CONFIGURATION = (
     above("budget: 5", "gate.yaml:4: budget: … found a number (known keys: usd"),
     above("baseline: {store: gti}", "gate.yaml:4: unknown store 'gti' (did you mean 'git'?)"),
     above("criteria: {}", "gate.yaml:5: duplicate key 'criteria'"),
-    Slip("gate.yaml", "0.8", "80%", 2, "gate.yaml:5: … expected a number, found '80%' (write a number, as 0.8"),
+    Slip("gate.yaml", "0.8", "80%", 2, "gate.yaml:5: … expected a number, found '80%' (write a number, as 0.6"),
     Slip("gate.yaml", "0.8", "", 2, "gate.yaml:5: … expected a number, found nothing (write a number"),
     Slip("gate.yaml", "evals/", "[]", 2, "gate.yaml:1: suite: name at least one file or folder"),
     Slip("gate.yaml", "evals/", "", 2, "gate.yaml:1: suite: expected a path … found nothing (as in suite: evals/)"),
@@ -134,7 +134,7 @@ CONFIGURATION = (
         "\n  tool_trajectory_avg_score: 0.8",
         " latency",
         2,
-        "gate.yaml:4: … (for a metric, write {latency: 0.8})",
+        "gate.yaml:4: … (for a metric, write {latency: 0.6})",
     ),
     Slip(
         "gate.yaml",
@@ -369,7 +369,7 @@ def test_a_response_that_no_criterion_reads_is_said_with_the_key_to_add(ready: P
     assert "1 case expects no call in a turn, which no criterion checks: add `tool_selection_accuracy: 0.9`" in told
     project.write("evals/first.yaml", CASES.replace("tools: []", "tools: [look_up]"))
     told = " ".join(project.gate("run").out.split())
-    assert "1 case states tools that no criterion reads: add `tool_trajectory_avg_score: 0.8`" in told
+    assert "1 case states tools that no criterion reads: add `tool_trajectory_avg_score: 0.6`" in told
     project.write("gate.yaml", CONFIG + "  response_match_score: 0.5\n")
     said = project.gate("run").out
     assert "no criterion reads" not in said and "no criterion checks" not in said

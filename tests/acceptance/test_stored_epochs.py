@@ -214,19 +214,6 @@ def test_what_is_missing_is_run_by_the_next_run_of_the_same_agent(project: Proje
 
 
 @pytest.mark.slow
-def test_further_runs_add_up_to_ten_trials_each_until_they_are_enough(project: Project) -> None:
-    set_up(project, {"python": "agent:answer", "sources": ["agent.py"]})
-    runs = []
-    for note in ("first", "second", "third", "fourth"):
-        project.write("notes.md", note)
-        project.commit(note)
-        _, found = project.result("run", "-q")
-        project.gate("baseline", "save")
-        runs.append(suite_of(found)["agent_runs"] // CASES)
-    assert runs == [5, 10, 4, 1], "six cases that always pass find a drop of 20 points with 19 stored trials"
-
-
-@pytest.mark.slow
 def test_a_run_of_the_same_commit_again_runs_nothing_more(project: Project) -> None:
     set_up(project, {"python": "agent:answer"})
     _, first = project.result("run", "-q")
@@ -435,15 +422,15 @@ def test_a_selection_by_the_command_line_is_no_baseline_and_leaves_nothing(proje
     assert served.asked < 6, "one case of six, by as many trials as its threshold takes"
 
 
-def test_nights_add_five_trials_each_until_they_are_enough_for_the_stated_drop(project: Project) -> None:
-    """Six cases find a drop of 20 points only with many more than five stored trials."""
+def test_nights_add_up_to_ten_trials_each_until_they_are_enough_for_the_stated_drop(project: Project) -> None:
+    """Six cases find a drop of 20 points only with more than 15 stored trials, even if all pass."""
     set_up(project, {"python": "agent:answer", "sources": ["agent.py"]})
     found = []
     for night in range(4):
         project.gate("run", "-q", "--record", f".gate/{night}.jsonl")
         project.gate("baseline", "save", f".gate/{night}.jsonl")
         [path] = stored(project)
-        found.append(len(read_record(path).trials) / CASES)
-    assert found[:2] == [5, 10]
-    assert 10 < found[2] <= 15
+        found.append(len(read_record(path).trials) // CASES)
+    assert found[:2] == [5, 15]
+    assert 15 < found[2] <= 25
     assert found[3] == found[2] + 1, "enough: a night is its own epoch"

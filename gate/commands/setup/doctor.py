@@ -145,7 +145,7 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
         tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
     except GateError:
         return  # reported with the job
-    if not tracked:
+    if not tracked and not config.agent.sources:
         return
     entry = (*config.agent.entry, *config.agent.folders)
     if config.agent.sources:

@@ -95,13 +95,13 @@ def estimate(config: Config, environment: Mapping[str, str], *, fills_baseline: 
 
 def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_baseline: bool) -> str:
     settings = settings_of(config, now())
-    least, most = 1, settings.max_epochs
+    least, most, why = 1, settings.max_epochs, "the answer is close"
     if settings.exact_epochs is not None:
         least = most = settings.exact_epochs
     if fills_baseline:
         least = most = max(most, wanted_trials(config))
         if goal_of(config) is not None:
-            most = max(most, MOST_ADDED)
+            most, why = max(most, MOST_ADDED), "more are wanted"
     cases = len(plan.suite.cases)
     trials, most_trials = least * cases, most * cases
     runs, most_runs = (0, 0) if config.agent_kind == "replay" else (trials, most_trials)
@@ -111,8 +111,8 @@ def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_
     return "\n".join(
         [
             f"{console(plan.suite.id)}: {count(cases, 'case')}",
-            f"  agent runs   {_range(runs, most_runs)}{_besides(config, most_runs, fills_baseline)}",
-            f"  judge calls  {_range(votes * trials, votes * most_trials) if votes else 'none'}",
+            f"  agent runs   {_range(runs, most_runs, why)}{_besides(config, most_runs, fills_baseline)}",
+            f"  judge calls  {_range(votes * trials, votes * most_trials, why) if votes else 'none'}",
             f"  money        {money}",
         ]
     )
@@ -135,8 +135,8 @@ def _money(least: tuple[int, int], most: tuple[int, int], prices: Prices) -> str
     return f"{text} and {dollars(judge)} to judge it" if judge else text
 
 
-def _range(least: int, most: int) -> str:
-    return f"{least:,}" if least == most else f"{least:,}, at most {most:,} if the answer is close"
+def _range(least: int, most: int, why: str) -> str:
+    return f"{least:,}" if least == most else f"{least:,}, at most {most:,} if {why}"
 
 
 def _besides(config: Config, most: int, fills_baseline: bool) -> str:
