@@ -380,8 +380,8 @@ def test_a_nightly_run_adds_a_fresh_measurement_that_is_found_next_to_the_commit
     project.commit("change")
     _, found = project.result("run", "-q")
     baseline = suite_of(found)["baseline"]
-    assert (baseline["trials_per_case"], baseline["distance"]) == (10, 0), (
-        "5 of each night, until drops show as often as is wanted"
+    assert (baseline["trials_per_case"], baseline["distance"]) == (15, 0), (
+        "5, and 10 of the next night, until drops show as often as is wanted"
     )
 
 
