@@ -41,7 +41,7 @@ MOST_SHARDS = 10_000
 _SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
 BRANCHES = (
     *("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "CHANGE_BRANCH", "CIRCLE_BRANCH"),
-    *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH"),
+    *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH", "BRANCH_NAME"),
 )
 """Variables of GitHub, GitLab, Jenkins, CircleCI, Azure and Bitbucket that name the branch, a change's own first."""
 MOST_SOURCES = 5
