@@ -86,8 +86,13 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 def _print_estimate(config_path: Path, given: dict[str, Any]) -> NoReturn:
     from gate.commands.texts.plans import estimate
     from gate.config.load import load_config
+    from gate.pipeline.git_context import git_context
+    from gate.pipeline.session import fills_baseline
+    from gate.system.git import Git
 
-    click.echo(estimate(load_config(config_path, overrides_of(given)), os.environ))
+    config = load_config(config_path, overrides_of(given))
+    where = git_context(config, Git(config.root, environment=os.environ))
+    click.echo(estimate(config, os.environ, fills_baseline=fills_baseline(config, where, os.environ)))
     raise SystemExit(0)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gate.baselines.reference import Reference
 from gate.config.load import Config
 from gate.config.resolve import Plan
+from gate.model import FULL, Trial
 from gate.pipeline.git_context import git_context
 from gate.pipeline.references import nearest_stored
 from gate.pipeline.store import store_of
@@ -26,3 +27,8 @@ def nearest_by_suite(config: Config, plans: Sequence[Plan], environment: Mapping
             if stored is not None:
                 found[plan.suite.id] = stored
     return found
+
+
+def trials_of_epochs(trials: Iterable[Trial]) -> list[Trial]:
+    """Return the trials that were not picked by outcome."""
+    return [trial for trial in trials if trial.tag == FULL]

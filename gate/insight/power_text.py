@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from gate.baselines.pairing import as_baseline, pair
 from gate.config.load import Config
 from gate.config.resolve import make_plans
 from gate.config.settings import settings_of
@@ -27,8 +29,9 @@ from gate.decision.power import (
     telling_drop,
     wanted_designs,
 )
-from gate.insight.nearest import nearest_by_suite
+from gate.insight.nearest import nearest_by_suite, trials_of_epochs
 from gate.insight.prove import Progress, silent
+from gate.model import Trial
 from gate.model.defaults import STORED_TRIALS
 from gate.pipeline.terms import own_terms
 from gate.records import Header, Record, cases_of, read_record
@@ -73,7 +76,8 @@ class SuitePower(Struct, frozen=True):
 def power_of_record(path: Path, asked: Asked) -> str:
     """Return the power of this record's suite, with its own agent, against stored trials only."""
     record, asked = read_record(path), replace(asked, of_record=True)
-    return _shown([_answer(record, own_terms(record).settings, asked)], asked)
+    trials = trials_of_epochs(as_baseline(record).trials)
+    return _shown([_answer(record, trials, STORED_TRIALS, own_terms(record).settings, asked)], asked)
 
 
 def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked) -> str:
@@ -85,12 +89,14 @@ def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked
     for plan in plans:
         stored = known.get(plan.suite.id)
         record = Record(Header(plan.suite.id, plan.planned, plan.criteria), (), None)
-        own = settings
+        own, trials, each = settings, [], STORED_TRIALS
         if stored is not None:
             record = stored.records[0]
+            trials = trials_of_epochs(pair(plan.planned, plan.criteria, stored).stored)
+            each = min(Counter([trial.case_id for trial in trials]).values(), default=STORED_TRIALS)
             if _base_can_run(config, record):
                 own = replace(settings, rerun="match")
-        answers.append(_answer(record, own, asked))
+        answers.append(_answer(record, trials, each, own, asked))
     return _shown(answers, asked)
 
 
@@ -102,20 +108,24 @@ def _base_can_run(config: Config, record: Record) -> bool:
     return local or config.agent.base is not None
 
 
-def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
+def _answer(record: Record, trials: Sequence[Trial], stored: int, settings: Settings, asked: Asked) -> SuitePower:
+    """Return the power of a record's suite with an agent like that of these ``trials``.
+
+    ``stored``: the trials per case that a change is compared with.
+    """
     header = record.header
     cases = {case.id: case for case in cases_of(header)}
-    rates = rates_of(record.trials, header.criteria, cases)
+    rates = rates_of(trials, header.criteria, cases)
     size = len(rates.counts) or len(header.plan)
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
-    design = Design(size, STORED_TRIALS, engine, settings.pass_rate_margin)
+    design = Design(size, stored, engine, settings.pass_rate_margin)
     wanted: tuple[Wanted, ...] = ()
     with asked.progress(header.suite_id) as tick:
         power = power_of(rates, design, runs=asked.simulations, tick=tick)
         if asked.drop is not None:
             wanted = tuple(wanted_designs(rates, design, asked.drop, runs=asked.simulations or MORE_RUNS, tick=tick))
-    power = replace(power, cost_per_run=cost_per_run(record.trials))
-    misses = missed_thresholds(record.trials, header.criteria, settings.exact_epochs or settings.max_epochs, cases)
+    power = replace(power, cost_per_run=cost_per_run(trials))
+    misses = missed_thresholds(trials, header.criteria, settings.exact_epochs or settings.max_epochs, cases)
     return SuitePower(header.suite_id, power, wanted, misses)
 
 

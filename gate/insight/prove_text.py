@@ -15,10 +15,9 @@ from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.decision.power import Share
 from gate.errors import BaselineError, MeasureError
-from gate.insight.nearest import nearest_by_suite
+from gate.insight.nearest import nearest_by_suite, trials_of_epochs
 from gate.insight.power_text import interval_of
 from gate.insight.prove import Progress, Proof, Source, in_words, prove, source_of
-from gate.model import FULL, Trial
 from gate.pipeline.terms import own_terms
 from gate.records import cases_of, read_record
 from gate.reports.formatting import count
@@ -36,7 +35,7 @@ def proof_of_record(path: Path, changes: int, progress: Progress) -> Proof:
     record = read_record(path)
     terms = own_terms(record)
     trials = as_baseline(record).trials
-    source = source_of(cases_of(record.header), terms.criteria, _epochs(trials))
+    source = source_of(cases_of(record.header), terms.criteria, trials_of_epochs(trials))
     if not source.cases:
         raise MeasureError("no trial passed or failed: there is nothing to draw from", where=str(path))
     return _proven(record.header.suite_id, source, terms.settings, changes, progress)
@@ -56,18 +55,13 @@ def proofs_of_suites(config: Config, environment: Mapping[str, str], changes: in
         if plan.suite.id not in known:
             continue
         trials = pair(plan.planned, plan.criteria, known[plan.suite.id]).stored
-        source = source_of(plan.suite.cases, plan.criteria, _epochs(trials))
+        source = source_of(plan.suite.cases, plan.criteria, trials_of_epochs(trials))
         if source.cases:
             proofs.append(_proven(plan.suite.id, source, settings, changes, progress))
     if not proofs:
         hint = "`gate baseline save` stores one, and `gate prove RECORD` needs none"
         raise BaselineError("no suite has a stored baseline to draw from", hint=hint)
     return proofs
-
-
-def _epochs(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that were not picked by outcome."""
-    return [trial for trial in trials if trial.tag == FULL]
 
 
 def _proven(suite: str, source: Source, settings: Settings, changes: int, progress: Progress) -> Proof:

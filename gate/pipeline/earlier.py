@@ -126,7 +126,6 @@ def earlier_draws(
     if terms.anchored or (header.dirty and not in_ci) or header.shard != (1, 1):
         return EarlierDraws()
     alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=(), earlier=())
-    is_stored = any(reference.records for reference in references)  # else each has the trials of its own base's agent
     verdicts: list[Verdict] = []
     unread: list[str] = []
     seen = {header.run_id}  # a continued record carries the run id of the one it continues
@@ -141,8 +140,6 @@ def earlier_draws(
         if len(verdicts) < MOST_TOLD or DECISIVE.isdisjoint(verdicts):
             try:
                 record = load_to_judge(found)
-                if is_stored:
-                    record = against_base(record, header.base_commit)
                 verdicts.append(judge_record(record, references, alone).verdict)
             except GateError:
                 if _is_damaged(found):

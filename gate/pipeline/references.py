@@ -205,8 +205,8 @@ def own_reference(
 
 def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Reference | None:
     """Return the record of this commit, else of its nearest ancestor, else the newest."""
-    commits = (*((where.head,) if where.head else ()), *where.ancestors)
-    return store.find(suite_id, commits) or store.latest(suite_id)
+    commits = dict.fromkeys(filter(None, (where.head, *where.ancestors)))
+    return store.find(suite_id, tuple(commits)) or store.latest(suite_id)
 
 
 def _saved_last(store: Store, suite_id: str, where: GitContext, exclude: Set[str]) -> Reference | None:

@@ -21,6 +21,7 @@ from gate.baselines.fingerprint import files_named, of_agent, of_version
 from gate.config.base_policy import Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan
+from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of, wanted_trials
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
@@ -41,7 +42,7 @@ MOST_SHARDS = 10_000
 _SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
 BRANCHES = (
     *("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "CHANGE_BRANCH", "CIRCLE_BRANCH"),
-    *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH"),
+    *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH", "BRANCH_NAME"),
 )
 """Variables of GitHub, GitLab, Jenkins, CircleCI, Azure and Bitbucket that name the branch, a change's own first."""
 MOST_SOURCES = 5
@@ -111,10 +112,9 @@ class Session(Struct, frozen=True):
     @property
     def fills_baseline(self) -> bool:
         """True if this run fills the stored baseline: it was told to, or it is the CI job of the default branch."""
-        where, asked = self.where, self.options.fills_baseline
-        if asked is None:
-            asked = in_ci(self.environment) and where.anchored and where.head is not None
-        return asked and not where.dirty and self.store is not None and wanted_trials(self.config) > 0
+        return self.store is not None and fills_baseline(
+            self.config, self.where, self.environment, asked=self.options.fills_baseline
+        )
 
     @property
     def kept_epochs(self) -> int:
@@ -159,6 +159,15 @@ def open_session(
         version,
         OwnPackage(Path(gate.__file__).parent) if config.agent.is_local else None,
     )
+
+
+def fills_baseline(
+    config: Config, where: GitContext, environment: Mapping[str, str], *, asked: bool | None = None
+) -> bool:
+    """True if a run fills the stored baseline: it is ``asked`` to, or it is the CI job of the default branch."""
+    if asked is None:
+        asked = in_ci(environment) and where.anchored and where.head is not None
+    return asked and not where.dirty and config.file.baseline.store != NO_STORE and wanted_trials(config) > 0
 
 
 def _branch_in_ci(environment: Mapping[str, str]) -> str:

@@ -154,7 +154,9 @@ def test_a_dry_run_says_what_it_would_take_and_runs_nothing(ready: Project) -> N
     ready.write("gate.yaml", {**config, "criteria": criteria, "judge": judge})
     ran = ready.gate("run", "--dry-run")
     assert (ran.code, (ready.root / "calls.txt").exists()) == (0, False), ran.err
-    assert "agent runs   4, at most 12 if the answer is close; besides, at most 12 of the base commit's" in ran.out
+    assert (
+        "agent runs   4, at most 12 if the answer is close; besides, reruns of cases that look worse, and " in ran.out
+    )
     assert "judge calls  8, at most 24" in ran.out
     assert "money        not known" in ran.out
     priced = {**judge, "price": {"input": 1, "output": 4}}
@@ -172,3 +174,20 @@ def test_a_dry_run_says_what_it_would_take_and_runs_nothing(ready: Project) -> N
     told = ready.gate("run", "--dry-run").out
     assert "money        about $0.08, at most $0.24, at $0.01 a run and $0.01 to judge it" in told
     assert not list((ready.root / ".gate").rglob("baselines"))
+
+
+def test_a_dry_run_counts_turns_epochs_of_all_k_and_what_the_default_branch_stores(
+    ready: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [{"input": "a", "response": "b"}, {"input": "c", "response": "d"}]
+    ready.write("cases.json", [{"id": "one", "turns": turns}, {"id": "two", "input": "e", "response": "f"}])
+    judge = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "num_samples": 2}
+    criteria = {"final_response_match_v2": 0.5, "pass_k": {"k": 3, "threshold": 0.5}}
+    config = {"suite": "cases.json", "agent": {"python": "agent:answer"}, "criteria": criteria, "judge": judge}
+    ready.write("gate.yaml", config)
+    told = ready.gate("run", "--dry-run").out
+    assert "agent runs   6;" in told
+    assert "judge calls  18\n" in told
+    ready.commit()
+    monkeypatch.setenv("CI", "true")
+    assert "agent runs   10, at most 20 if more are wanted" in ready.gate("run", "--dry-run").out

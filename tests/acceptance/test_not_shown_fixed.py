@@ -103,3 +103,15 @@ def test_a_folder_whose_repository_is_gone_is_compared_with_what_was_saved_last(
     shutil.rmtree(project.root / ".git")
     code, result = project.result("run")
     assert (code, result["verdict"]) == (1, "regressed")
+
+
+@pytest.mark.slow
+def test_a_rebase_onto_a_base_that_moved_forgets_nothing(project: Project) -> None:
+    """The earlier measurement keeps the trials of the base's agent that ran beside it."""
+    project.git("checkout", "-q", "main")
+    project.write("notes.md", "nothing of the agent")
+    project.commit("notes")
+    project.git("checkout", "-q", "change")
+    project.git("rebase", "-q", "main")
+    open_answer = {"c01": ["no_tools", "good", "good"], "c02": ["no_tools", "good", "good", "good"]}
+    assert measured(project, open_answer) == (1, "regressed", "not_shown_fixed")

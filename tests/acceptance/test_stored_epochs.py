@@ -434,3 +434,5 @@ def test_nights_add_up_to_ten_trials_each_until_they_are_enough_for_the_stated_d
     assert found[:2] == [5, 15]
     assert 15 < found[2] <= 25
     assert found[3] == found[2] + 1, "enough: a night is its own epoch"
+    project.write("junk.txt", "in no commit")
+    assert f"6 cases, {found[3]} stored trials per case" in project.gate("power", "--simulations", "10").out

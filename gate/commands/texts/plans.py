@@ -95,24 +95,25 @@ def estimate(config: Config, environment: Mapping[str, str], *, fills_baseline: 
 
 def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_baseline: bool) -> str:
     settings = settings_of(config, now())
-    least, most, why = 1, settings.max_epochs, "the answer is close"
+    k = max([criterion.k for criterion in plan.criteria], default=0)
+    least, most, why = max(1, k), max(settings.max_epochs, k), "the answer is close"
     if settings.exact_epochs is not None:
         least = most = settings.exact_epochs
     if fills_baseline:
         least = most = max(most, wanted_trials(config))
         if goal_of(config) is not None:
             most, why = max(most, MOST_ADDED), "more are wanted"
-    cases = len(plan.suite.cases)
+    cases, turns = len(plan.suite.cases), sum([len(case.turns) for case in plan.suite.cases])
     trials, most_trials = least * cases, most * cases
     runs, most_runs = (0, 0) if config.agent_kind == "replay" else (trials, most_trials)
     votes = _votes(config, plan, environment)
-    prices = _prices(config, plan.suite.id, votes, environment)
+    prices = _prices(config, plan.suite.id, votes * turns / max(1, cases), environment)
     money = _money((runs, trials), (most_runs, most_trials), prices)
     return "\n".join(
         [
             f"{console(plan.suite.id)}: {count(cases, 'case')}",
             f"  agent runs   {_range(runs, most_runs, why)}{_besides(config, most_runs, fills_baseline)}",
-            f"  judge calls  {_range(votes * trials, votes * most_trials, why) if votes else 'none'}",
+            f"  judge calls  {_range(votes * turns * least, votes * turns * most, why) if votes else 'none'}",
             f"  money        {money}",
         ]
     )
@@ -140,16 +141,17 @@ def _range(least: int, most: int, why: str) -> str:
 
 
 def _besides(config: Config, most: int, fills_baseline: bool) -> str:
-    """Return the text that the base commit's agent may also be run."""
-    if fills_baseline:
-        return ", less what is measured already"
-    if not config.agent.is_local or config.file.baseline.rerun == "never" or not most:
+    """Return the text that names the further runs: reruns, and those of the base commit's agent."""
+    if not most:
         return ""
-    return f"; besides, at most {most:,} of the base commit's agent"
+    already = ", less what is measured already" if fills_baseline else ""
+    if not config.agent.is_local or config.file.baseline.rerun == "never":
+        return f"{already}; besides, reruns of cases that look worse"
+    return f"{already}; besides, reruns of cases that look worse, and at most {most:,} of the base commit's agent"
 
 
 def _votes(config: Config, plan: Plan, environment: Mapping[str, str]) -> int:
-    """Return the number of judge answers per trial, for one question of each criterion with a judge."""
+    """Return the number of judge answers per turn, for one question of each criterion with a judge."""
     judge = config.file.judge or JudgeOptions()
     found = 0
     for scorer in plan.scorers:
@@ -159,7 +161,7 @@ def _votes(config: Config, plan: Plan, environment: Mapping[str, str]) -> int:
     return found * len(members(judge, environment)) if found else 0
 
 
-def _prices(config: Config, suite_id: str, votes: int, environment: Mapping[str, str]) -> Prices:
+def _prices(config: Config, suite_id: str, votes: float, environment: Mapping[str, str]) -> Prices:
     """Return the mean cost of a run and of judging it, each from the newest record that has it."""
     run = 0.0 if config.agent_kind == "replay" else None
     judge = None if votes else 0.0
@@ -175,7 +177,7 @@ def _prices(config: Config, suite_id: str, votes: int, environment: Mapping[str,
     return run, judge
 
 
-def _list_price(config: Config, votes: int, environment: Mapping[str, str]) -> float | None:
+def _list_price(config: Config, votes: float, environment: Mapping[str, str]) -> float | None:
     """Return the cost of these judge calls by the price list, split evenly across the jury."""
     jury = members(config.file.judge or JudgeOptions(), environment)
     prices = [cost_of(member, CALL_TOKENS, CALL_TOKENS) for member in jury]
