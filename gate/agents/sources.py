@@ -95,6 +95,7 @@ class _Search:
         self.by_name: dict[str, list[Path]] = {}
         self.by_module: dict[str, list[Path]] = {}
         self.by_suffix: dict[str, list[Path]] = {}
+        self.without_suffix = sorted(path for path in self.known if "." not in path.name)
         self.by_folder: dict[str, list[Path]] = {}
         for folder in sorted(self.folders):
             self.by_folder.setdefault(folder.name, []).append(folder)
@@ -258,6 +259,10 @@ class _Search:
         is_found = self._add_exact(word, path)
         if not is_found:
             self._add_elsewhere(PurePosixPath(word))
+        if is_part and "." not in word:
+            for one in self.without_suffix:
+                if one.name.endswith(word):
+                    self.add(one)
         if _END_OF_NAME.fullmatch(word) and (is_part or not is_found):
             ended = self.by_suffix.get(word.rpartition(".")[2], [])
             ended = [one for one in ended if one.name.endswith(word) and one.name != word]

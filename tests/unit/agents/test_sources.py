@@ -66,6 +66,9 @@ def sources(root: Path, files: Mapping[str, str], *, named: tuple[str, ...] = ()
             id="a path from elsewhere, and a folder relative to the settings",
         ),
         pytest.param({"app/bot.py": "X = f'{name}.txt'\n"}, {"**/*.txt"}, id="the end of a name"),
+        pytest.param(
+            {"app/bot.py": "X = 'TO' + 'NE'\n", "TONE": ""}, {"TONE"}, id="the end of a name without a suffix"
+        ),
         pytest.param({"app/bot.py": "X = 'texts/{}'\n"}, {"texts/"}, id="the beginning of a name"),
         pytest.param({"app/bot.py": "X = 'other.a:app'\n"}, {"other/a.py"}, id="a module named by a text"),
         pytest.param({"app/bot.py": "X = 'python -m other.a'\n"}, {"other/a.py"}, id="a command"),
