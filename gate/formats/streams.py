@@ -82,8 +82,11 @@ class Assembly(Struct):
 
     def add_arguments(self, key: Any, piece: Any) -> None:
         call = self._call_of(key)
-        if isinstance(piece, str):
-            call["arguments"] = f"{call.get('arguments') or ''}{piece}"
+        before = call.get("arguments")
+        if isinstance(piece, str) and isinstance(before, str):
+            call["arguments"] = before + piece
+        elif isinstance(piece, str) and (piece or not before):  # pieces of what an earlier event had whole
+            call["arguments"] = piece
 
     def result(self, key: Any, value: Any, *, error: Any = None) -> None:
         call = self.calls.get(_hashable(key))
@@ -400,19 +403,28 @@ def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 def _read_delta(turn: Assembly, delta: Mapping[str, Any], begun: dict[str, Any]) -> None:
     """Add the pieces of a chunk. ``begun``: for each index, the key of its last call.
 
-    Gemini gives parallel calls the same index, so another id with another name begins another call.
+    Gemini gives parallel calls the same index: another id begins another call if the one before it is complete, for
+    vLLM gave each piece an id of its own.
     """
     turn.say("", delta.get("content") or delta.get("refusal"))
     for piece in mappings_in(delta.get("tool_calls")):
         index, body, given = repr(piece.get("index", 0)), as_mapping(piece.get("function")), piece.get("id")
-        known = turn.calls.get(begun.get(index), {}).get("id")
-        if index not in begun or (given and known and given != known and body.get("name")):
+        before = turn.calls.get(begun.get(index), {})
+        if index not in begun or (given and before.get("id") not in (None, given) and _is_next(before, body)):
             begun[index] = ("call", index, len(turn.calls))
         key = begun[index]
         turn.call(key, body.get("name"))
         turn.add_arguments(key, body.get("arguments"))
         if isinstance(given, str):
             turn.calls[key]["id"] = given
+
+
+def _is_next(before: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+    """True if a function is of another call than the one before it."""
+    name, written = body.get("name"), before.get("arguments")
+    if not name or name != before.get("name"):
+        return bool(name)
+    return bool(body.get("arguments")) and isinstance(written, str) and isinstance(_value(written), dict)
 
 
 def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
@@ -535,8 +547,9 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     for kind, data in _typed(events):
         key, message = data.get("toolCallId") or key, data.get("messageId") or message
         if kind.startswith("TEXT_MESSAGE_"):
-            role = authors.setdefault(_hashable(message), data.get("role") or "assistant")
-            if role == "assistant":
+            if data.get("role") or kind.endswith("_START"):  # also of an id that was another's
+                authors[_hashable(message)] = data.get("role")
+            if authors.get(_hashable(message)) not in _OTHERS:
                 turn.say(message, data.get("delta"))
         elif kind in ("TOOL_CALL_START", "TOOL_CALL_CHUNK"):
             turn.call(key, data.get("toolCallName"))
@@ -551,6 +564,10 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             _read_run_usage(turn, mappings_in(data.get("usage")))
         turn.ended = (turn.ended and kind != "RUN_STARTED") or kind == "RUN_FINISHED"
     _read_snapshot(turn, mappings_in(snapshot))
+
+
+_OTHERS = ("user", "human", "system", "developer", "tool", "activity", "reasoning")
+"""The roles of messages that are not the assistant's."""
 
 
 def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None:
