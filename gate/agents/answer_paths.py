@@ -96,7 +96,7 @@ class EventPaths(StrictModel):
     usage: CheckedPath | None = None
     """Token counts; the last event counts."""
     error: CheckedPath | None = None
-    """The error, beside those that the known dialects state."""
+    """The error. Without it, an event counts that has nothing else than an error, if no text follows."""
     done: str | Annotated[Mapping[CheckedPath, str | bool | int], Field(min_length=1)] | None = None
     """The last event of a complete stream: its data as text, or values at paths, such as ``{type: end}``. Default:
     none; the body then needs a length or chunked encoding."""
@@ -107,6 +107,7 @@ class EventPaths(StrictModel):
             text = "nothing says that the stream is over (events.done names what does)"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: {streams.ENDLESS}")
         pieces, calls, usage, found = list[str](), list[Any](), None, False
+        failed: Any = None
         events = list(streams.events_of(stream))
         try:
             streams.refuse_broken(events)
@@ -115,17 +116,18 @@ class EventPaths(StrictModel):
         for event in events:
             data = event.data
             found = found or self._is_last(data)
-            stated = streams.error_of(event)
             if self.error is not None:
-                stated = _if_there(data, self.error) or stated
-            refuse_error({"error": stated, "output": "".join(pieces), "tool_calls": calls})
+                refuse_error({"error": _if_there(data, self.error), "output": "".join(pieces), "tool_calls": calls})
+            failed = streams.bare_error_of(event) or failed
             piece = _if_there(data, self.output)
             if isinstance(piece, str):
                 pieces.append(piece)
+                failed = failed if not piece else None
             if self.tool_calls is not None and _if_there(data, self.tool_calls.path) is not None:
                 calls += _as_list(self.tool_calls.read(data, "events.tool_calls"))
             if self.usage is not None:
                 usage = _if_there(data, self.usage) or usage
+        refuse_error({"error": failed, "output": "".join(pieces), "tool_calls": calls})
         if self.done is not None and not found:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: {text_or_json(self.done)!r} is missing")
         if not pieces and not calls:

@@ -472,8 +472,8 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
 
 
 def refuse_error(answer: Any, read: Callable[[Any], Any] | None = None) -> None:
-    """Raise AgentFailure for a stream or an object that states an error, such as ``error`` or ``errors``, whatever else
-    it says.
+    """Raise AgentFailure for a stream that ends with an error, or an object that states one, such as ``error`` or
+    ``errors``, whatever else it says.
 
     ``read`` finds the parts of an answer of another form.
     """
@@ -481,7 +481,7 @@ def refuse_error(answer: Any, read: Callable[[Any], Any] | None = None) -> None:
     if isinstance(answer, Stream):
         stated = streams.error_in(answer)
     elif isinstance(answer, OBJECT):
-        stated = answer.get("error") or answer.get("errors") or streams.error_of(streams.StreamEvent("", answer))
+        stated = streams.failure_of(answer)
     if not stated:
         return
     text = f"the agent reports an error: {shorten(text_or_json(stated), 1000)}"

@@ -61,7 +61,9 @@ RESERVED_FILES = 64
 """File descriptors to keep free for everything except connections."""
 WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
-_WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_ASIDE = re.compile(rb"\s*(<!--|<\?xml\b)", re.IGNORECASE)
+"""The beginning of a comment, or of XML's declaration."""
+_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 """The beginning of a web page, which some servers call plain text."""
 
 
@@ -455,9 +457,21 @@ def media_type(response: Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+def _is_web_page(body: bytes) -> bool:
+    """True if a body begins like a web page, after comments and declarations."""
+    place = 0
+    while aside := _ASIDE.match(body, place):
+        closing = b"-->" if aside[1] == b"<!--" else b">"
+        place = body.find(closing, aside.end())
+        if place < 0:
+            return False
+        place += len(closing)
+    return _WEB_PAGE.match(body, place) is not None
+
+
 def _decode(response: Response) -> Any:
     kind = media_type(response)
-    if kind in ("text/html", "application/xhtml+xml") or _WEB_PAGE.match(response.body):
+    if kind in ("text/html", "application/xhtml+xml") or _is_web_page(response.body):
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     if kind in STREAMS:
         answer: Any = Stream(response.body.decode("utf-8", "replace").removeprefix("\ufeff"))

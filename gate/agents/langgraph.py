@@ -17,7 +17,7 @@ from gate.agents.base import AgentFailure, AgentOptions, Request, decode_answer,
 from gate.agents.http import TEMPLATE, Server, ServerAgent, render
 from gate.formats import messages as formats
 from gate.formats.paths import PathError, find
-from gate.formats.shapes import as_list, as_mapping, in_list, text_or_json
+from gate.formats.shapes import as_list, as_mapping, as_text, in_list, text_or_json
 from gate.model import ErrorKind, Invocation, Part
 from gate.security.limits import shorten
 
@@ -199,13 +199,8 @@ class LangGraphAgent(ServerAgent):
             return []
 
     def _new(self, messages: list[Any], request: Request) -> list[Any]:
-        """Return the messages that the session's state did not have after its last turn."""
-        start = 0
-        for before, now in zip(self._told.get(request.session_id, ()), messages, strict=False):
-            if before != now:
-                break
-            start += 1
-        return messages[start:]
+        """Return the messages of this turn, and those from its question on if a graph replaces its state."""
+        return _later(messages, self._told.get(request.session_id, []))
 
     def _interrupted(self, state: Any, interrupts: Sequence[Mapping[str, Any]], request: Request) -> Invocation:
         """Return the turn of a run that waits at an interrupt."""
@@ -221,6 +216,21 @@ class LangGraphAgent(ServerAgent):
         reports = said.reports_calls and self.reports_calls
         spoken = (*said.intermediate, *said.response)
         return replace(said, response=(Part(question),), intermediate=spoken, reports_calls=reports)
+
+
+def _later(messages: list[Any], told: list[Any]) -> list[Any]:
+    """Return the messages after those that were told before: by their ids, which survive a shortened history.
+
+    Without ids, the state of a graph that keeps its messages is longer and begins with them; any other is new.
+    """
+    ids = [as_text(as_mapping(message).get("id")) for message in (*told, *messages)]
+    if not all(ids):
+        return messages[len(told) :] if len(messages) > len(told) and messages[: len(told)] == told else messages
+    known = dict(zip(ids, told, strict=False))
+    for place, message in enumerate(messages):
+        if known.get(message["id"]) != message:
+            return messages[place:]
+    return []
 
 
 def interrupts_of(state: Any) -> list[Mapping[str, Any]]:

@@ -89,6 +89,8 @@ class OpenAIAgent(ServerAgent):
                 body["tools"] = list(self._server.tools)
             try:
                 answer, duration = await self._ask_for_json(request, body, path)
+                if not chat and isinstance(answer, Mapping):
+                    answer = {"object": "response", **answer}  # not every server says so
                 refuse_error(answer, self.parts_of)
                 found = _said(answer, chat=chat)
             except AgentFailure as failure:

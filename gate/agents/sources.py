@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from msgspec import Struct
+
+from gate.agents.requirements import Requirements
 from gate.formats.python_text import parsed
 
 INSTALLED = re.compile(
@@ -18,129 +22,368 @@ INSTALLED = re.compile(
     r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
 )
 """Names of files that define what is installed or set for an agent."""
-MATERIAL = frozenset({"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools"})
-"""Names of folders that hold an agent's prompts and tools."""
-MOST_MODULES, MOST_BYTES = 300, 300_000
-_LOOKS = re.compile(r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|os\.walk)\b")
+MATERIAL = frozenset(
+    {"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools", "config", "conf"}
+)
+"""Names of folders that hold an agent's prompts, settings and tools."""
+MOST_READ, MOST_BYTES = 1_000, 300_000
+_LOOKS = re.compile(
+    r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|f?walk(?=\()|(?:iter_)?entry_points)\b|[\"']-m[\"']"
+)
 """Ways to find files or modules that the code does not name."""
+_PROGRAMS = re.compile(
+    r"\.(?:bash|bat|[cm]?jsx?|dll|exe|go|ipynb|jar|java|kt|lua|php|pl|ps1|py[cx]|rb|rs|sh|so|[cm]?tsx?)"
+)
+"""Suffixes of programs in other languages, whose imports nobody follows here."""
+_SETTINGS = frozenset(
+    (".yaml", ".yml", ".json", ".jsonl", ".toml", ".ini", ".cfg", ".conf", ".env", ".xml", ".properties")
+)
+"""Suffixes of files in which a single word may name a folder."""
+_DISTRIBUTION = ("pyproject.toml", "setup.py", "setup.cfg")
+"""Files that make a folder a distribution, which is installed as a whole."""
+_FILLED_IN = re.compile(r"\{[^{}]*\}|%\(?\w*\)?[sdri]|\$\{?\w+\}?|\*+")
+_END_OF_NAME = re.compile(r"[\w-]*\.\w{1,8}")
+_DOTTED = re.compile(r"(\w+(?:\.\w+)*)(?::\w+)?")
 
 
-def sources_of(modules: Iterable[Path], files: Iterable[Path], text: Callable[[Path], str]) -> list[str]:
-    """Return the sources of an agent in the form of `agent.sources`: files, and whole folders of packages.
+class Sources(Struct, frozen=True):
+    """The files that make up an agent, or the reason why nobody can tell without running it."""
 
-    Empty if a module looks for files or modules while it runs: then every file may be the agent's. ``files`` are all
-    files of the repository, relative to its root; ``text`` returns the content of one.
+    names: tuple[str, ...] = ()
+    """In the form of `agent.sources`: files, folders that end with a slash, and globs."""
+    problem: str = ""
+
+
+class _UntracedError(Exception):
+    """Something that the agent reads cannot be traced; the message says what."""
+
+
+def sources_of(
+    entry: Iterable[str], root: Path, files: Iterable[str], named: Iterable[str] = (), installs: Iterable[str] = ()
+) -> Sources:
+    """Return the sources of an agent, but only if everything that it reads is accounted for.
+
+    Each import has to be of the standard library, of a file of the repository, or of a distribution that the
+    requirements name. A file counts if a module, a text or a setting that is read names it, and is read in turn.
+
+    Args:
+        entry: names of files that may start the agent.
+        root: the folder of the configuration.
+        files: all files of the repository, relative to the root.
+        named: other words that may name files, such as arguments and variables.
+        installs: the files that define what is installed.
     """
-    known = frozenset(files)
-    folders = {folder.as_posix() for path in known for folder in path.parents if folder.parts}
-    needed = _with_imports(modules, known, text)
-    if not needed or any(_LOOKS.search(text) for text, _ in needed.values()):
-        return []
-    found = [_package(path, known) for path in needed]
-    for path, (_, program) in needed.items():
-        found += _named_in(path, program, known, folders)
-    found += [f"{folder}/" for folder in sorted(folders) if PurePosixPath(folder).name in MATERIAL]
-    return _without_covered(dict.fromkeys(found))
+    search = _Search(root, map(Path, files))
+    try:
+        search.follow(map(Path, entry), named, map(Path, installs))
+    except _UntracedError as problem:
+        return Sources(problem=str(problem))
+    return Sources(_without_covered(search.found))
 
 
-def sources_of_entry(entry: Sequence[str], root: Path, tracked: Sequence[str]) -> list[str]:
-    """Return `sources_of` an agent that starts in one of the ``entry`` files; ``tracked`` are all files."""
-    files = [Path(name) for name in tracked]
+class _Search:
+    """The files that are known to be the agent's, and those that are still to be read."""
 
-    def text(path: Path) -> str:
+    def __init__(self, root: Path, files: Iterable[Path]) -> None:
+        self.root, self.known = root, frozenset(files)
+        self.folders = {folder for path in self.known for folder in path.parents if folder.parts}
+        self.found: dict[str, None] = {}
+        self.open: list[Path] = []
+        self.seen: set[Path] = set()
+        self.read_whole: set[str] = set()
+        self.requirements = Requirements()
+        self.by_name: dict[str, list[Path]] = {}
+        self.by_module: dict[str, list[Path]] = {}
+        self.by_suffix: dict[str, list[Path]] = {}
+        self.without_suffix = sorted(path for path in self.known if "." not in path.name)
+        self.by_folder: dict[str, list[Path]] = {}
+        for folder in sorted(self.folders):
+            self.by_folder.setdefault(folder.name, []).append(folder)
+        for path in sorted(self.known):
+            self.by_name.setdefault(path.name, []).append(path)
+            self.by_suffix.setdefault(path.name.rpartition(".")[2], []).append(path)
+            parts = _module(path)
+            if path.suffix == ".py" and parts:
+                self.by_module.setdefault(parts[-1], []).append(path)
+
+    def follow(self, entry: Iterable[Path], named: Iterable[str], installs: Iterable[Path]) -> None:
+        for path in entry:
+            if path in self.known:
+                self._add_module(path)
+        for path in installs:
+            self._read_requirements(path)
+        for word in named:
+            self._add_named(word, Path("variables.env"))
+        if not any(path.suffix == ".py" for path in self.open):
+            raise _UntracedError("no tracked Python file is known to start the agent")
+        self._read_all()
+        for folder in sorted(self.folders):
+            if folder.name in MATERIAL:
+                self.add_folder(folder)
+        self._read_all()
+
+    def add(self, path: Path) -> None:
+        """Count a file, or the whole package or distribution that a module is in."""
+        self.found[self._whole(path)] = None
+        self.open.append(path)
+
+    def add_folder(self, folder: Path) -> None:
+        """Count a whole folder, and read all of it."""
+        name = f"{folder.as_posix()}/"
+        if name not in self.read_whole:
+            self.read_whole.add(name)
+            self.found[name] = None
+            self.open += sorted(path for path in self.known if path.is_relative_to(folder))
+
+    def add_distribution(self, folder: Path) -> None:
+        """Count a whole folder, and read only what it requires: its tests, say, are not the agent's."""
+        self.found[f"{folder.as_posix()}/"] = None
+        for path in sorted(self.known):
+            if path.parent == folder and INSTALLED.fullmatch(path.name) and path not in self.seen:
+                self._read_requirements(path)
+
+    def _whole(self, path: Path) -> str:
+        if path.suffix != ".py":
+            return path.as_posix()
+        top = path
+        while top.parent.parts and (top.parent / "__init__.py") in self.known:
+            top = top.parent
+        for folder in path.parents:
+            if folder.parts and any(folder / name in self.known for name in _DISTRIBUTION):
+                top = folder
+                self.add_distribution(folder)
+        return path.as_posix() if top == path else f"{top.as_posix()}/"
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _read_all(self) -> None:
+        while self.open:
+            path = self.open.pop(0)
+            if path in self.seen:
+                continue
+            self.seen.add(path)
+            if len(self.seen) > MOST_READ:
+                raise _UntracedError(f"the agent may read more than {MOST_READ} files")
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
+        content = self._content(path)
+        if path.suffix == ".py":
+            self._read_module(path, content)
+        elif _PROGRAMS.fullmatch(path.suffix) or content.startswith("#!"):
+            raise _UntracedError(f"{path.as_posix()} is a program that is not in Python")
+        elif INSTALLED.fullmatch(path.name):
+            self._read_requirements(path)
+        else:
+            self._read_text(path, content)
+
+    def _content(self, path: Path) -> str:
+        """Return the text of a file, empty if it is binary."""
+        problem = f"{path.as_posix()} is a link, unreadable or too large to look into"
         try:
-            with (root / path).open("rb") as file:
-                return file.read(MOST_BYTES).decode("utf-8", "replace")
+            if (self.root / path).is_symlink():
+                raise _UntracedError(problem)
+            with (self.root / path).open("rb") as file:
+                content = file.read(MOST_BYTES + 1)
         except OSError:
+            raise _UntracedError(problem) from None
+        if b"\0" in content:
             return ""
+        if len(content) > MOST_BYTES and path.suffix != ".lock":  # a lock repeats what the project's own file says
+            raise _UntracedError(problem)
+        return content.decode("utf-8", "replace")
 
-    return sources_of([path for path in files if path.as_posix() in entry], files, text)
-
-
-_Module = tuple[str, ast.Module | None]
-"""The text of a module, and its program; None if it is not valid."""
-
-
-def _with_imports(modules: Iterable[Path], known: frozenset[Path], text: Callable[[Path], str]) -> dict[Path, _Module]:
-    """Return modules of the repository with all that they import, directly or indirectly, each read once."""
-    open_, seen = list(modules), dict[Path, _Module]()
-    while open_ and len(seen) < MOST_MODULES:
-        path = open_.pop(0)
-        if path in seen or path not in known:
-            continue
-        content = text(path)
+    def _read_module(self, path: Path, content: str) -> None:
         program = parsed(content)
-        seen[path] = content, program
-        if program is not None:
-            for name in _imported(program, path):
-                open_ += [one for one in _files_of(name, path, known) if one not in seen]
-    return seen
+        if program is None:
+            raise _UntracedError(f"{path.as_posix()} is not valid Python")
+        found = _LOOKS.search(content)
+        if found:
+            raise _UntracedError(f"{path.as_posix()} looks for files or modules while it runs ({found[0]})")
+        parts = set[int]()
+        for node in ast.walk(program):
+            if isinstance(node, ast.JoinedStr | ast.BinOp):
+                parts.update(map(id, ast.iter_child_nodes(node)))
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    self._add_import(alias.name.split("."), path)
+            elif isinstance(node, ast.ImportFrom):
+                self._add_import_from(node, path)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                self._add_constant(node.value, path, is_part=id(node) in parts)
+
+    def _add_constant(self, value: str, path: Path, *, is_part: bool) -> None:
+        """Count all that a string of a module names: a path, a part of one, a module, or files within a text."""
+        if len(value.split()) > 1:
+            self._read_text(path, value)
+            for word in value[:200].split():
+                if "/" in word or "." in word:
+                    self._add_named(word.rstrip(".,:;?!"), path)
+        for piece in {value, *_FILLED_IN.split(value)}:
+            if len(piece) < 200:
+                self._add_named(piece, path, is_part=is_part or piece != value)
+
+    def _read_text(self, path: Path, content: str) -> None:
+        """Count the files that a text names, relative to its folder or to the root; more for settings."""
+        for word in dict.fromkeys(re.split(r"[\s'\"`,;=()<>|\[\]{}]+|:(?=\s)", content)):
+            if path.suffix in _SETTINGS:
+                self._add_named(word, path)
+            elif "/" in word or "." in word:
+                self._add_exact(word.rstrip(".:?!"), path)
+
+    def _add_exact(self, word: str, path: Path) -> bool:
+        """Count the file or folder of this name in a folder above the one that names it; True if there is one."""
+        is_found = False
+        if not word.strip("./"):
+            return False
+        for folder in path.parents:
+            place = Path(os.path.normpath(folder / word.strip("/")))
+            if place in self.known:
+                self.add(place)
+            elif place in self.folders:
+                self.add_folder(place)
+            else:
+                continue
+            is_found = True
+        return is_found
+
+    def _add_named(self, word: str, path: Path, *, is_part: bool = False) -> None:
+        """Count everything that a word of code or settings could name; ``is_part``: it may be part of a name."""
+        word = word.strip().removeprefix("file://")
+        if not word.strip("./") or "\0" in word or "://" in word:
+            return
+        dotted = _DOTTED.fullmatch(word)
+        if dotted and ("." in word or ":" in word):
+            for module in self._modules(dotted[1].split(".")):
+                self._add_module(module)
+        is_found = self._add_exact(word, path)
+        if not is_found:
+            self._add_elsewhere(PurePosixPath(word))
+        if is_part and "." not in word:
+            for one in self.without_suffix:
+                if one.name.endswith(word):
+                    self.add(one)
+        if _END_OF_NAME.fullmatch(word) and (is_part or not is_found):
+            ended = self.by_suffix.get(word.rpartition(".")[2], [])
+            ended = [one for one in ended if one.name.endswith(word) and one.name != word]
+            if ended:
+                self.found[f"**/*{word}"] = None
+                self.open += ended
+
+    def _add_elsewhere(self, told: PurePosixPath) -> None:
+        """Count files of this name, and the folders that the path leads through, wherever they are."""
+        if told.name != "__init__.py":
+            for one in self.by_name.get(told.name, ()):
+                self.add(one)
+        if len(told.parts) < 2:
+            return
+        for step in (told, *told.parents):
+            names = step.parts[step.is_absolute() :]
+            if not names:
+                return
+            if Path(step) in self.known:  # a link, or a repository within this one
+                self.add(Path(step))
+            found = self.by_folder.get(step.name, [])
+            if not step.is_absolute():
+                found = [one for one in found if one.parts[-len(names) :] == names]
+            for folder in found:
+                self.add_folder(folder)
+            if found:
+                return
+
+    # --- imports ----------------------------------------------------------------------------------
+
+    def _add_import(self, parts: list[str], path: Path) -> None:
+        if not self._imported(parts, path, None):
+            self._require(parts, path, dots=0)
+
+    def _add_import_from(self, node: ast.ImportFrom, path: Path) -> None:
+        base = (node.module or "").split(".") if node.module else []
+        folder = None
+        if node.level > len(path.parents):
+            raise _UntracedError(f"{path.as_posix()} imports from outside of this folder")
+        if node.level:
+            folder = path.parents[node.level - 1]
+        is_found = self._imported(base, path, folder)
+        for alias in node.names:
+            is_module = alias.name != "*" and self._imported([*base, alias.name], path, folder)
+            if not is_found and not is_module:
+                self._require(base or [alias.name], path, dots=node.level)
+
+    def _imported(self, parts: list[str], path: Path, folder: Path | None) -> bool:
+        """Count the modules of this name in the repository; True if there is one.
+
+        ``folder`` is where a relative import starts. Any other may be installed from any folder.
+        """
+        if folder is not None:
+            place = folder.joinpath(*parts)
+            modules = [one for one in (Path(f"{place}.py"), place / "__init__.py") if one in self.known]
+        else:
+            modules = self._modules(parts)
+            if parts[0] in sys.stdlib_module_names:  # only a module beside the program comes before it
+                modules = [one for one in modules if _top(one, len(parts)) in path.parents]
+        for module in modules:
+            self._add_module(module)
+        return bool(modules)
+
+    def _add_module(self, module: Path) -> None:
+        """Count a module, and the packages around it, which are imported first."""
+        self.add(module)
+        for folder in module.parents:
+            if folder / "__init__.py" not in self.known:
+                break
+            self.open.append(folder / "__init__.py")
+
+    def _modules(self, parts: list[str]) -> list[Path]:
+        """Return the modules whose path ends with this dotted name."""
+        found = self.by_module.get(parts[-1], [])
+        return [path for path in found if _module(path)[-len(parts) :] == tuple(parts)]
+
+    def _require(self, parts: list[str], path: Path, *, dots: int) -> None:
+        """Raise `_UntracedError` unless a module that is not in the repository is known to come from elsewhere."""
+        if not dots and (parts[0] in sys.stdlib_module_names or self.requirements.provide(parts)):
+            return
+        name = "." * dots + ".".join(parts)
+        raise _UntracedError(f"{path.as_posix()} imports {name}, which is neither a tracked file nor a requirement")
+
+    # --- requirements -----------------------------------------------------------------------------
+
+    def _read_requirements(self, path: Path) -> None:
+        """Take the names of distributions, and count the folders that are installed from the repository."""
+        self.seen.add(path)
+        if path.name.startswith(".env"):
+            self._read_text(path.with_name("variables.env"), self._content(path))
+            return
+        if not self.requirements.reads(path):
+            return
+        for told in self.requirements.read(path, self._content(path)):
+            place = Path(os.path.normpath(path.parent / told))
+            if place in self.known:
+                self.found[place.as_posix()] = None
+                if place not in self.seen:
+                    self._read_requirements(place)
+            elif place in self.folders:
+                self.add_distribution(place)
+            elif set(place.parts) - {".."}:
+                raise _UntracedError(f"{path.as_posix()} installs {told}, which is not tracked in this folder")
 
 
-def _imported(program: ast.Module, path: Path) -> Iterator[str]:
-    """Yield dotted names of a module's imports; relative ones start from the root."""
-    for node in ast.walk(program):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name
-        elif isinstance(node, ast.ImportFrom):
-            parts = list[str]()
-            if 0 < node.level <= len(path.parents):
-                parts += path.parents[node.level - 1].parts
-            if node.module:
-                parts.append(node.module)
-            base = ".".join(parts)
-            yield base
-            for alias in node.names:
-                yield f"{base}.{alias.name}"
+def _module(path: Path) -> tuple[str, ...]:
+    """Return the parts of a module's dotted name, from the root."""
+    parts = path.with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def _files_of(name: str, importer: Path, known: frozenset[Path]) -> Iterator[Path]:
-    """Yield the files of a dotted name, searched from the root and from each folder above the importer."""
-    parts = [part for part in name.split(".") if part]
-    for folder in importer.parents:
-        for end in range(1, len(parts) + 1):
-            place = folder.joinpath(*parts[:end])
-            for one in (place.with_suffix(".py"), place / "__init__.py"):
-                if one in known:
-                    yield one
+def _top(module: Path, length: int) -> Path:
+    """Return the folder from which a module is imported by the last parts of its name."""
+    return Path(*_module(module)[:-length])
 
 
-def _package(path: Path, known: frozenset[Path]) -> str:
-    """Return the folder of the outermost package that a module is in, or the module itself."""
-    top = path
-    while top.parent.parts and (top.parent / "__init__.py") in known:
-        top = top.parent
-    if top == path:
-        return path.as_posix()
-    return f"{top.as_posix()}/"
-
-
-def _named_in(
-    path: Path, program: ast.Module | None, known: frozenset[Path], folders: Collection[str]
-) -> Iterator[str]:
-    """Yield files and folders of the repository that string constants of a module name."""
-    if program is None:
-        return
-    for node in ast.walk(program):
-        if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 200):
-            continue
-        told = node.value.strip().strip("/").removeprefix("./")
-        if not told or "\0" in told:
-            continue
-        for folder in (path.parent, Path()):
-            place = (folder / told).as_posix()
-            if Path(place) in known:
-                yield place
-            elif place in folders and place not in (".", path.parent.as_posix()):
-                yield f"{place}/"
-
-
-def _without_covered(names: Iterable[str]) -> list[str]:
+def _without_covered(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names without those inside a folder that is also named."""
     listed = list(names)
     folders = [name for name in listed if name.endswith("/")]
-    return [name for name in listed if not any(name != one and name.startswith(one) for one in folders)]
+    return tuple([name for name in listed if not any(name != one and name.startswith(one) for one in folders)])
 
 
 def named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:

@@ -104,13 +104,15 @@ def _without_base_that_is_down(comparison: Comparison) -> Comparison:
 
 def _base_never_answers(comparison: Comparison) -> bool:
     """True if the base's agent fails in every trial of this run, on cases that it answered before and that the change
-    answers now: then something is missing where it runs, such as a file that is in no commit."""
+    answers in every trial: then something is missing where it runs, such as a file that is in no commit. If the change
+    fails there, too, both may depend on what is down."""
     asked = comparison.base_now
     if len(asked) < LEAST_TRIALS or not all(trial.failed for trial in asked):
         return False
     before = {trial.case_id for trial in comparison.stored if trial.answered}
     now = {trial.case_id for trial in comparison.own if trial.answered}
-    return {trial.case_id for trial in asked} <= before & now
+    fails = {trial.case_id for trial in comparison.own if trial.failed}
+    return {trial.case_id for trial in asked} <= (before & now) - fails
 
 
 def _rounds_of_a_base_that_is_down(comparison: Comparison) -> set[int]:

@@ -557,7 +557,15 @@ def chance_of_passing(rates: Rates, stored: int, *, epochs: int, margin: float |
     return _NORMAL.cdf(room / sd - _NORMAL.inv_cdf(0.95))
 
 
-def chance_of_finding(rates: Rates, drop: float, stored: int, *, alpha: float, epochs: int) -> float:
+def smallest_found(rates: Rates, stored: float, *, alpha: float, epochs: int) -> float | None:
+    """Return the smallest drop in whole points, 0 to 1, that is found in four of five changes; None if none is."""
+    for points in range(1, 100):
+        if chance_of_finding(rates, points / 100, stored, alpha=alpha, epochs=epochs) >= WANTED:
+            return points / 100
+    return None
+
+
+def chance_of_finding(rates: Rates, drop: float, stored: float, *, alpha: float, epochs: int) -> float:
     """Return the approximate probability of finding a drop of the pass rate that all cases share, without a simulation.
 
     Uses one test of the mean, at a level that accounts for the other tests of the rule. The spread of a case is

@@ -14,7 +14,7 @@ from gate.decision.rows import rows_of
 from gate.decision.rules import Table, below, if_accepted, judge, loss, missed_threshold
 from gate.decision.sequential import outcome_without_runs
 from gate.decision.tags import by_group, where
-from gate.decision.warnings import warnings
+from gate.decision.warnings import drop_found, warnings
 from gate.model import CaseResult, Outcome, SuiteResult, Verdict
 from gate.model.finding import Finding
 
@@ -135,8 +135,12 @@ def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
 def _with_facts(comparison: Comparison, result: SuiteResult) -> SuiteResult:
     """Return the suite with the facts that change no verdict."""
     groups, further = by_group(comparison, result.cases)
+    finds = None
+    if result.verdict is Verdict.PASS and result.outcome is not None:
+        finds = drop_found(comparison)
     return replace(
         result,
+        finds=finds,
         course=course(comparison),
         changes=changes(comparison),
         warnings=warnings(comparison, result),

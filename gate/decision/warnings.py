@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import harmonic_mean
 from typing import Any
 
 from gate.decision.comparison import Comparison
 from gate.decision.outages import base_gone, failures_excused, lost_to_infrastructure
-from gate.decision.outcomes import PASS_RATE, outcomes_of
+from gate.decision.outcomes import outcomes_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.unseen import fell_silent, silence
-from gate.model import SILENT, Outcome, SuiteResult, Trial, Verdict
+from gate.model import SILENT, SuiteResult, Trial, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import Finding
 
@@ -28,7 +29,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
         if result.cause.kind != "same_agent":
             found.append(Finding.of("same_agent", commit=comparison.same_as))
     else:
-        found += _thin_baseline(comparison, result.outcome)
+        found += _thin_baseline(comparison)
     found += _errors(comparison)
     found += _repeats(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
@@ -39,7 +40,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
 # --- a baseline too thin to show a loss -----------------------------------------------------------
 
 
-def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Finding]:
+def _thin_baseline(comparison: Comparison) -> list[Finding]:
     """Return a finding if a case has fewer stored trials than the decision, or the configured power, needs."""
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
     settings = comparison.settings
@@ -59,9 +60,7 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Find
     blind = settings.rerun == "never" and not provable(
         len(counts), counts[0], settings.own_alpha, recorded=comparison.is_recorded
     )
-    drop, most = None, settings.stored_trials
-    if outcome is not None and PASS_RATE in outcome.evidence.metrics:
-        drop = outcome.evidence.metrics[PASS_RATE].detectable
+    most = settings.stored_trials
     if goal is not None:
         most = wanted
     return [
@@ -72,7 +71,7 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Find
             least=counts[0],
             typical=counts[(len(counts) - 1) // 2],
             blind=blind,
-            drop=drop,
+            drop=drop_found(comparison),
             grows=counts[0] < most,
         )
     ]
@@ -82,16 +81,33 @@ def _wanted_for(goal: Goal, comparison: Comparison) -> int:
     """Return the stored trials per case needed to find a drop that the suite is meant to find."""
     from gate.decision.power import Rates, stored_wanted  # weight: only with a baseline
 
+    counts, settings = _counts(comparison), comparison.settings
+    if not counts:
+        return 0
+    return stored_wanted(Rates(counts), goal, alpha=settings.own_alpha, epochs=settings.looks)
+
+
+def drop_found(comparison: Comparison) -> float | None:
+    """Return the smallest drop of the pass rate, 0 to 1, that the rule finds in four of five changes of the suite with
+    its stored trials; None if it finds none that often. Not of this run alone, which a real loss would prolong."""
+    from gate.decision.power import Rates, smallest_found  # weight: only with a baseline
+
+    counts, settings = _counts(comparison), comparison.settings
+    if not counts:
+        return None
+    stored = harmonic_mean([trials for _, trials in counts])  # a case's spread falls with 1/trials
+    return smallest_found(Rates(counts), stored, alpha=settings.own_alpha, epochs=settings.most_epochs)
+
+
+def _counts(comparison: Comparison) -> tuple[tuple[int, int], ...]:
+    """Return the stored trials that passed and all stored ones, by paired case."""
     counts = []
     for case_id in comparison.paired:
         case, criteria = comparison.by_id[case_id], comparison.comparable(case_id)
         outcomes = outcomes_of(comparison.baseline[case_id], case, criteria)
         if outcomes:
             counts.append((sum(outcomes), len(outcomes)))
-    settings = comparison.settings
-    if not counts:
-        return 0
-    return stored_wanted(Rates(tuple(counts)), goal, alpha=settings.own_alpha, epochs=settings.looks)
+    return tuple(counts)
 
 
 # --- lost trials -----------------------------------------------------------------------------------

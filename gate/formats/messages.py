@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from mimetypes import guess_type
 from typing import Any
@@ -294,19 +294,18 @@ def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
 
 
 def _asks(message: Any) -> bool:
-    """True if the user says something: Anthropic's API also puts tool results into the user's messages."""
+    """True if a message is from the user: Anthropic's API also puts tool results, alone, into the user's messages."""
     if not is_from_user(message):
         return False
     content = unwrapped(message).get("content")
-    if isinstance(content, str):
-        return bool(content.strip())
-    return len(_typed(content, _RESULTS)) < len(as_list(content))
+    results = _typed(content, _is_result)
+    return not results or len(results) < len(as_list(content))
 
 
 def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
     """Return the files in the user's first question, in the form of `Turn.attached`."""
     for message in as_list(messages):
-        if _asks(message):
+        if _asks(message) and unwrapped(message).get("content"):
             return tuple(filter(None, map(_file, mappings_in(unwrapped(message).get("content")))))
     return ()
 
@@ -376,9 +375,9 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
         raise FormatError("no role")
     role = _ROLES.get(role, "")
     if role == "user":
-        given = _typed(message.get("content"), _RESULTS)
+        given = _typed(message.get("content"), _is_result)
         for part in given:
-            _answer(reading, part, part.get("content", part.get("output")), _failed(part))
+            _answer(reading, part, _first(part, *_RESULT_KEYS), _failed(part))
         said = text_of(_parts(message.get("content")))
         if reading.user is None and (said or not given):
             reading.user = said
@@ -386,8 +385,8 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
         _read_assistant(reading, message)
     elif role == "tool":
         failed = status == "error" or message.get("is_error") is True
-        for part in _typed(message.get("content"), _RESULTS) or [message]:
-            _answer(reading, part, part.get("content", part.get("output", part.get("result"))), failed)
+        for part in _typed(message.get("content"), _is_result) or [message]:
+            _answer(reading, part, _first(part, *_RESULT_KEYS), failed)
     elif role == "system":
         message.get("content")  # the agent's instructions: read, but part of neither question nor answer
     else:
@@ -402,8 +401,8 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
         reading.texts.append(parts)
     for call in _calls_of(message):
         reading.add(call)
-    for part in _typed(message.get("content"), _RESULTS):  # of tools that the provider ran
-        _answer(reading, part, part.get("content"), _failed(part))
+    for part in _typed(message.get("content"), _is_result):  # of tools that the provider ran
+        _answer(reading, part, _first(part, *_RESULT_KEYS), _failed(part))
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None:
         named = as_mapping(message.get("response_metadata"))
@@ -425,7 +424,7 @@ def _calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
         raise FormatError(f"tool_calls must be a list, not {_kind(listed)}")
     calls = list(map(to_call, listed or ()))
     known = {call.id for call in calls if call.id}
-    for part in _typed(message.get("content"), _CALLS):
+    for part in _typed(message.get("content"), _is_call):
         call = to_call(part)
         if call.id not in known:
             calls.append(call)
@@ -437,15 +436,15 @@ def _calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
 
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
     """Read an item of the Responses API that is not a message, or a part of a message's content without the message."""
-    if kind.endswith(("_call", *_CALLS)):
+    if kind.endswith("_call") or _is_call(kind):
         named = item
         if item.keys().isdisjoint(("name", "toolName")):
             named = {**item, "name": kind.removesuffix("_call")}
         reading.add(replace(to_call(named), id=_optional_text(item, "call_id", "id")))
     elif kind.endswith("_call_output"):
         _answer(reading, item, item.get("output"), failed=False)
-    elif kind.endswith(_RESULTS):
-        _answer(reading, item, item.get("content", item.get("output")), _failed(item))
+    elif _is_result(kind):
+        _answer(reading, item, _first(item, *_RESULT_KEYS), _failed(item))
     elif kind in _TEXT_KEYS:
         reading.texts.append(_parts([item]))
     elif kind == "message":
@@ -460,9 +459,9 @@ def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed:
     identifier = _optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId", "toolUseId")
     index = reading.open.take(identifier, name)
     if index is None:
-        leave_unread(message, "content", "output", "result")
+        leave_unread(message, *_RESULT_KEYS)
         return
-    if isinstance(content, list):
+    if isinstance(content, list) and all(isinstance(part, str | Mapping) for part in content):
         content = text_of(_parts(content)) or carried(content)
     else:
         content = carried(content)
@@ -492,15 +491,26 @@ def _parts(content: Any) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-_CALLS = ("tool_use", "tool-call", "tool_call", "toolUse")
+_CALLS = frozenset(
+    {"tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "tool_call", "server_tool_call", "toolUse"}
+)
+"""The types of the parts in which Anthropic, the AI SDK, LangChain and Bedrock hold calls."""
 _RESULTS = ("tool_result", "tool-result", "toolResult")
-"""The ends of the types of the parts in which Anthropic, the AI SDK and Bedrock hold calls and results:
-``server_tool_use``."""
+"""The ends of the types of the parts in which they hold results: ``web_search_tool_result``."""
+_RESULT_KEYS = ("content", "output", "result")
 
 
-def _typed(content: Any, ends: tuple[str, ...]) -> list[Mapping[str, Any]]:
-    """Return the parts of a content whose type has one of these ends."""
-    return [part for part in map(_with_type, mappings_in(content)) if str(part.get("type")).endswith(ends)]
+def _is_call(kind: str) -> bool:
+    return kind in _CALLS
+
+
+def _is_result(kind: str) -> bool:
+    return kind.endswith(_RESULTS)
+
+
+def _typed(content: Any, fits: Callable[[str], bool]) -> list[Mapping[str, Any]]:
+    """Return the parts of a content whose type fits."""
+    return [part for part in map(_with_type, mappings_in(content)) if fits(str(part.get("type")))]
 
 
 def _with_type(part: Mapping[str, Any]) -> Mapping[str, Any]:

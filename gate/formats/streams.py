@@ -82,8 +82,11 @@ class Assembly(Struct):
 
     def add_arguments(self, key: Any, piece: Any) -> None:
         call = self._call_of(key)
-        if isinstance(piece, str):
-            call["arguments"] = f"{call.get('arguments') or ''}{piece}"
+        before = call.get("arguments")
+        if isinstance(piece, str) and isinstance(before, str):
+            call["arguments"] = before + piece
+        elif isinstance(piece, str) and (piece or not before):  # pieces of what an earlier event had whole
+            call["arguments"] = piece
 
     def result(self, key: Any, value: Any, *, error: Any = None) -> None:
         call = self.calls.get(_hashable(key))
@@ -180,11 +183,11 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
         if adk.is_incomplete(objects):
             raise FormatError("the stream broke off: its last event is partial, or a call has no result")
         return adk.events_to_invocation([data for data in objects if not data.get("partial")], user=user)
-    for fits, read in DIALECTS:
-        if any(fits(data) for data in objects):
-            turn = Assembly()
-            read(turn, events)
-            return finished(turn, user=user)
+    read = _reader_of(objects)
+    if read is not None:
+        turn = Assembly()
+        read(turn, events)
+        return finished(turn, user=user)
     shown = shorten(json.dumps(objects[0], ensure_ascii=False, default=repr), 120)
     raise FormatError(f"its events have no known dialect (the first: {shown}); map them with http.response.events")
 
@@ -206,60 +209,133 @@ def so_far(text: str) -> Invocation:
     objects = [event.data for event in events if isinstance(event.data, Mapping)]
     if any("author" in data for data in objects):
         return adk.events_to_invocation([data for data in objects if not data.get("partial")], user="")
-    for fits, read in DIALECTS:
-        if any(fits(data) for data in objects):
-            turn = Assembly()
-            read(turn, events)
-            return answers.to_invocation(turn.to_answer(), user="")
-    raise FormatError("its events have no known dialect")
+    read = _reader_of(objects)
+    if read is None:
+        raise FormatError("its events have no known dialect")
+    turn = Assembly()
+    read(turn, events)
+    return answers.to_invocation(turn.to_answer(), user="")
 
 
 def error_in(text: str) -> Any:
-    """Return the error in a stream; None if there is none."""
+    """Return the error that a stream ends with; None if there is none, or text follows: the agent went on."""
     events = list(events_of(text))
-    for event in events:
-        error = error_of(event)
+    objects = [event.data for event in events if isinstance(event.data, Mapping)]
+    reader = _reader_of(objects)
+    ends = [event for event in events if as_mapping(event.data).get("type") == "result"]
+    if ends and error_of(ends[-1]):
+        return error_of(ends[-1])
+    for place in reversed(range(len(events))):
+        error = error_of(events[place], reader)
+        if error and _goes_on(events[place + 1 :], reader):
+            break
         if error:
             return error
-    objects = [event.data for event in events if isinstance(event.data, Mapping)]
     try:
         return adk.failure_of([data for data in objects if "author" in data]) or None
     except FormatError:
         return None  # reported where the events are read
 
 
-_ERRORS = frozenset({"RUN_ERROR", "error", "abort", "response.failed", "response.error", "response.cancelled"})
+def _reader_of(objects: Sequence[Mapping[str, Any]]) -> Dialect | None:
+    """Return the reader of a stream's dialect; None if it has none."""
+    for fits, read in DIALECTS:
+        if any(fits(data) for data in objects):
+            return read
+    return None
+
+
+def _goes_on(events: Sequence[StreamEvent], reader: Dialect | None) -> bool:
+    """True if the events after an error have text of the answer, or an end of the Claude Agent SDK without an error."""
+    turn = Assembly()
+    if reader is not None:
+        reader(turn, events)
+    return bool(turn.texts) or any(_has_text(event, reader) for event in events)
+
+
+def _has_text(event: StreamEvent, reader: Dialect | None) -> bool:
+    """True if an event has text of an answer that no dialect's reader joins."""
+    if not isinstance(event.data, Mapping):
+        return reader is None and event.data not in (DONE, "")
+    if event.name == "values" or event.data.get("type") == "result":
+        return True
+    if "author" in event.data:
+        return any(part.get("text") for part in mappings_in(as_mapping(event.data.get("content")).get("parts")))
+    return "type" not in event.data and not event.data.keys().isdisjoint(answers.CONTENT)
+
+
+_ERRORS = frozenset({"RUN_ERROR", "error", "response.failed", "response.error", "response.cancelled"})
 """The types of events by which a stream says that it failed."""
-
-
 _UNFINISHED = frozenset({"failed", "cancelled", "queued", "in_progress"})
 """The statuses of a response of OpenAI's that has no answer, although it may hold a part of one."""
+_ERROR_KEYS = frozenset({"error", "errors", "type", "code", "status", "message", "detail", "details"})
 
 
-def error_of(event: StreamEvent) -> Any:
-    """Return the error that an event of any dialect states, or a whole answer; None if it states none."""
-    if not isinstance(event.data, Mapping):
-        return event.data if event.name == "error" else None
-    data, kind = event.data, event.data.get("type")
-    if kind in _ERRORS or event.name == "error" or data.get("finishReason") == "error":
-        failed = as_mapping(data.get("response")).get("error")
-        told = (data.get(name) for name in ("error", "message", "errorText", "reason"))
-        return failed or next(filter(None, told), "an error event")
-    if kind == "result" and (data.get("is_error") or str(data.get("subtype")).startswith("error_")):
-        return data.get("result") or data.get("subtype")
-    if isinstance(data.get("output"), list) and data.get("status") in _UNFINISHED:
-        return data.get("error") or f"the response is {data['status']}"
+def error_of(event: StreamEvent, reader: Dialect | None = None) -> Any:
+    """Return the error that an event states; None if it states none. ``reader``: of the stream's dialect."""
+    data = event.data
+    if not isinstance(data, Mapping):
+        return data if event.name == "error" else None
+    kind = as_text(data.get("type"))
+    failed = kind in _ERRORS or event.name == "error"
+    if reader is read_ui_messages:
+        failed = failed or kind == "abort" or data.get("finishReason") == "error"
+    if failed:
+        told = [as_mapping(data.get("response")).get("error")]
+        told += [data.get(name) for name in ("error", "message", "errorText", "reason")]
+        return next(filter(_is_stated, told), "an error event")
+    outcome = as_mapping(data.get("outcome"))
+    if kind == "RUN_FINISHED" and outcome.get("type") == "interrupt":
+        return f"nobody answers the run's interrupt: {text_or_json(outcome.get('interrupts'))}"
+    if data.get("type") is None:
+        return failure_of(data)
+    return _failure(data)
+
+
+def bare_error_of(event: StreamEvent) -> Any:
+    """Return the error of an event that is one or has nothing else, in a stream of any form; None if there is none."""
+    data = as_mapping(event.data)
+    named = event.name == "error" or as_text(data.get("type")) in _ERRORS
+    if not named and not data.keys() <= _ERROR_KEYS:
+        return None
+    return error_of(event)
+
+
+def failure_of(answer: Mapping[str, Any]) -> Any:
+    """Return the error that a whole answer states, whatever else it says; None if it states none."""
+    names = ["error", "errors"]
+    if "choices" in answer or answer.get("object") == "response":
+        names = ["error"]  # completions do not define the other
+    for name in names:
+        if _is_stated(answer.get(name)):
+            return answer[name]
+    return _failure(answer)
+
+
+def _failure(data: Mapping[str, Any]) -> Any:
+    """Return the error in an object of a dialect that defines where; None if there is none."""
+    if data.get("type") == "result" and (data.get("is_error") or str(data.get("subtype")).startswith("error_")):
+        return data.get("result") or data.get("subtype") or "an error"
+    if data.get("object") == "response" and as_text(data.get("status")) in _UNFINISHED:
+        return f"the response is {data['status']}"
     for key in ("__error__", "__interrupt__"):  # in the state of a LangGraph graph
         if data.get(key):
             return f"the run ended with {key}: {text_or_json(data[key])}"
-    if kind == "RUN_FINISHED" and as_mapping(data.get("outcome")).get("type") == "interrupt":
-        return f"nobody answers the run's interrupt: {text_or_json(data['outcome'].get('interrupts'))}"
     for choice in mappings_in(data.get("choices"))[:1]:  # routers (OpenRouter) put it there
-        if choice.get("error") or choice.get("finish_reason") == "error":
-            return choice.get("error") or "the choice ended in an error"
-    if kind is None:
-        return data.get("error")
+        if _is_stated(choice.get("error")):
+            return choice["error"]
+        if choice.get("finish_reason") == "error":
+            return "the choice ended in an error"
     return None
+
+
+def _is_stated(error: Any) -> bool:
+    """True if an error says anything: ``{"code": 0, "message": ""}`` does not."""
+    if isinstance(error, Mapping):
+        return any(map(_is_stated, error.values()))
+    if isinstance(error, list):
+        return any(map(_is_stated, error))
+    return bool(error)
 
 
 def refuse_broken(events: Sequence[StreamEvent]) -> None:
@@ -271,7 +347,7 @@ def refuse_broken(events: Sequence[StreamEvent]) -> None:
 
 def _plain(events: Sequence[StreamEvent]) -> str:
     """Return the text of a stream without objects. Raises `FormatError` if it is empty or half an object."""
-    text = "".join(str(event.data) for event in events if event.data != DONE)
+    text = "".join(str(event.data) for event in events if event.data != DONE and event.name != "error")
     if not text:
         raise FormatError("the stream has only empty events")
     if _OPENS.match(text) and isinstance(_value(text.strip()), str):
@@ -327,19 +403,28 @@ def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 def _read_delta(turn: Assembly, delta: Mapping[str, Any], begun: dict[str, Any]) -> None:
     """Add the pieces of a chunk. ``begun``: for each index, the key of its last call.
 
-    Gemini gives parallel calls the same index, so another id with another name begins another call.
+    Gemini gives parallel calls the same index: another id begins another call if the one before it is complete, for
+    vLLM gave each piece an id of its own.
     """
     turn.say("", delta.get("content") or delta.get("refusal"))
     for piece in mappings_in(delta.get("tool_calls")):
         index, body, given = repr(piece.get("index", 0)), as_mapping(piece.get("function")), piece.get("id")
-        known = turn.calls.get(begun.get(index), {}).get("id")
-        if index not in begun or (given and known and given != known and body.get("name")):
+        before = turn.calls.get(begun.get(index), {})
+        if index not in begun or (given and before.get("id") not in (None, given) and _is_next(before, body)):
             begun[index] = ("call", index, len(turn.calls))
         key = begun[index]
         turn.call(key, body.get("name"))
         turn.add_arguments(key, body.get("arguments"))
         if isinstance(given, str):
             turn.calls[key]["id"] = given
+
+
+def _is_next(before: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+    """True if a function is of another call than the one before it."""
+    name, written = body.get("name"), before.get("arguments")
+    if not name or name != before.get("name"):
+        return bool(name)
+    return bool(body.get("arguments")) and isinstance(written, str) and isinstance(_value(written), dict)
 
 
 def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
@@ -462,8 +547,9 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     for kind, data in _typed(events):
         key, message = data.get("toolCallId") or key, data.get("messageId") or message
         if kind.startswith("TEXT_MESSAGE_"):
-            role = authors.setdefault(_hashable(message), data.get("role") or "assistant")
-            if role == "assistant":
+            if data.get("role") or kind.endswith("_START"):  # also of an id that was another's
+                authors[_hashable(message)] = data.get("role")
+            if authors.get(_hashable(message)) not in _OTHERS:
                 turn.say(message, data.get("delta"))
         elif kind in ("TOOL_CALL_START", "TOOL_CALL_CHUNK"):
             turn.call(key, data.get("toolCallName"))
@@ -478,6 +564,10 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             _read_run_usage(turn, mappings_in(data.get("usage")))
         turn.ended = (turn.ended and kind != "RUN_STARTED") or kind == "RUN_FINISHED"
     _read_snapshot(turn, mappings_in(snapshot))
+
+
+_OTHERS = ("user", "human", "system", "developer", "tool", "activity", "reasoning")
+"""The roles of messages that are not the assistant's."""
 
 
 def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None:

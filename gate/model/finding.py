@@ -570,7 +570,7 @@ CHANGES: Mapping[KindName, FindingKind] = {
 WARNINGS: Mapping[KindName, FindingKind] = {
     # ``cases``: number with fewer stored trials than ``wanted``; ``least``: trials of the case with the fewest;
     # ``typical``: of the median case; ``blind``: one broken case cannot be proven; ``drop``: of the pass rate, 0 to 1,
-    # that a look finds four times in five; ``grows``: runs on the default branch store more
+    # that the rule finds in four of five changes; ``grows``: runs on the default branch store more
     "thin_baseline": kind(
         "Few trials are stored.",
         cases=int,

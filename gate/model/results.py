@@ -294,6 +294,9 @@ class SuiteResult(Struct, frozen=True):
     """A description of an acceptance of this, or of its baseline, that has ended."""
     outcome: Outcome | None = None
     """The engine's answer on the pairing, and the numbers behind it; None if nothing is paired."""
+    finds: float | None = None
+    """The smallest drop of the pass rate, 0 to 1, that the rule finds in four of five changes of a suite that passes;
+    None if there is none, or nothing is paired."""
     further: tuple[SuiteResult, ...] = ()
     """The results against further references, such as the anchor; the verdict is the worst of all."""
     reference: str = ""

@@ -120,6 +120,7 @@ class _Measurement:
     ) -> None:
         self.run, self._found, self._draws, self._notes, self._started = run, found, draws, notes, started
         self._past = _past_rates(run.session, run.plan, found)
+        self._saving = about_sources(run.session)
         self.terms = self._terms_now()
 
     def _terms_now(self, *more: str) -> Terms:
@@ -133,6 +134,7 @@ class _Measurement:
             earlier=self._draws.verdicts,
             base_has_no_rules=run.base.without_rules,
             taken_up=len(run.journal.resumed) if _is_whole(session) else 0,
+            saving=self._saving,
         )
 
     def close(self, note: str = "") -> None:
@@ -366,7 +368,7 @@ def _least_epochs(session: Session, plan: Plan) -> int:
 def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: int, origin: str) -> tuple[str, ...]:
     """Return notes on how the result came about; ``origin`` describes the record that it continues."""
     about = about_address(session.config, session.agent)
-    notes = [note for note in (session.options.note, session.where.note, about, about_sources(session)) if note]
+    notes = [note for note in (session.options.note, session.where.note, about) if note]
     again = earlier_trials - len(journal.resumed)
     if again:
         down = "do not count: the agent, or what it depends on, was down"

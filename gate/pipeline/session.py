@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import gate
 from gate.agents.http import server_of, shown_address, stated_options
-from gate.agents.sources import sources_of_entry, what_installs
+from gate.agents.sources import Sources, sources_of, what_installs
 from gate.agents.version import version_of
 from gate.baselines import Store
 from gate.baselines.fingerprint import files_named, of_agent, of_version
@@ -211,7 +211,7 @@ def _agent_fingerprint(
     for path in case_files([Path(name) for name in config.file.suite], config.root):
         if path.resolve().is_relative_to(root):
             cases.add(path.resolve().relative_to(root).as_posix())
-    installs = _what_installs(config, git, setup)
+    installs = what_counts_always(config, git, setup)
     return of_agent(
         git,
         sources=agent.sources,
@@ -225,7 +225,7 @@ def _agent_fingerprint(
     )
 
 
-def _what_installs(config: Config, git: Git, setup: str | None) -> list[str]:
+def what_counts_always(config: Config, git: Git, setup: str | None = None) -> list[str]:
     """Return the tracked files and folders that install the agent, whatever its sources say."""
     if not git.is_repository():
         return []
@@ -243,6 +243,16 @@ def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
     return frozenset(os.path.relpath(name, below) for name in git.differing(where.base))
 
 
+def proposed_sources(config: Config, git: Git, setup: str | None = None) -> Sources:
+    """Return the sources that `agent.sources` could state, or the reason why they cannot be told."""
+    agent = config.agent
+    named = [value for value in agent.env.values() if value]
+    if config.agent_kind == "command":
+        named += agent.entry
+    installs = what_counts_always(config, git, setup)
+    return sources_of(agent.entry, config.root, git.files() or (), named, installs)
+
+
 def about_sources(session: Session) -> str:
     """Return a note if this change would have cost nothing with `agent.sources` set; else empty.
 
@@ -254,10 +264,9 @@ def about_sources(session: Session) -> str:
         return ""
     below = Path(git.prefix() or ".")
     changed = [os.path.relpath(name, below) for name in git.differing(where.base)]
-    tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
-    sources = sources_of_entry(agent.entry, config.root, tracked)
+    sources = proposed_sources(config, git, session.options.setup).names
     fixed = [config.path.name, *config.file.suite]
-    entry = (*agent.entry, *_what_installs(config, git, session.options.setup))
+    entry = (*agent.entry, *agent.folders, *what_counts_always(config, git, session.options.setup))
     if not changed or not sources or files_named(changed, [*sources, *fixed], entry):
         return ""
     stated = ", ".join(sources[:MOST_SOURCES]) + (", …" if len(sources) > MOST_SOURCES else "")

@@ -107,6 +107,8 @@ class Terms(Demands, frozen=True):
     """The command that reproduces the result; empty: the command that shows it."""
     notes: tuple[str | Finding, ...] = ()
     """Warnings about how the record came about."""
+    saving: str = ""
+    """A note on how this run could have cost nothing; shown only beside a pass in which no case got worse."""
 
     def plain(self) -> dict[str, Any]:
         """Return the terms as JSON values for the record."""

@@ -155,6 +155,8 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         scope=_scope(record.header),
         **_spent(whole),
     )
+    if terms.saving and found.verdict is Verdict.PASS and not any(map(_got_worse, found.cases)):
+        found = replace(found, warnings=(*found.warnings, _stated(terms.saving)))
     if not terms.whole:
         found = with_stored(_with_base_runs(found, whole, references, terms), whole)
     if terms.same_as:
@@ -225,6 +227,11 @@ def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
     if rate is None or rate.candidate is None or len(terms.past) < 2:
         return found.trend
     return (*terms.past, rate.candidate.value)
+
+
+def _got_worse(case: CaseResult) -> bool:
+    """True if a smaller share of the case's trials passed than at the baseline."""
+    return case.passed * case.baseline_trials < case.baseline_passed * case.trials
 
 
 def _stated(text: str) -> Finding:

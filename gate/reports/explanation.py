@@ -199,9 +199,9 @@ def _seen(suite: SuiteResult) -> str:
     if rate is None:
         return ""
     cases = count(rate.cases, "case")
-    if rate.detectable is None or rate.detectable >= 1:
+    if suite.finds is None:
         return f"{cases} like {agree(rate.cases, 'this', 'these')} would only show a case that breaks outright"
-    drop = f"an overall drop of less than about {about(rate.detectable)}"
+    drop = f"an overall drop of less than about {about(suite.finds)}"
     return f"{cases} like these would show a case that breaks; {drop} is often missed (`gate power`)"
 
 

@@ -183,16 +183,20 @@ def thin(suite: SuiteResult) -> str:
     if found["cases"] < compared:
         which = f"{found['cases']} of {count(compared, 'case')}"
     missed = f"{' or '.join(hidden) or 'a loss'} may go unseen"
-    return f"{missed}: the baseline has fewer than {count(found['wanted'], 'trial')} of {which}; {_more_stored(found)}"
+    few = f"the baseline has fewer than {count(found['wanted'], 'trial')} of {which}"
+    return f"{missed}: {few}{_more_stored(found, suite)}"
 
 
-def _more_stored(found: Finding) -> str:
-    """Return the way to store more baseline trials."""
+def _more_stored(found: Finding, suite: SuiteResult) -> str:
+    """Return the way to store more baseline trials, to be appended; empty for the long-term baseline, which no run
+    fills up."""
+    if suite.reference:
+        return ""
     if found["grows"] and found["least"] >= STORED_TRIALS:
-        return "nightly runs would store more"
+        return "; nightly runs would store more"
     if found["grows"]:
-        return "runs on the default branch store more"
-    return f"`baseline.trials: {found['wanted']}` makes runs on the default branch store more"
+        return "; runs on the default branch store more"
+    return f"; `baseline.trials: {found['wanted']}` makes runs on the default branch store more"
 
 
 def pooled(cases: Iterable[CaseTally]) -> str:
@@ -473,7 +477,7 @@ def _thin_baseline(found: Finding, suite: SuiteResult) -> str:
     told = f"{cases} with fewer than {wanted} (least: {found['least']})"
     if thin(suite):  # what it cannot show is already stated
         return told
-    return f"{told}: a single broken case may be missed; {_more_stored(found)}"
+    return f"{told}: a single broken case may be missed{_more_stored(found, suite)}"
 
 
 def _provider_moved(found: Finding, _: object) -> str:

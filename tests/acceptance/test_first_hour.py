@@ -129,6 +129,9 @@ def test_doctor_is_one_screen_and_names_the_agents_files(ready: Project) -> None
     config = {"suite": "cases.json", "agent": {"python": "agent:answer", "sources": ["agent.py"]}}
     ready.write("gate.yaml", {**config, "criteria": {"response_match_score": 0.5}})
     assert "ok files: agent: 1 of 5 tracked files: agent.py" in ready.gate("doctor").out
+    ready.write("requirements.txt", "")
+    ready.git("add", "requirements.txt")
+    assert "agent: 2 of 6 tracked files: agent.py, requirements.txt" in ready.gate("doctor").out
 
 
 def test_a_change_beside_the_agent_says_what_sources_would_have_saved(ready: Project) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gate.agents.sources import sources_of_entry
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import files_named
 from gate.commands.setup.checkup import Checkup, note, ok, problem, refused
@@ -28,6 +27,7 @@ from gate.pipeline.git_context import NO_GIT, git_context
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import no_own_user
 from gate.pipeline.references import own_reference
+from gate.pipeline.session import proposed_sources, what_counts_always
 from gate.pipeline.store import store_kind, store_of
 from gate.reports.formatting import count, listing
 from gate.scoring.score import Scorer
@@ -142,13 +142,15 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
     try:
         if not config.agent.is_local or not git.is_repository():
             return
-        tracked = [name for name, commit in (git.files() or {}).items() if commit is not None]
+        installs = what_counts_always(config, git)
+        outside = [name for name in (*config.agent.folders, *installs) if name.startswith("..")]
+        tracked = [name for name, commit in (git.files(*outside) or {}).items() if commit is not None]
     except GateError:
         return  # reported with the job
     if not tracked and not config.agent.sources:
         return
-    entry = (*config.agent.entry, *config.agent.folders)
     if config.agent.sources:
+        entry = (*config.agent.entry, *config.agent.folders, *installs)
         own = files_named(tracked, config.agent.sources, entry)
         what = f"{len(own)} of {count(len(tracked), 'tracked file')}"
         if own:
@@ -156,8 +158,11 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
         else:
             yield note(FILES, "agent", f"{what}: agent.sources names none", "commit the agent's files")
         return
-    proposed = sources_of_entry(config.agent.entry, config.root, tracked)
-    remedy = f"agent.sources: [{', '.join(proposed)}]" if proposed else "set agent.sources"
+    proposed = proposed_sources(config, git)
+    if proposed.problem:
+        remedy = f"set agent.sources; none is proposed: {proposed.problem}"
+    else:
+        remedy = f"agent.sources: [{', '.join(proposed.names)}]"
     what = f"all {count(len(tracked), 'tracked file')} count as the agent's: a change to any costs runs"
     yield note(FILES, "agent", what, remedy)
 

@@ -169,12 +169,15 @@ def _agent_section(found: Survey, agent: FoundAgent | None, folder: Path, keys: 
     if agent.start:
         lines += f"# start it first: {console(agent.start)}\n"
     sources = sources_of_agent(folder, agent)
-    if not sources:
+    names = list(sources.names)
+    if sources.problem:
+        lines += f"# every file counts as the agent's (no agent.sources): {console(sources.problem)}\n"
+    if not names:
         return lines + _yaml({"agent": section})
     if agent.adapter:
-        sources.append(f"{adapters.MODULE}.py")
+        names.append(f"{adapters.MODULE}.py")
     told = "  # These files make up the agent; changes to others cost no runs. Add anything else that it reads.\n"
-    return lines + _yaml({"agent": section}) + told + f"  sources: {_flow(sources)}\n"
+    return lines + _yaml({"agent": section}) + told + f"  sources: {_flow(names)}\n"
 
 
 def _yaml(content: Mapping[str, Any]) -> str:

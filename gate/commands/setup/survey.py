@@ -9,14 +9,14 @@ import ast
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gate.agents.sources import sources_of
+from gate.agents.sources import Sources, sources_of, what_installs
 from gate.commands.setup import adapters
 from gate.commands.setup.openapi import FoundAgent
 from gate.commands.setup.openapi import agent_of as agent_of_openapi
@@ -29,6 +29,7 @@ from gate.model import Suite
 from gate.reports.formatting import count
 from gate.suites import format_named, load
 from gate.suites.base import Loss
+from gate.system.git import Git
 
 MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
 """Maximum numbers of files to list, of files to read, of bytes of each, and of nested folders."""
@@ -147,12 +148,18 @@ def survey(root: Path) -> Survey:
     return found
 
 
-def sources_of_agent(root: Path, agent: FoundAgent) -> list[str]:
-    """Return the files of an agent that the gate starts; empty if they cannot be determined."""
+def sources_of_agent(root: Path, agent: FoundAgent) -> Sources:
+    """Return the files of an agent, none if the gate does not start it."""
     if agent.module is None:
-        return []
-    tree = _Tree(root, tuple(_files(root)))
-    return sources_of([agent.module], tree.files, tree.text)
+        return Sources()
+    git, top = Git(root, environment=os.environ), root
+    files: Iterable[str] | None = git.files()
+    if files is None:
+        files = map(Path.as_posix, _files(root))
+    else:
+        top = git.top()
+    root = Path(os.path.realpath(root))
+    return sources_of([agent.module.as_posix()], root, files, installs=what_installs(root, top, ""))
 
 
 def _files(root: Path) -> Iterator[Path]:

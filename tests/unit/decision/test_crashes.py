@@ -13,8 +13,12 @@ from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict, accepted_by
 from gate.model.finding import Finding
+from gate.pipeline.terms import own_terms
+from gate.pipeline.verdict import judge_record, load_to_judge
+from gate.records import parse_record, record_lines
 from gate.reports.explanation import agent_failures
 from gate.statistics.intervals import fisher_less
+from tests.recorded import drawn
 from tests.unit.decision.records import (
     FORBIDDEN,
     LATENCY,
@@ -574,3 +578,23 @@ def test_repeated_attempts_are_shown() -> None:
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert result.retried == 2
     assert Finding.of("trials_lost", Verdict.PASS, lost=0, of=40, repeated=2) in result.warnings
+
+
+def test_a_base_that_fails_where_the_change_fails_too_excuses_no_failure_of_its_own() -> None:
+    """Both may depend on what is down: the change then has not lost what the base's agent lacks as well."""
+    names = drawn.named(10)
+    bad, good = names[:4], names[4:8]
+    criteria = [drawn.with_threshold(drawn.CALLS, None)]
+    now = drawn.trials({case: [1.0, "crash" if case in bad else 1.0] for case in names}, criteria, started=2.0)
+    for side, asked, told, first in (
+        (Side.CANDIDATE, bad, "crash", 3),
+        (Side.CANDIDATE, good, 1.0, 3),
+        (Side.BASELINE, bad, "crash", 1),
+    ):
+        rows = {case: [told] * 2 for case in asked}
+        now += drawn.trials(rows, criteria, first=first, round=3, tag=PROBE, side=side, started=9.0)
+    settings = Settings(rerun="match", max_epochs=2)
+    record = drawn.run({}, criteria, cases=drawn.plan(names), more=now, settings=settings)
+    record = load_to_judge(parse_record(b"".join(record_lines(record))))
+    base = drawn.against(drawn.stored(drawn.always(names, 5), criteria))
+    assert judge_record(record, [base], own_terms(record)).verdict is Verdict.INCONCLUSIVE

@@ -31,11 +31,11 @@ from gate.decision.power import (
     telling_drop,
     wanted_designs,
 )
-from gate.decision.settings import Goal
+from gate.decision.settings import Goal, Settings
 from gate.histories.cases import CaseHistory
 from gate.model import Case, Invocation, Usage
 
-from .records import TRAJECTORY, cases, stored, trial
+from .records import TRAJECTORY, cases, judge, stored, trial
 
 
 def seen(passes: list[tuple[int, int]], repeat: int = 1) -> Rates:
@@ -217,6 +217,19 @@ def test_what_a_run_costs_is_the_mean_of_what_is_reported() -> None:
 
 def test_a_single_break_is_provable_from_three_stored_trials_on() -> None:
     assert [provable(100, kb) for kb in (1, 2, 3, 5)] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("exact", [None, 5])
+def test_a_pass_finds_what_simulations_of_its_suite_find(exact: int | None) -> None:
+    """Its own few trials would show less: a real loss of this size would be sampled on."""
+    suite, settings = cases(10), Settings(exact_epochs=exact)
+    now = stored(suite, exact or 1, trajectory=1.0)
+    passed = judge(suite, [TRAJECTORY], now, stored(suite, trajectory=1.0), settings=settings)
+    rates = seen([(5, 5)] * 10)
+    simulated = power_of(rates, Design(10, config=Config(settings.alpha, exact_epochs=exact)), runs=30)
+    assert passed.finds == pytest.approx(simulated.finds, abs=0.06)
+    thin = judge(suite, [TRAJECTORY], now, stored(suite, 2, trajectory=1.0), settings=settings)
+    assert thin.warnings[0]["drop"] == thin.finds >= passed.finds
 
 
 def test_a_thin_baseline_needs_more_failures_to_prove_a_break() -> None:

@@ -451,3 +451,36 @@ def test_parts_of_a_message_without_the_message() -> None:
         "Done.",
         [("find", {"id": 1}, "x")],
     )
+
+
+@pytest.mark.parametrize("content", [None, "", " ", {"text": "Now."}, [], [{"type": "text", "text": "Now."}]])
+def test_any_message_of_the_user_but_results_begins_a_turn(content: Any) -> None:
+    """Some applications keep its text beside the content, in ``parts``."""
+    before = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    after = {"role": "assistant", "content": "Done."}
+    assert after_last_question([*before, {"role": "user", "content": content, "parts": ["Now."]}, after]) == [after]
+
+
+@pytest.mark.parametrize("kind", ["invalid_tool_call", "web_tool_call"])
+def test_a_part_of_another_type_is_no_call(kind: str) -> None:
+    part = {"type": kind, "id": "c1", "name": None, "args": "{"}
+    found = to_invocation([{"role": "assistant", "content": [part, {"type": "text", "text": "Done."}]}])
+    assert (found.text, found.tool_calls) == ("Done.", ())
+
+
+@pytest.mark.parametrize(
+    ("part", "result"),
+    [
+        ({"type": "code_execution_tool_result", "tool_use_id": "c1", "content": [1, 2]}, [1, 2]),
+        ({"type": "server_tool_result", "tool_call_id": "c1", "output": {"rows": 2}}, {"rows": 2}),
+        (
+            {"type": "tool-result", "toolCallId": "c1", "output": {"type": "json", "value": 1}},
+            {"type": "json", "value": 1},
+        ),
+        ({"type": "tool-result", "toolCallId": "c1", "result": "x"}, "x"),
+    ],
+)
+def test_forms_of_a_result_in_the_message_of_its_call(part: dict[str, Any], result: Any) -> None:
+    use = {"type": "server_tool_call", "id": "c1", "name": "run", "args": {}}
+    (call,) = to_invocation([{"role": "assistant", "content": [use, part]}]).tool_calls
+    assert (call.name, call.result) == ("run", result)

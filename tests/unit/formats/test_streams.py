@@ -218,6 +218,13 @@ def test_line_ends_and_remarks_say_nothing(name: str, end: str) -> None:
             'event: values\ndata: {"messages": [], "__interrupt__": ["sure?"]}\n\n',
             'the run ended with __interrupt__: ["sure?"]',
         ),
+        (sse({"type": "result", "is_error": True}), "an error"),
+        (sse({"type": "result", "result": "a"}, {"type": "result", "is_error": True, "result": "b"}), "b"),
+        (sse({"type": "result", "is_error": True, "result": "a"}, {"type": "result", "result": "b"}), None),
+        (sse({"type": "error", "message": "a tool failed"}, chunk({"content": "a"})), None),
+        (sse(chunk({"content": "a"}), {"error": {"code": 0, "message": ""}}, "[DONE]"), None),
+        (sse(chunk({"content": "a"}), {"error": {"code": 502}}, "[DONE]"), {"code": 502}),
+        (sse(chunk({"content": "a"}, type="abort"), {"type": ["error"], "status": {"code": 1}, "output": []}), None),
         ("event: error\ndata: the model is down\n\n", "the model is down"),
         (CHAT, None),
     ],
@@ -445,3 +452,43 @@ def test_what_anthropic_says_of_a_message_in_one_event_or_twice() -> None:
     assert [(call.args, call.result) for call in found.tool_calls] == [({"query": "x"}, [{"url": "u"}])]
     assert found.usage is not None
     assert found.usage.output_tokens == 5, "each event counts the message so far"
+
+
+def test_pieces_of_one_call_with_an_id_and_name_each_are_one_call() -> None:
+    """As vLLM sent them."""
+    texts = ['{"q"', ": 1", "}", ""]
+    pieces = [piece(0, text, name="find", id=f"c{number}") for number, text in enumerate(texts)]
+    (call,) = plain(sse(*pieces, chunk({}, "tool_calls"))).tool_calls
+    assert (call.name, call.args) == ("find", {"q": 1})
+
+
+def test_a_call_without_arguments_before_another_under_its_index() -> None:
+    pieces = [piece(0, "", name="wipe", id="a"), piece(0, "{}", name="find", id="b")]
+    assert [call.name for call in plain(sse(*pieces, chunk({}, "tool_calls"))).tool_calls] == ["wipe", "find"]
+
+
+@pytest.mark.parametrize("pieces", [[], [""], ["", '{"q"', ": 1}"]])
+def test_arguments_that_anthropic_sends_whole_and_in_pieces_count_once(pieces: list[str]) -> None:
+    block = {"type": "tool_use", "id": "c1", "name": "find", "input": {"q": 1}}
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": text}}
+        for text in pieces
+    ]
+    start = {"type": "content_block_start", "index": 0, "content_block": block}
+    (call,) = plain(sse({"type": "message_start", "message": {}}, start, *deltas, {"type": "message_stop"})).tool_calls
+    assert call.args == {"q": 1}
+
+
+@pytest.mark.parametrize("role", ["assistant", "agent", "ai", "model", None])
+def test_an_agui_answer_under_the_id_of_the_users_message(role: str | None) -> None:
+    start = {"type": "TEXT_MESSAGE_START", "messageId": "m"}
+    found = plain(
+        sse(
+            {**start, "role": "user"},
+            {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "What is it?"},
+            {**start, "role": role},
+            {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Done."},
+            {"type": "RUN_FINISHED"},
+        )
+    )
+    assert (text_of(found), found.intermediate) == ("Done.", ())

@@ -56,6 +56,19 @@ def test_an_equal_record_passes_and_a_broken_one_is_regressed() -> None:
     assert result_of([broken], Settings(), command="").exit_code is ExitCode.FAILED
 
 
+def test_what_would_have_saved_runs_is_said_only_beside_a_pass_without_any_loss() -> None:
+    def noted(candidate: Record) -> tuple[Verdict, bool]:
+        found = judged(candidate, record(), terms=replace(own_terms(candidate), saving="free"))
+        return found.verdict, any(one.data.get("text") == "free" for one in found.warnings)
+
+    assert noted(record()) == (Verdict.PASS, True)
+    assert noted(record(0.0)) == (Verdict.REGRESSED, False)
+    lost = record()
+    lost = replace(lost, header=replace(lost.header, criteria=(replace(CRITERION, threshold=0.5),)))
+    worse = replace(lost.trials[0], scores={"ok": Score(0.0)})
+    assert noted(replace(lost, trials=(worse, *lost.trials[1:]))) == (Verdict.PASS, False)
+
+
 def test_a_regression_is_not_hidden_by_the_edit_of_another_case() -> None:
     edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
     assert judged(record(0.0, plan=edited), record()).verdict is Verdict.REGRESSED
@@ -130,6 +143,7 @@ TERMS = Terms(
     notes=("a note", Finding.of("measured_before", verdicts=(Verdict.PASS,), total=1, fingerprinted=True)),
     changes=("a change",),
     doubts=("a gap",),
+    saving="a note",
     scheduled=True,
     command="gate run",
 )

@@ -24,7 +24,7 @@ from gate.reports.words import tell_short
 from gate.stored.explain import rule_lines
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED, result
-from .situations import LATENCY, NARROW, NOT_SHOWN_FIXED, RESPONSE, decided, suites, with_evidence, with_rate
+from .situations import LATENCY, NARROW, NOT_SHOWN_FIXED, RESPONSE, decided, suites, with_evidence
 
 OPEN = INCONCLUSIVE.criteria[0].criterion
 
@@ -152,6 +152,13 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
     assert "corrected from 0" in fails(row)
 
 
+def test_no_run_stores_more_of_the_long_term_baseline() -> None:
+    thin = Finding.of("thin_baseline", cases=10, wanted=6, least=5)
+    suite = replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), warnings=(thin,))
+    assert explanation.how_sure(suite).endswith("of each case; nightly runs would store more")
+    assert explanation.how_sure(replace(suite, reference="anchor")).endswith("of each case")
+
+
 @pytest.mark.parametrize(
     ("suite", "told"),
     [
@@ -169,7 +176,7 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
         (replace(PROVEN, outcome=None, cause=NOT_SHOWN_FIXED), ""),
         (decided("PASS", Stage(StageKind.CERTIFIED, 1)), "about 31 points"),
         (
-            with_rate(decided("PASS", Stage(StageKind.CERTIFIED, 1)), detectable=1.0),
+            replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), finds=None),
             "only show a case that breaks outright",
         ),
         (
@@ -177,7 +184,7 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
                 decided("PASS", Stage(StageKind.CERTIFIED, 1)),
                 warnings=(Finding.of("thin_baseline", cases=4, wanted=5, least=1),),
             ),
-            "fewer than 5 trials of 4 of 10 cases",
+            "fewer than 5 trials of 4 of 10 cases; runs on the default branch store more",
         ),
         (
             replace(

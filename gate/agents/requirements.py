@@ -1,0 +1,118 @@
+"""Reads requirements: the distributions that a project installs by name, and the folders that it installs from."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+from gate.formats.shapes import as_list, as_mapping
+
+_LINES = re.compile(r"(?:requirements|constraints)[\w.-]*|environment\.ya?ml")
+_TOML = re.compile(r"(?:pyproject|pylock)[\w.-]*\.toml|Pipfile|[\w.-]+\.lock")
+_NAME = re.compile(r"\s*(?:-\s+)?([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\]\s*)?(?:$|[=<>!~;@,#(\s])")
+_PATH = re.compile(
+    r"""\bfile:(?://)?([^\s"';#\[,]+)"""
+    r"""|(?:^|[\s"'])(\.{1,2}(?:/[^\s"';#\[,]*)?)(?=$|[\s"';#\[,])"""
+    r"""|^([\w.-]+/[^\s"';#\[,]*)"""
+    r"""|^(?:-[erc]|--(?:editable|requirement|constraint))[\s=]*(?!file:|\.)([^\s;#\[]+)"""
+)
+_PATH_IN_TOML = re.compile(r"""\b(?:path|editable|directory|virtual)\s*=\s*["']([^"']+)["']""")
+_ALIASES = {
+    "bs4": "beautifulsoup4",
+    "cv2": "opencvpython",
+    "dotenv": "pythondotenv",
+    "PIL": "pillow",
+    "sklearn": "scikitlearn",
+    "yaml": "pyyaml",
+}
+"""Import name → the distribution that provides it, if they have no word in common."""
+
+
+class Requirements:
+    """The distributions that the files read so far name."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, set[str]] = {}
+
+    def provide(self, parts: list[str]) -> bool:
+        """True if one of them provides the module of a dotted name, by its name or by what is installed here."""
+        top = parts[0]
+        wanted = {_plain("".join(parts[:end])) for end in range(1, len(parts) + 1)}
+        wanted |= {_ALIASES.get(top, ""), *map(_plain, _installed().get(top, ()))}
+        return any(name in wanted or top.lower() in words for name, words in self._names.items())
+
+    def reads(self, path: Path) -> bool:
+        """True if a file of this name holds requirements in a known form."""
+        return bool(_TOML.fullmatch(path.name) or _LINES.fullmatch(path.name) or path.suffix in (".txt", ".in"))
+
+    def read(self, path: Path, text: str) -> Iterator[str]:
+        """Take the names in a file, and yield the paths from which it installs, as they are written."""
+        if _LINES.fullmatch(path.name) or path.suffix in (".txt", ".in"):
+            for line in text.splitlines():
+                stated = line.partition(" #")[0].strip()
+                if not stated.startswith("#"):
+                    self._take(stated)
+                    yield from _paths_in(stated)
+        elif _TOML.fullmatch(path.name):
+            try:
+                content = tomllib.loads(text)
+            except tomllib.TOMLDecodeError:
+                return
+            for name in _requirements_in(content):
+                self._take(name)
+                yield from _paths_in(name)
+            for match in _PATH_IN_TOML.finditer(_without_own_paths(text)):
+                yield match[1]
+
+    def _take(self, line: str) -> None:
+        match = _NAME.match(line)
+        if match and "/" not in match[1]:
+            self._names[_plain(match[1])] = set(re.split(r"[-_.]+", match[1].lower()))
+
+
+@cache
+def _installed() -> Mapping[str, list[str]]:
+    """Return the names of the distributions that are installed beside the gate, by module."""
+    return packages_distributions()
+
+
+def _paths_in(stated: str) -> Iterator[str]:
+    """Yield the paths of one requirement, without addresses elsewhere."""
+    for match in _PATH.finditer(stated):
+        told = next(filter(None, match.groups()))
+        if "://" not in told:
+            yield told
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "", name).lower()
+
+
+def _without_own_paths(text: str) -> str:
+    """Return a project's file without tables of tools that only check or build it."""
+    return re.sub(r"(?ms)^\[tool\.(?!uv|poetry|pdm|hatch|pixi)[^\]]*\].*?(?=^\[|\Z)", "", text)
+
+
+def _requirements_in(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the requirements of a project's file or a lock file."""
+    project, tool = as_mapping(content.get("project")), as_mapping(content.get("tool"))
+    poetry = as_mapping(tool.get("poetry"))
+    groups = [*as_mapping(project.get("optional-dependencies")).values()]
+    groups += as_mapping(content.get("dependency-groups")).values()
+    groups += [project.get("dependencies"), as_mapping(tool.get("uv")).get("dev-dependencies")]
+    for group in groups:
+        yield from (one for one in as_list(group) if isinstance(one, str))
+    tables = [poetry.get("dependencies"), poetry.get("dev-dependencies")]
+    tables += [as_mapping(one).get("dependencies") for one in as_mapping(poetry.get("group")).values()]
+    tables += [content.get("packages"), content.get("dev-packages")]
+    for table in tables:
+        yield from as_mapping(table)
+    for locked in (*as_list(content.get("package")), *as_list(content.get("packages"))):
+        name = as_mapping(locked).get("name")
+        if isinstance(name, str):
+            yield name

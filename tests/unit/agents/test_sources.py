@@ -1,0 +1,109 @@
+"""The files that make up an agent: all that it reads, or a reason why nobody can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gate.agents.sources import Sources, sources_of
+
+BASE = {
+    "app/bot.py": "import json\nfrom shared.util import greet\n",
+    "libs/shared/shared/util.py": "",
+    "libs/shared/tests/test_util.py": "import pytest\n",
+    "texts/system.txt": "Be kind.",
+    "README.md": "",
+    "other/a.py": "",
+}
+SHARED = {"libs/shared/pyproject.toml": ""}
+
+
+def sources(root: Path, files: Mapping[str, str], *, named: tuple[str, ...] = ()) -> Sources:
+    files = {**BASE, **files}
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    installs = [name for name in files if name in ("requirements.txt", "pyproject.toml", "uv.lock", ".env")]
+    return sources_of(["app/bot.py"], root, files, named, installs)
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        pytest.param({}, {"libs/shared/shared/util.py"}, id="a module that no parent folder reaches"),
+        pytest.param(SHARED, {"libs/shared/"}, id="a distribution counts as a whole"),
+        pytest.param(
+            {"app/bot.py": "", "requirements.txt": "-e libs/shared  # ours\n"},
+            {"libs/shared/"},
+            id="an editable folder",
+        ),
+        pytest.param({"app/bot.py": "", "requirements.txt": "./libs/shared[all]\n"}, {"libs/shared/"}, id="a path"),
+        pytest.param(
+            {"app/bot.py": "", "requirements.txt": "shared @ file:libs/shared\n"}, {"libs/shared/"}, id="an address"
+        ),
+        pytest.param(
+            {"app/bot.py": "", "pyproject.toml": '[tool.uv.sources]\nshared = {path = "libs/shared"}\n'},
+            {"libs/shared/"},
+            id="a path source of uv",
+        ),
+        pytest.param(
+            {"requirements.txt": "-r needs/base.txt", "needs/base.txt": "openai>=1", "app/bot.py": "import openai"},
+            {"needs/base.txt"},
+            id="further requirements",
+        ),
+        pytest.param({"requirements.txt": "PyYAML==6", "app/bot.py": "import yaml"}, set(), id="another name"),
+        pytest.param({"app/bot.py": "import json, os.path\n", "tests/json.py": ""}, set(), id="the standard library"),
+        pytest.param(
+            {"app/bot.py": "X = open('settings/agent.yaml')\n", "settings/agent.yaml": "prompt: texts/system.txt\n"},
+            {"settings/agent.yaml", "texts/system.txt"},
+            id="a text that only the settings name",
+        ),
+        pytest.param(
+            {"app/bot.py": "X = '/srv/a.yaml'\n", "settings/a.yaml": "folder: ../texts\n"},
+            {"settings/a.yaml", "texts/"},
+            id="a path from elsewhere, and a folder relative to the settings",
+        ),
+        pytest.param({"app/bot.py": "X = f'{name}.txt'\n"}, {"**/*.txt"}, id="the end of a name"),
+        pytest.param(
+            {"app/bot.py": "X = 'TO' + 'NE'\n", "TONE": ""}, {"TONE"}, id="the end of a name without a suffix"
+        ),
+        pytest.param({"app/bot.py": "X = 'texts/{}'\n"}, {"texts/"}, id="the beginning of a name"),
+        pytest.param({"app/bot.py": "X = 'other.a:app'\n"}, {"other/a.py"}, id="a module named by a text"),
+        pytest.param({"app/bot.py": "X = 'python -m other.a'\n"}, {"other/a.py"}, id="a command"),
+        pytest.param({"app/bot.py": "", ".env": "PROMPT=texts/system.txt\n"}, {"texts/system.txt"}, id="a variable"),
+    ],
+)
+def test_all_that_the_agent_reads_counts(tmp_path: Path, files: Mapping[str, str], found: set[str]) -> None:
+    told = sources(tmp_path, files)
+    assert (told.problem, set(told.names)) == ("", {"app/bot.py", *found})
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"app/bot.py": "import acme\n"}, "app/bot.py imports acme, which is neither a tracked file nor a requirement"),
+        ({"app/bot.py": "from . import made\n"}, "imports .made, which is neither"),
+        ({"app/bot.py": "import shared.made\n"}, "imports shared.made, which is neither"),
+        ({"app/bot.py": "from os import listdir\n"}, "app/bot.py looks for files or modules while it runs (listdir)"),
+        ({"app/bot.py": "import importlib\nimportlib.import_module('x')\n"}, "while it runs (import_module)"),
+        ({"app/bot.py": "X = 'run.js'\n", "run.js": ""}, "run.js is a program that is not in Python"),
+        ({"app/bot.py": "X = ['python', '-m', 'worker']\n", "worker.py": ""}, "while it runs ('-m')"),
+        ({"app/bot.py": "X = (\n"}, "app/bot.py is not valid Python"),
+        ({"requirements.txt": "-e ../shared\n"}, "requirements.txt installs ../shared, which is not tracked"),
+        ({"app/bot.py": "X = 'all.json'\n", "all.json": "1" * 400_000}, "all.json is a link, unreadable or too large"),
+        (
+            {"app/bot.py": "import mapped\n", "pyproject.toml": "[tool.setuptools.package-dir]\nmapped = 'libs'\n"},
+            "imports mapped, which is neither",
+        ),
+    ],
+)
+def test_nothing_is_proposed_if_anything_is_left_open(tmp_path: Path, files: Mapping[str, str], problem: str) -> None:
+    told = sources(tmp_path, files)
+    assert (problem in told.problem, told.names) == (True, ()), told
+
+
+def test_an_agent_whose_program_is_unknown_has_no_sources(tmp_path: Path) -> None:
+    assert "start the agent" in sources_of(["agent.js"], tmp_path, ["agent.js", "lib.js"]).problem
+    assert "texts/system.txt" in sources(tmp_path, {}, named=("--prompt=texts/system.txt",)).names
