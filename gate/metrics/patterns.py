@@ -28,6 +28,7 @@ _OPTIONAL = 3
 """The most optional parts of a pattern that is matched here: each may double the ways to match."""
 _ANSWER_BYTES = 100
 _REPEATS = (code.MAX_REPEAT, code.MIN_REPEAT)
+_TAKE_ALL = (code.POSSESSIVE_REPEAT, code.ATOMIC_GROUP)
 _ONE_CHARACTER = (code.IN, code.ANY, code.LITERAL, code.NOT_LITERAL)
 _AT_START = ((code.AT, code.AT_BEGINNING_STRING), (code.AT, code.AT_BEGINNING))
 
@@ -207,7 +208,7 @@ def _optional(operation: Any, argument: Any) -> bool:
 def _stays_found(parsed: Any) -> bool:
     """True if a match in the beginning of a text is one in the whole text: no part needs the end."""
     for operation, argument in parsed:
-        if operation is code.ASSERT_NOT and argument[0] > 0:
+        if operation in _TAKE_ALL or (operation is code.ASSERT_NOT and argument[0] > 0):
             return False
         if operation is code.AT and argument in (code.AT_END, code.AT_END_STRING):
             return False

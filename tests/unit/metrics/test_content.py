@@ -99,6 +99,7 @@ def test_what_the_beginning_of_a_long_answer_shows_is_measured() -> None:
         (rest, never, None),
         (rest, r"more words \Z", None),
         (rest, r"words (?!less)", None),
+        (rest, r"(?s)more.++\B", None),
         (f"sorry {rest}", "(?m)^(?!sorry)m", None),
         ("x" * 100_000 + "refund", r"x\b", None),
         ("x" * 100_000 + "refund", "x", 1.0),
