@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ class Requirements:
         """True if one of them provides the module of a dotted name, by its name or by what is installed here."""
         top = parts[0]
         wanted = {_plain("".join(parts[:end])) for end in range(1, len(parts) + 1)}
-        wanted |= {_ALIASES.get(top, ""), *map(_plain, packages_distributions().get(top, ()))}
+        wanted |= {_ALIASES.get(top, ""), *map(_plain, _installed().get(top, ()))}
         return any(name in wanted or top.lower() in words for name, words in self._names.items())
 
     def reads(self, path: Path) -> bool:
@@ -72,6 +73,12 @@ class Requirements:
         match = _NAME.match(line)
         if match and "/" not in match[1]:
             self._names[_plain(match[1])] = set(re.split(r"[-_.]+", match[1].lower()))
+
+
+@cache
+def _installed() -> Mapping[str, list[str]]:
+    """Return the names of the distributions that are installed beside the gate, by module."""
+    return packages_distributions()
 
 
 def _paths_in(stated: str) -> Iterator[str]:

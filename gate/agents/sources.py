@@ -22,11 +22,13 @@ INSTALLED = re.compile(
     r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
 )
 """Names of files that define what is installed or set for an agent."""
-MATERIAL = frozenset({"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools", "config"})
+MATERIAL = frozenset(
+    {"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools", "config", "conf"}
+)
 """Names of folders that hold an agent's prompts, settings and tools."""
 MOST_READ, MOST_BYTES = 1_000, 300_000
 _LOOKS = re.compile(
-    r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|f?walk(?=\()|(?:iter_)?entry_points)\b"
+    r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|f?walk(?=\()|(?:iter_)?entry_points)\b|[\"']-m[\"']"
 )
 """Ways to find files or modules that the code does not name."""
 _PROGRAMS = re.compile(
@@ -93,6 +95,10 @@ class _Search:
         self.by_name: dict[str, list[Path]] = {}
         self.by_module: dict[str, list[Path]] = {}
         self.by_suffix: dict[str, list[Path]] = {}
+        self.without_suffix = sorted(path for path in self.known if "." not in path.name)
+        self.by_folder: dict[str, list[Path]] = {}
+        for folder in sorted(self.folders):
+            self.by_folder.setdefault(folder.name, []).append(folder)
         for path in sorted(self.known):
             self.by_name.setdefault(path.name, []).append(path)
             self.by_suffix.setdefault(path.name.rpartition(".")[2], []).append(path)
@@ -210,6 +216,9 @@ class _Search:
         """Count all that a string of a module names: a path, a part of one, a module, or files within a text."""
         if len(value.split()) > 1:
             self._read_text(path, value)
+            for word in value[:200].split():
+                if "/" in word or "." in word:
+                    self._add_named(word.rstrip(".,:;?!"), path)
         for piece in {value, *_FILLED_IN.split(value)}:
             if len(piece) < 200:
                 self._add_named(piece, path, is_part=is_part or piece != value)
@@ -250,6 +259,10 @@ class _Search:
         is_found = self._add_exact(word, path)
         if not is_found:
             self._add_elsewhere(PurePosixPath(word))
+        if is_part and "." not in word:
+            for one in self.without_suffix:
+                if one.name.endswith(word):
+                    self.add(one)
         if _END_OF_NAME.fullmatch(word) and (is_part or not is_found):
             ended = self.by_suffix.get(word.rpartition(".")[2], [])
             ended = [one for one in ended if one.name.endswith(word) and one.name != word]
@@ -270,10 +283,10 @@ class _Search:
                 return
             if Path(step) in self.known:  # a link, or a repository within this one
                 self.add(Path(step))
-            found = [one for one in self.folders if one.parts[-len(names) :] == names]
-            if not found and step.is_absolute():
-                found = [one for one in self.folders if one.name == step.name]
-            for folder in sorted(found):
+            found = self.by_folder.get(step.name, [])
+            if not step.is_absolute():
+                found = [one for one in found if one.parts[-len(names) :] == names]
+            for folder in found:
                 self.add_folder(folder)
             if found:
                 return

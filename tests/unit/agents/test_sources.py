@@ -66,8 +66,12 @@ def sources(root: Path, files: Mapping[str, str], *, named: tuple[str, ...] = ()
             id="a path from elsewhere, and a folder relative to the settings",
         ),
         pytest.param({"app/bot.py": "X = f'{name}.txt'\n"}, {"**/*.txt"}, id="the end of a name"),
+        pytest.param(
+            {"app/bot.py": "X = 'TO' + 'NE'\n", "TONE": ""}, {"TONE"}, id="the end of a name without a suffix"
+        ),
         pytest.param({"app/bot.py": "X = 'texts/{}'\n"}, {"texts/"}, id="the beginning of a name"),
         pytest.param({"app/bot.py": "X = 'other.a:app'\n"}, {"other/a.py"}, id="a module named by a text"),
+        pytest.param({"app/bot.py": "X = 'python -m other.a'\n"}, {"other/a.py"}, id="a command"),
         pytest.param({"app/bot.py": "", ".env": "PROMPT=texts/system.txt\n"}, {"texts/system.txt"}, id="a variable"),
     ],
 )
@@ -85,6 +89,7 @@ def test_all_that_the_agent_reads_counts(tmp_path: Path, files: Mapping[str, str
         ({"app/bot.py": "from os import listdir\n"}, "app/bot.py looks for files or modules while it runs (listdir)"),
         ({"app/bot.py": "import importlib\nimportlib.import_module('x')\n"}, "while it runs (import_module)"),
         ({"app/bot.py": "X = 'run.js'\n", "run.js": ""}, "run.js is a program that is not in Python"),
+        ({"app/bot.py": "X = ['python', '-m', 'worker']\n", "worker.py": ""}, "while it runs ('-m')"),
         ({"app/bot.py": "X = (\n"}, "app/bot.py is not valid Python"),
         ({"requirements.txt": "-e ../shared\n"}, "requirements.txt installs ../shared, which is not tracked"),
         ({"app/bot.py": "X = 'all.json'\n", "all.json": "1" * 400_000}, "all.json is a link, unreadable or too large"),
