@@ -92,6 +92,15 @@ def server_of(options: AgentOptions, kind: str) -> Server | None:
     return found if isinstance(found, Server) and found.url else None
 
 
+def stated_options(options: AgentOptions) -> dict[str, Any]:
+    """Return an agent's options as JSON values, for fingerprints."""
+    found = options.model_dump(mode="json")
+    for name, held in options:
+        if isinstance(held, Server):  # without this removed option, no fingerprint equals that of an older record
+            found[name]["socket"] = None
+    return found
+
+
 def shown_address(url: str) -> str:
     """Return an address for display, on one line: without user, query or fragment, which may hold secrets."""
     scheme, slashes, rest = re.split(r"[?#]", url, maxsplit=1)[0].rpartition("://")

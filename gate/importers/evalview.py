@@ -407,8 +407,8 @@ IGNORED = Ignored(
 _IGNORED = frozenset(key for key in IGNORED.reasons if "." not in key)
 
 
-_FOLDED = ("contains", "not_contains", "regex")
-"""The checks in which EvalView ignores case; in its patterns, a dot also matches a line end."""
+_FOLDED = ("contains", "not_contains")
+"""The checks of texts, in which EvalView ignores case; in its patterns, too, and a dot also matches a line end."""
 
 
 def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
@@ -417,7 +417,7 @@ def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
         ("forbidden_tools", "tools"): file.expected.forbidden_tools,
         ("contains", "values"): output.contains,
         ("not_contains", "values"): output.not_contains,
-        ("regex", "patterns"): output.regex_patterns and [f"(?s:{one})" for one in output.regex_patterns],
+        ("regex", "patterns"): output.regex_patterns and [f"(?is){one}" for one in output.regex_patterns],
         ("json_schema", "schema"): output.json_schema,
         ("sequence_correctness", "mode"): file.adapter_config.sequence_mode,
         (SCORE, "weights"): file.own_weights,

@@ -39,6 +39,7 @@ _INCLUDES = "includes"
 _FULL = {"c", "correct", "yes", "true", "pass", "passed"}
 """Scores in words that give full credit; any other word gives none, as Inspect counts it, except `_PARTIAL`."""
 _PARTIAL = {"p", "partial"}
+_ROUNDING = 1e-9
 MAX_ERROR_CHARS = 1_000
 Sample = Mapping[str, Any]
 
@@ -229,7 +230,14 @@ def _given(sample: Sample) -> Iterator[tuple[ForeignScore, bool]]:
 
 def _is_amount(value: Any) -> bool:
     """True for a share of the credit, or a number beyond a scale from 0 to 1, such as 7 of 10: neither is a verdict."""
-    return isinstance(value, int | float) and (0 < value < 1 or value > 1)
+    if not isinstance(value, int | float) or _is_full(value):
+        return False
+    return 0 < value < 1 or value > 1
+
+
+def _is_full(value: float) -> bool:
+    """True for full credit, also as a sum of shares that is not exactly 1."""
+    return abs(value - 1) <= _ROUNDING
 
 
 def _score(scorer: str, value: Any, why: str) -> ForeignScore:
@@ -253,7 +261,11 @@ def _credit(value: Any) -> float | None:
         return None
     if not isinstance(value, bool | int | float):
         return 0.0
-    return max(0.0, float(value)) if value <= 1 else None
+    if _is_full(value):
+        return 1.0
+    if value > 1:
+        return None
+    return max(0.0, float(value))
 
 
 def _usage(sample: Sample) -> Usage | None:

@@ -28,6 +28,8 @@ FRAME_VERSION = 1
 """The version of the text around every question; raise it when `prompt.py` changes that text."""
 USER_VERSION = 1
 """The version of the text that asks for a simulated user's next message; raise it when that text changes."""
+_FORMER_SAMPLING = {"top_p": None, "seed": None, "max_output_tokens": None}
+"""Removed options, with their defaults, which stay in the fingerprints so that they equal those in older records."""
 
 
 class Price(StrictModel):
@@ -223,7 +225,7 @@ def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) ->
     A metric's own question is covered by its version, and a criterion's ``judge_model_options`` by its options.
     """
     options = options or JudgeOptions()
-    sampling = options.model_dump(include={"temperature", "num_samples"})
+    sampling = _FORMER_SAMPLING | options.model_dump(include={"temperature", "num_samples"})
     sampling["moderation_model"] = MODERATION_MODEL
     jury = [[member.model, member.base_url] for member in members(options, environment)]
     text = json.dumps([FRAME_VERSION, jury, sampling], sort_keys=True, ensure_ascii=True)
@@ -237,6 +239,6 @@ def fingerprint_of_user(
     options = options or SimulatedUserOptions()
     played = options.as_judge(judge)
     model = members(played, environment)[0]
-    sampling = played.model_dump(include={"temperature"})
+    sampling = _FORMER_SAMPLING | played.model_dump(include={"temperature"})
     text = json.dumps([USER_VERSION, model.model, model.base_url, sampling, options.max_turns], sort_keys=True)
     return "user:" + hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from gate.errors import closest
 from gate.metrics.base import Metric, Options, OptionsT, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
 from gate.model import Case, Scale, Score, text_of
-from gate.model.strict import Words
+from gate.model.strict import Words, one_or_more
 from gate.security.limits import MAX_NESTING, shorten
+
+
+def _one_for_each(value: Any, info: ValidationInfo) -> Any:
+    texts = info.data.get("values", info.data.get("patterns", ()))
+    if isinstance(value, tuple) and len(value) != len(texts):
+        raise ValueError("write true or false")
+    return value
+
+
+IgnoreCase = Annotated[bool | tuple[bool, ...], AfterValidator(_one_for_each), WithJsonSchema({"type": "boolean"})]
+"""For all texts, or one for each of them: a case's own holds for the texts that the case adds."""
 
 
 class TextOptions(Options):
@@ -21,7 +32,7 @@ class TextOptions(Options):
 
     values: Words = ()
     """A string or a list."""
-    ignore_case: bool = False
+    ignore_case: IgnoreCase = False
     """True to ignore upper and lower case."""
 
     @field_validator("values")
@@ -37,7 +48,7 @@ class RegexOptions(Options):
 
     patterns: Words = ()
     """One regular expression or a list."""
-    ignore_case: bool = False
+    ignore_case: IgnoreCase = False
     """True to ignore upper and lower case."""
 
     @field_validator("patterns")
@@ -85,17 +96,43 @@ def _quoted(texts: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-class _Texts(_Content[TextOptions]):
-    options_type = TextOptions
-    needed_option = "values"
+class _Listed(_Content[OptionsT]):
+    """Base of checks with a list of texts or patterns; a case's own are added, with their own ``ignore_case``."""
+
     adds_up = True
 
-    def _found(self, performance: TrialOutput) -> dict[str, bool]:
+    @classmethod
+    def overlaid(cls, options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+        both = super().overlaid(options, own)
+        if "ignore_case" in own and cls.needed_option in options and cls.needed_option in own:
+            both["ignore_case"] = []
+            for held in (options, own):
+                texts = one_or_more(held[cls.needed_option])
+                if not isinstance(texts, list | tuple):
+                    return both
+                both["ignore_case"] += [held.get("ignore_case", False)] * len(texts)
+        return both
+
+
+def _each(texts: Sequence[str], ignore_case: bool | tuple[bool, ...]) -> Iterator[tuple[str, bool]]:
+    """Return each text, and True if its case is ignored."""
+    if isinstance(ignore_case, bool):
+        ignore_case = (ignore_case,) * len(texts)
+    return zip(texts, ignore_case, strict=True)
+
+
+class _Texts(_Listed[TextOptions]):
+    options_type = TextOptions
+    needed_option = "values"
+
+    def _found(self, performance: TrialOutput) -> list[tuple[str, bool]]:
+        """Return each text, and True if the answers contain it."""
         said = _said(performance)
-        if not self.options.ignore_case:
-            return {value: value in said for value in self.options.values}
-        said = said.casefold()
-        return {value: value.casefold() in said for value in self.options.values}
+        folded = said.casefold()
+        found = []
+        for value, ignore_case in _each(self.options.values, self.options.ignore_case):
+            found.append((value, value in said or (ignore_case and value.casefold() in folded)))
+        return found
 
 
 class Contains(_Texts):
@@ -107,7 +144,7 @@ class Contains(_Texts):
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.values:
             return Score(None, reason="the case does not say what the answer must contain")
-        missing = [value for value, found in self._found(performance).items() if not found]
+        missing = [value for value, found in self._found(performance) if not found]
         if missing:
             return Score(0.0, reason=f"the answer does not contain {_quoted(missing)}")
         return Score(1.0, reason="the answer contains what it must")
@@ -121,38 +158,39 @@ class NotContains(_Texts):
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.values:
             return Score(None, reason="the case does not say what the answer must not contain")
-        present = [value for value, found in self._found(performance).items() if found]
+        present = [value for value, found in self._found(performance) if found]
         if present:
             return Score(0.0, reason=f"the answer contains {_quoted(present)}")
         return Score(1.0, reason="the answer contains nothing that it must not")
 
 
-class Regex(_Content[RegexOptions]):
+class Regex(_Listed[RegexOptions]):
     """1 if the trial's answers match every pattern somewhere, else 0.
 
     Patterns use Python's syntax; ``.`` does not match a newline. Nested repetitions such as ``(a+)+`` are refused;
-    more than 100,000 characters, and a match that takes a second of processor time, are errors. Threshold 1 by
-    default.
+    a match that takes a second of processor time is an error, and so is one that the first 100,000 characters do
+    not settle. Threshold 1 by default.
     """
 
     options_type = RegexOptions
     needed_option = "patterns"
-    adds_up = True
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.patterns:
             return Score(None, reason="the case does not say what the answer must match")
         said = _said(performance)
-        try:
-            missing = [pattern for pattern in self.options.patterns if not self._matches(pattern, said)]
-        except PatternTimeoutError as error:
-            return Score(None, error=shorten(str(error), 300))
+        missing, unknown = [], []
+        for pattern, ignore_case in _each(self.options.patterns, self.options.ignore_case):
+            try:
+                if not is_found(pattern, said, ignore_case=ignore_case):
+                    missing.append(pattern)
+            except PatternTimeoutError as error:
+                unknown.append(str(error))
         if missing:
             return Score(0.0, reason=f"nothing in the answer matches {_quoted(missing)}")
+        if unknown:
+            return Score(None, error=shorten(unknown[0], 300))
         return Score(1.0, reason="the answer matches every pattern")
-
-    def _matches(self, pattern: str, text: str) -> bool:
-        return is_found(pattern, text, ignore_case=self.options.ignore_case)
 
 
 class JsonSchema(_Content[SchemaOptions]):

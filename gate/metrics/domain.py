@@ -145,12 +145,12 @@ class _Retrieval(Metric[RetrievalOptions]):
         relevant = {str(one) for one in self.options.relevant_ids}
         if not relevant:
             return Score(None, reason="no relevant_ids are given for this case")
-        calls = performance.tool_calls
-        if calls and all(call.result is None and call.error is None for call in calls):
-            return Score(None, error="the agent reports no results of its tools")
         found = self._found(performance)
         hits = len(found & relevant)
         told = f"{hits} of {len(relevant)} relevant ids among {len(found)} retrieved"
+        calls = performance.tool_calls
+        if calls and all(call.result is None and call.error is None for call in calls):
+            told += "; no call has a result"
         return Score(self.value(hits, len(found), len(relevant)), told)
 
     def value(self, hits: int, found: int, relevant: int) -> float:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate import __version__
+from gate.agents.http import stated_options
 from gate.baselines.fingerprint import of_definition
 from gate.baselines.reference import Reference, identity
 from gate.baselines.union import run_ids
@@ -349,7 +350,7 @@ def planned_header(session: Session, plan: Plan, reference: Reference) -> Header
         subject=session.where.subject,
         branch=session.where.branch,
         version=session.version[:MAX_SUBJECT],
-        definition=of_definition(session.config.agent_kind, session.config.agent.model_dump(mode="json")),
+        definition=of_definition(session.config.agent_kind, stated_options(session.config.agent)),
     )
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import gate
-from gate.agents.http import server_of, shown_address
+from gate.agents.http import server_of, shown_address, stated_options
 from gate.agents.sources import Sources, sources_of, what_installs
 from gate.agents.version import version_of
 from gate.baselines import Store
@@ -196,8 +196,9 @@ def _agent_fingerprint(
     for name, value in agent.env.items():
         if value is None and SECRET_NAME.search(name) is None:
             seen[name] = environment.get(name)
+    options = stated_options(agent)
     settings = [
-        agent.model_dump(mode="json", exclude={"version", "base", "user", "reads_suite"}),
+        {key: value for key, value in options.items() if key not in ("version", "base", "user", "reads_suite")},
         config.file.setup if setup is None else setup,
         seen,
     ]
@@ -327,4 +328,4 @@ def check_package(session: Session) -> None:
 
 def fingerprint_of_version(config: Config, version: str) -> str:
     """Return the fingerprint of an agent that the gate does not start; empty if it has no version."""
-    return of_version(config.agent_kind, config.agent.model_dump(mode="json"), version) if version else ""
+    return of_version(config.agent_kind, stated_options(config.agent), version) if version else ""

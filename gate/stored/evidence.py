@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from gate.agents.http import stated_options
 from gate.baselines.fingerprint import of_definition
 from gate.config.load import Config
 from gate.errors import ConfigError, ExitCode, MeasureError, UntrustedError
@@ -56,7 +57,7 @@ def rules_of_record(path: Path, config: Config) -> str:
         ConfigError: the record was not measured on the configured agent, which is always so for recordings.
     """
     record = load_to_judge(path)
-    if record.header.definition != of_definition(config.agent_kind, config.agent.model_dump(mode="json")):
+    if record.header.definition != of_definition(config.agent_kind, stated_options(config.agent)):
         what = "the record is of another agent than the one that is configured: nothing can be stated of it"
         raise ConfigError(what, where=str(path), hint="name the configuration that it was measured by: -c")
     return own_terms(record).rules

@@ -81,8 +81,7 @@ def address(asked: OutboundRequest, volatile: Volatile) -> Addressed:
     """Return the key under which a request is stored; ids in it are replaced by numbers and listed separately."""
     value = content(asked)
     body = _text(asked) if value is None else value
-    parts = [asked.path, sorted(asked.headers.items()), body]
-    plain, ids = volatile.marked(parts, asked.at, from_today=asked.kind != "model")
+    plain, ids = volatile.marked([asked.path, sorted(asked.headers.items()), body], asked.at)
     key = digest(_ENCODER.encode((asked.upstream, asked.method, *plain, value is None)))
     sent = tuple(f"{name} {_short(held)}" for name, held in plain[1])
     return Addressed(key, tuple(map(_short, ids)), sent)

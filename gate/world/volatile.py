@@ -1,9 +1,9 @@
 """The parts that differ between two equal requests: times, ids, and texts that the user names.
 
-A date counts as the current time only if it is within a day of today: other dates are content. In what a model is
-asked, the first such date stands for now, and the distance of the others from it is content. A tool is asked for a day:
-there, the distance from today is content. Ids are numbered in order of appearance, so that requests with ids in
-different places stay different. A user's pattern is replaced by itself.
+A date counts as the current time only if it is within a day of today: other dates are content. The first such date
+stands for now, and the distance of the others from it is content: an agent may live in any time zone, where today is
+another date for some hours of the day. Ids are numbered in order of appearance, so that requests with ids in different
+places stay different. A user's pattern is replaced by itself.
 """
 
 from __future__ import annotations
@@ -69,11 +69,8 @@ class Volatile:
         """Return a JSON value with marks in place of varying parts; ``now`` is the Unix time of the request."""
         return self.marked(value, now)[0]
 
-    def marked(self, value: Any, now: float, *, from_today: bool = False) -> tuple[Any, tuple[str, ...]]:
-        """Return the value with marks, and the ids that they replace, in the order of their numbers.
-
-        ``from_today``: days count from today, not from the first one.
-        """
+    def marked(self, value: Any, now: float) -> tuple[Any, tuple[str, ...]]:
+        """Return the value with marks, and the ids that they replace, in the order of their numbers."""
         ids: dict[str, str] = {}
         days: list[int] = []
         hour = int(now // 3600)
@@ -82,9 +79,7 @@ class Volatile:
             if match[1] is None:
                 return ids.setdefault(match[0], f"<id {len(ids) + 1}>")
             days.append(int(match[1]))
-            apart = days[-1]
-            if not from_today:
-                apart -= days[0]
+            apart = days[-1] - days[0]
             return f"<now {apart:+d} d>" if apart else CLOCK
 
         def text(value: str) -> str:

@@ -18,6 +18,7 @@ from gate.metrics.composite import OverallScoreOptions
 from gate.model import Case, Complexity, Suite, ToolCall, Turn
 from gate.suites import load
 from gate.suites.base import Document
+from tests.unit.metrics.build import said_score
 from tests.unit.suites.files import mutated, write
 
 FULL = """\
@@ -64,12 +65,20 @@ def test_every_key() -> None:
         "forbidden_tools": {"tools": ["delete_account"]},
         "contains": {"values": ["ticket"], "ignore_case": True},
         "not_contains": {"values": ["cannot"], "ignore_case": True},
-        "regex": {"patterns": ["(?s:#[0-9]+)"], "ignore_case": True},
+        "regex": {"patterns": ["(?is)#[0-9]+"]},
         "json_schema": {"schema": {"type": "string"}},
         "sequence_correctness": {"mode": "unordered"},
         "overall_score": {"weights": {"tool_accuracy": 0.3, "output_quality": 0.5, "sequence_correctness": 0.2}},
         "hallucinations_v1": {},
     }
+
+
+@pytest.mark.parametrize("pattern", ["HI", "(?i)HI", "(?im)^HI", "(?x) H I # it greets", "(?a)HI", "HI.there"])
+def test_patterns_ignore_case_and_keep_their_own_flags(pattern: str) -> None:
+    text = FULL.replace('"#[0-9]+"', json.dumps(pattern))
+    assert text != FULL
+    options = case_of(text).options["regex"]
+    assert said_score("regex", ["hi\nthere"], **options).value == 1.0
 
 
 def test_turns() -> None:

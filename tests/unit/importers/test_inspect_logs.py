@@ -97,6 +97,7 @@ def test_another_scorer_is_a_score_of_its_trials_and_a_lost_check_on_import(tmp_
     ("value", "credit"),
     [("I", 0), ("N", 0), ("P", 0.5), ("incorrect", 0), ("0", 0), (False, 0), (0, 0), (0.0, 0), (None, None), (-1, 0),
      ("NaN", None), ("C", 1), ("correct", 1), ("1", 1), (True, 1), (1, 1),
+     (1.0000000000000002, 1), (0.9999999999999999, 1),
      ("wrong", 0), ("refused", 0), ("unsafe", 0)],
 )  # fmt: skip
 def test_a_verdict_of_a_scorer_is_a_score_that_decides(tmp_path: Path, value: Any, credit: float | None) -> None:

@@ -4,7 +4,17 @@ import pytest
 from pydantic import ValidationError
 
 from gate.errors import ConfigError
-from gate.judges.options import NO_KEY, JudgeModelOptions, JudgeOptions, Juror, check, fingerprint, members
+from gate.judges.options import (
+    NO_KEY,
+    JudgeModelOptions,
+    JudgeOptions,
+    Juror,
+    SimulatedUserOptions,
+    check,
+    fingerprint,
+    fingerprint_of_user,
+    members,
+)
 
 KEY = {"OPENAI_API_KEY": "k"}
 
@@ -75,6 +85,16 @@ def test_the_fingerprint_is_of_what_decides_an_answer() -> None:
         JudgeOptions(model="gpt-5-mini", base_url="http://elsewhere"),
     ]
     assert len({base, *(fingerprint(one, KEY) for one in changed)}) == len(changed) + 1
+
+
+def test_the_fingerprints_are_those_of_older_records() -> None:
+    """If one has to change, the scores of every stored record stop being comparable."""
+    judge = JudgeOptions(model="m", base_url="http://j.example", temperature=0.5, num_samples=3)
+    assert fingerprint(None, KEY) == "judge:3399f55b13ef5d11"
+    assert fingerprint(judge, KEY) == "judge:8c427da7d9c459ce"
+    user = SimulatedUserOptions(model="u", temperature=1, max_turns=4)
+    assert fingerprint_of_user(None, None, KEY) == "user:14c81f6491e2fdab"
+    assert fingerprint_of_user(user, judge, KEY) == "user:0e307f9837201ce4"
 
 
 def test_timeouts_are_written_as_elsewhere() -> None:

@@ -3,6 +3,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from gate.importers.promptfoo import patterns
+from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
 from gate.metrics.patterns import PatternError, compile_pattern
 from gate.model import Case, Invocation, Part, Turn
@@ -82,6 +84,46 @@ def test_an_answer_too_long_to_be_searched_whole_is_not_measured() -> None:
         None,
         "100,001 characters are more than the 100,000 that a pattern is matched to",
     )
+
+
+def test_what_the_beginning_of_a_long_answer_shows_is_measured() -> None:
+    """A match of a required pattern is one, whatever follows, and so is one of a pattern that is forbidden."""
+    rest, never = "more words " * 10_000, patterns.never(r"\bsorry\b")
+    for text, pattern, value in [
+        (f"refund {rest}", "refund", 1.0),
+        (f"refund {rest}", r"\brefund\b", 1.0),
+        (f"refund {rest}", r"(?i)REFUND.+more", 1.0),
+        (f"sorry {rest}", never, 0.0),
+        (f"sorry {rest}", "(?s)^(?!.*sorry).", 0.0),
+        (rest, "refund", None),
+        (rest, never, None),
+        (rest, r"more words \Z", None),
+        (rest, r"words (?!less)", None),
+        (f"sorry {rest}", "(?m)^(?!sorry)m", None),
+        ("x" * 100_000 + "refund", r"x\b", None),
+        ("x" * 100_000 + "refund", "x", 1.0),
+        ("x" * 100_000 + "refund", patterns.never(r"\by"), None),
+        (" " + "x" * 100_000, "x", 1.0),
+    ]:
+        score = said_score("regex", [text], patterns=[pattern])
+        assert (score.value, score.error is None) == (value, value is not None), pattern
+    assert said_score("regex", [f"sorry {rest}"], patterns=["refund", never]).value == 0.0
+
+
+def test_a_case_that_ignores_case_leaves_the_texts_of_the_criterion_as_they_are() -> None:
+    suite, own = {"values": ["US", "IT"]}, {"values": "sorry", "ignore_case": True}
+    both = load_metric("not_contains").overlaid(suite, own)
+    assert said_score("not_contains", ["it helps us"], **both).value == 1.0
+    assert said_score("not_contains", ["Sorry"], **both).value == 0.0
+    assert said_score("not_contains", ["in the US"], **both).value == 0.0
+    both = load_metric("contains").overlaid({"values": "Yes"}, {"values": ["yes"], "ignore_case": True})
+    assert said_score("contains", ["YES"], **both).reason == "the answer does not contain 'Yes'"
+    both = load_metric("regex").overlaid({"patterns": "US"}, {"patterns": "yes", "ignore_case": True})
+    assert said_score("regex", ["us, Yes"], **both).reason == "nothing in the answer matches 'US'"
+    both = load_metric("contains").overlaid({"values": "Yes"}, {"ignore_case": True})
+    assert said_score("contains", ["yes"], **both).value == 1.0
+    with pytest.raises(ValidationError, match="write true or false"):
+        said_score("contains", ["x"], values=["x"], ignore_case=[True, False])
 
 
 def test_a_pattern_error_says_why() -> None:

@@ -14,9 +14,10 @@ from gate.model import Case, Invocation, Score, ToolCall, Turn
 CASE = Case("c", (Turn("find"),))
 
 
-def test_calls_without_any_result_retrieved_nothing_that_is_known() -> None:
-    score = retrieval("recall", None, None)
-    assert (score.value, score.error) == (None, "the agent reports no results of its tools")
+@pytest.mark.parametrize("results", [(None,), (None, None)])
+def test_a_search_that_finds_nothing_is_a_miss(results: tuple[None, ...]) -> None:
+    score = retrieval("recall", *results)
+    assert (score.value, score.reason) == (0.0, "0 of 4 relevant ids among 0 retrieved; no call has a result")
 
 
 def retrieval(name: str, *results: Any, tool: str = "search", **options: Any) -> Score:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from gate.world.options import Kind
@@ -80,11 +81,17 @@ def test_another_server_under_the_same_name_is_asked_something_else() -> None:
     assert "secret" not in str(whereabouts("https://me:secret@a.example"))
 
 
-def test_the_day_that_a_tool_is_asked_for_is_content_and_a_model_may_live_in_another_zone() -> None:
-    def asked(day: str, kind: Kind) -> str:
-        return key({"day": day}, kind=kind, path=f"/weather?day={day}")
+def test_a_tool_that_is_asked_for_the_local_date_is_asked_the_same_on_another_day() -> None:
+    """For some hours of each day, it is not the date in UTC."""
 
-    today, tomorrow = "2026-02-02", "2026-02-03"
-    assert asked(today, "tool") != asked(tomorrow, "tool")
-    assert asked(today, "mcp") != asked(tomorrow, "mcp")
-    assert asked(today, "model") == asked(tomorrow, "model")
+    def asked(day: str, hour: int, kind: Kind) -> str:
+        at = datetime(2026, 2, 2, hour, tzinfo=UTC).timestamp()
+        data = json.dumps({"day": day}).encode()
+        return address(OutboundRequest("weather", kind, "POST", f"/weather?day={day}", {}, data, at), Volatile()).key
+
+    kinds: tuple[Kind, ...] = ("model", "tool", "mcp")
+    for kind in kinds:
+        in_new_york = [asked("2026-02-01", 3, kind), asked("2026-02-02", 15, kind)]
+        in_tokyo = [asked("2026-02-02", 3, kind), asked("2026-02-03", 20, kind)]
+        assert len({*in_new_york, *in_tokyo}) == 1, kind
+        assert asked("2026-02-09", 3, kind) not in in_new_york, kind
