@@ -111,7 +111,8 @@ class _Search:
             if path in self.known:
                 self._add_module(path)
         for path in installs:
-            self._read_requirements(path)
+            if not (self.root / path).is_dir():
+                self._read_requirements(path)
         for word in named:
             self._add_named(word, Path("variables.env"))
         if not any(path.suffix == ".py" for path in self.open):
@@ -394,7 +395,8 @@ def named_by(setup: str, own: PurePosixPath) -> list[PurePosixPath]:
 
 def what_installs(root: Path, top: Path, setup: str) -> list[str]:
     """Return what installs an agent, relative to its folder ``root``: the files that commonly do, in this folder and
-    those above it up to ``top``, and what the commands name, except for a folder that the agent is in."""
+    those above it up to ``top``, what the commands name, and the folders elsewhere below ``top`` that those files
+    install, except for a folder that the agent is in."""
     found = []
     above = [folder for folder in (root, *root.parents) if folder.is_relative_to(top)]
     for folder in above:
@@ -406,4 +408,29 @@ def what_installs(root: Path, top: Path, setup: str) -> list[str]:
         with suppress(OSError):  # the word is too long for a name
             if path.exists() and path.is_relative_to(top) and path not in above:
                 found.append(named.as_posix())
+    for place in _installed_by([root / name for name in found], top):
+        if not place.is_relative_to(root) and place not in above:
+            found.append(os.path.relpath(place, root))
     return list(dict.fromkeys(found))
+
+
+def _installed_by(files: list[Path], top: Path) -> list[Path]:
+    """Return the files and folders below ``top`` that these files of requirements install, and what those do."""
+    found: dict[Path, None] = {}
+    seen: set[Path] = set()
+    reader = Requirements()
+    while files:
+        path = files.pop()
+        if path in seen or not path.is_file() or not reader.reads(path):
+            continue
+        seen.add(path)
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES).decode("utf-8", "replace")
+        for told in reader.read(path, text):
+            place = Path(os.path.normpath(path.parent / told))
+            if place.exists() and place.is_relative_to(top):
+                found[place] = None
+                files.append(place)
+                if place.is_dir():
+                    files += [one for one in place.iterdir() if INSTALLED.fullmatch(one.name)]
+    return list(found)

@@ -286,7 +286,16 @@ def _optional(value: Any, path: str | None) -> Any:
 
 def _is_answered(said: Sequence[Any]) -> bool:
     """True if the agent said or called anything after the user's last message, as far as it can be read."""
-    return is_answered([messages.to_invocation(messages.after_last_question(said))])
+    spoken = [message for message in said if not _is_blank(message)]
+    return is_answered([messages.to_invocation(messages.after_last_question(spoken))])
+
+
+def _is_blank(message: Any) -> bool:
+    """True if the user says nothing in a message."""
+    if not messages.is_from_user(message):
+        return False
+    content = messages.unwrapped(message).get("content")
+    return not (content.strip() if isinstance(content, str) else content)
 
 
 def _may_hold_traces(value: Any) -> bool:

@@ -144,6 +144,18 @@ def test_what_installs_the_agent_is_found_beside_and_above_it(tmp_path: Path) ->
     assert found == ["../requirements.txt", "needs.list", "../vendor"]
 
 
+def test_a_folder_elsewhere_that_requirements_install_counts_with_what_it_installs(tmp_path: Path) -> None:
+    project = Project(tmp_path, AGENT)
+    project.write("app/requirements.txt", "-r more.txt\n-e ../libs/shared\n./inside\nhttpx\n")
+    project.write("app/more.txt", "-e ../../outside\n")
+    project.write("app/inside/code.py", "1")
+    project.write("libs/shared/pyproject.toml", '[project]\ndependencies = ["core @ file:../core"]\n')
+    project.write("libs/core/code.py", "1")
+    found = what_installs(project.root / "app", project.root, "")
+    assert {"../libs/shared", "../libs/core"} <= set(found)
+    assert not any("outside" in name or "inside" in name for name in found)
+
+
 def test_without_a_configuration_at_the_base_nothing_is_held_against_it(tmp_path: Path) -> None:
     project = Project(tmp_path, AGENT)
     call(tmp_path, "rm", "-q", "--cached", "app/gate.yaml")
