@@ -271,7 +271,7 @@ def mark(number: int, verdict: str = "pass", **more: str) -> Mark:
 
 @pytest.mark.slow
 def test_pruning_never_takes_releases_what_was_accepted_or_the_anchor(work: Path, remote: Path) -> None:
-    accepted = Acceptance(suite_key("support"), commit(2), "wendy", 2.5, "wanted", date.max)
+    accepted = Acceptance(suite_key("support"), commit(2), "wendy", time.time(), "wanted", date.max)
     with opened(work, max_records=2, max_age_days=1) as store:
         store.save(at(1, run="run 1"), [mark(1, release="v1")])
         store.save(at(2, run="run 2"), [mark(2, "regressed", base="b"), accepted])
