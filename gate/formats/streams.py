@@ -223,8 +223,10 @@ def error_in(text: str) -> Any:
     objects = [event.data for event in events if isinstance(event.data, Mapping)]
     reader = _reader_of(objects)
     ends = [event for event in events if as_mapping(event.data).get("type") == "result"]
-    if ends and error_of(ends[-1]):
-        return error_of(ends[-1])
+    if ends:
+        last = error_of(ends[-1])
+        if last:
+            return last
     for place in reversed(range(len(events))):
         error = error_of(events[place], reader)
         if error and _goes_on(events[place + 1 :], reader):

@@ -215,6 +215,10 @@ class CrashFacts(Struct, frozen=True):
     PASS."""
 
 
+NOT_STORED = "no baseline of"
+"""The beginning of `BaselineInfo.missing` if a baseline is wanted and nothing is stored."""
+
+
 class BaselineInfo(Struct, frozen=True):
     """The baseline that the candidate was compared with."""
 

@@ -36,6 +36,7 @@ from gate.decision.gaps import are_few
 from gate.errors import BaselineError, GateError
 from gate.model import BaselineInfo, Case, Suite
 from gate.model.finding import Finding
+from gate.model.results import NOT_STORED
 from gate.pipeline.git_context import GitContext
 from gate.pipeline.past import (
     acceptance_of,
@@ -231,7 +232,7 @@ def _no_baseline(
     config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False
 ) -> Reference:
     """Return a reference without records; ``why``: the reason why a stored record does not count."""
-    missing = why or f"no baseline of {suite_id!r} {_looked_in(config, where)}"
+    missing = why or f"{NOT_STORED} {suite_id!r} {_looked_in(config, where)}"
     if config.file.baseline.on_missing == "fail":
         hint = "on the default branch: `gate run --store none`, then `gate baseline save`"
         raise BaselineError(missing, where=str(config.path), hint=hint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gate.decision.outcomes import PASS_RATE
 from gate.model import CriterionResult, SuiteResult, Verdict, worst
 from gate.model.finding import Finding, KindName
+from gate.model.results import NOT_STORED
 from gate.reports.by_tag import where
 from gate.reports.formatting import agree, by_chance, count, listing
 from gate.reports.labels import reference_name
@@ -205,8 +206,6 @@ def _seen(suite: SuiteResult) -> str:
     return f"{cases} like these would show a case that breaks; {drop} is often missed (`gate power`)"
 
 
-NOT_STORED = "no baseline of"
-"""The beginning of the reason that nothing is stored for a suite."""
 LONG = 3
 """Number of commits with a configuration after which a baseline should exist."""
 

@@ -38,7 +38,7 @@ def measured(row: Mapping[str, Any], root: Path, bases: dict[str, Path], *words:
 
 
 def reported(project: Project, record: Record) -> Result:
-    """What the job that reports on forks says of a record, from a checkout of the base branch."""
+    """Return the report of the job for forks on a record, from a checkout of the base branch."""
     project.git("checkout", "-q", "main")
     config = load_config(project.root / "gate.yaml", {"baseline.against": "main"})
     return judge_records([record], config, {"PATH": os.environ["PATH"]}, command="gate run")

@@ -353,7 +353,7 @@ def test_half_an_answer_is_none(kind: str, body: str, framing: str, http: dict[s
     "last", ['data: {"error": "boom"}', 'event: error\ndata: {"message": "boom"}', "event: error\ndata: boom"]
 )
 def test_an_error_in_events_of_a_dialect_of_its_own_needs_no_path(last: str) -> None:
-    """What came before it is kept, for a forbidden call, but is no answer."""
+    """Text before the error is kept, for a forbidden call, but is no answer."""
     before = 'data: {"text": "Half", "call": {"name": "wipe", "args": {}}}'
     answer, _ = says(response(f"{before}\n\n{last}\n\n".encode(), kind="text/event-stream"))
     paths = {"events": {"output": "text", "tool_calls": "call"}}
