@@ -26,7 +26,6 @@ from gate.model import (
     Invocation,
     Models,
     Persona,
-    RecordedTrial,
     Replay,
     Scenario,
     Side,
@@ -58,7 +57,7 @@ LEAST_WAVE = 10
 """The fewest trials that must fail before an agent that never answered is declared down."""
 
 
-class Job(Struct, frozen=True):
+class Job(Struct, frozen=True, gc=False):
     """One trial to run."""
 
     case: Case
@@ -81,7 +80,7 @@ async def execute(
     deadline: float | None = None,
     transient: Sequence[str] = (),
     world: World | None = None,
-    users: Callable[[Job], User] | None = None,
+    users: Callable[[Job, Scenario], User] | None = None,
 ) -> AsyncGenerator[list[Trial], None]:
     """Yield unscored trials in no particular order, each time all that have finished.
 
@@ -89,14 +88,13 @@ async def execute(
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
     After an infrastructure error that may pass, a trial is tried ``retries`` more times; ``transient``: texts that also
     mark such an error. A failure of the agent itself is an outcome and is never retried. ``world`` answers the agent's
-    calls of models and tools if they are recorded or replayed. ``users`` returns the user who talks to the agent; if it
-    is None, the case's turns are sent.
+    calls of models and tools if they are recorded or replayed. ``users`` returns the user of a scenario; without one,
+    the case's turns are sent.
 
     Raises MeasureError if the agent is down: every trial of an epoch's first wave failed and more remain, or it defers
     them forever. Close the iterator (``contextlib.aclosing``) to cancel what is in flight; nothing keeps running after
     that.
     """
-    users = users or (lambda job: written_user(job.case))
     run = _Run(agent, iter(jobs), concurrency, timeout, retries, deadline, transient, world, users)
     tasks = [asyncio.create_task(run.work(after=index * RAMP_SECONDS)) for index in range(concurrency)]
     try:
@@ -146,7 +144,7 @@ class _Run:
         deadline: float | None,
         transient: Sequence[str],
         world: World | None,
-        users: Callable[[Job], User],
+        users: Callable[[Job, Scenario], User] | None,
     ) -> None:
         self._agent, self._jobs, self._world, self._users = agent, jobs, world, users
         self._timeout, self._retries, self._deadline, self._transient = timeout, retries, deadline, transient
@@ -242,7 +240,7 @@ class _Run:
             world.open(session_id, job.case.id, job.number, job.side, repr(job.case))
         try:
             with noting_models() as users:
-                async for request in _requests(job, session_id, invocations, log, self._users(job)):
+                async for request in _requests(job, session_id, invocations, log, self._user(job)):
                     asked = request if world is None else replace(request, environment=world.environment(session_id))
                     try:
                         answered = await self._answer(asked)
@@ -263,6 +261,11 @@ class _Run:
         if missing:
             failed = AgentFailure(ErrorKind.MISSING, missing)
         return _Attempt(tuple(invocations), failed, process, log.text, tuple(sorted(users)))
+
+    def _user(self, job: Job) -> User:
+        if job.case.scenario is None or self._users is None:
+            return ScriptedUser([turn.user for turn in job.case.turns])
+        return self._users(job, job.case.scenario)
 
     async def _answer(self, request: Request) -> Invocation:
         clock = request.clock
@@ -463,26 +466,6 @@ class SimulatedUser:
         except CallError as error:
             raise AgentFailure(ErrorKind.SIMULATOR, f"the simulated user could not be asked: {error}") from None
         return None if STOP_SIGNAL.lower() in text.lower() else text
-
-
-def written_user(case: Case) -> User:
-    """Return a user who says the texts written in the case's turns."""
-    return ScriptedUser([turn.user for turn in case.turns])
-
-
-def recorded_user(case: Case, trials: Sequence[RecordedTrial], number: int) -> User:
-    """Return the user of a recorded trial, given the trial's number from 1."""
-    if case.scenario is None or not 1 <= number <= len(trials):
-        return written_user(case)
-    said = [turn.user for turn in trials[number - 1].invocations]
-    return ScriptedUser(said or [case.turns[0].user])
-
-
-def simulated_user(case: Case, model: Judge, max_turns: int) -> User:
-    """Return the user for a trial of this case, played by the model if the case has a scenario."""
-    if case.scenario is None:
-        return written_user(case)
-    return SimulatedUser(case.scenario, model, max_turns)
 
 
 def messages_of(scenario: Scenario, said: Sequence[Invocation]) -> list[dict[str, str]]:
