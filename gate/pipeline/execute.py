@@ -24,7 +24,6 @@ from gate.model import (
     End,
     ErrorKind,
     Invocation,
-    Models,
     Persona,
     Replay,
     Scenario,
@@ -119,18 +118,6 @@ async def execute(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _Attempt(Struct, frozen=True):
-    """One attempt at a trial."""
-
-    turns: tuple[Invocation, ...]
-    """Its conversation, with the known part of a turn that failed."""
-    failure: AgentFailure | None
-    process: str
-    log: str
-    users: Models
-    """The models that played the user."""
-
-
 class _Run:
     """The state shared by the workers of one ``execute``."""
 
@@ -189,8 +176,7 @@ class _Run:
         while True:
             await self._wait_until_resumed()
             with self._patience.trying(asyncio.get_running_loop().time()):
-                attempt = await self._attempt(job)
-            failure = attempt.failure
+                trial, failure = await self._attempt(job)
             if failure is None or failure.end is End.FAILED:
                 self._patience.answered()
             if failure is None or self._is_over:
@@ -203,27 +189,11 @@ class _Run:
                 if not await self._pause(attempts, failure):
                     break
                 attempts += 1
-            if attempt.turns:
-                earlier.append(attempt.turns)
-        error = None if failure is None else _error(failure)
-        return Trial(
-            case_id=job.case.id,
-            number=job.number,
-            round=job.round,
-            tag=job.tag,
-            side=job.side,
-            invocations=attempt.turns,
-            error=error,
-            duration=total_duration(attempt.turns),
-            attempts=attempts,
-            started=started,
-            again=job.again,
-            process=attempt.process,
-            log=attempt.log,
-            replay=self._replay(job, error),
-            users=attempt.users,
-            earlier=tuple(earlier),
-        )
+            if trial.invocations:
+                earlier.append(trial.invocations)
+        error = _error(failure)  # made last, as a retry that is given up is told in the failure
+        replay = self._replay(job, error)
+        return replace(trial, error=error, attempts=attempts, started=started, replay=replay, earlier=tuple(earlier))
 
     def _replay(self, job: Job, error: TrialError | None) -> Replay | None:
         """Return how much of the outside world was replayed; None if nothing is recorded or replayed."""
@@ -232,8 +202,8 @@ class _Run:
         measured = error is None or error.end is End.FAILED
         return self._world.settle(job.case.id, job.number, job.side, measured=measured)
 
-    async def _attempt(self, job: Job) -> _Attempt:
-        """Hold the conversation once, in a new session."""
+    async def _attempt(self, job: Job) -> tuple[Trial, AgentFailure | None]:
+        """Hold the conversation once, in a new session. Return it, without its error, and the failure that ended it."""
         session_id, world, failed, process, log = token_hex(16), self._world, None, "", Log()
         invocations: list[Invocation] = []
         if world is not None:
@@ -260,7 +230,20 @@ class _Run:
             missing = "" if world is None else await world.close(session_id)
         if missing:
             failed = AgentFailure(ErrorKind.MISSING, missing)
-        return _Attempt(tuple(invocations), failed, process, log.text, tuple(sorted(users)))
+        trial = Trial(
+            case_id=job.case.id,
+            number=job.number,
+            round=job.round,
+            tag=job.tag,
+            side=job.side,
+            invocations=tuple(invocations),
+            duration=total_duration(invocations),
+            again=job.again,
+            process=process,
+            log=log.text,
+            users=tuple(sorted(users)),
+        )
+        return trial, failed
 
     def _user(self, job: Job) -> User:
         if job.case.scenario is None or self._users is None:
@@ -304,9 +287,12 @@ def _as_recorded(invocation: Invocation, spared: float) -> Invocation:
     return replace(invocation, duration=invocation.duration + spared)
 
 
-def _error(failure: AgentFailure) -> TrialError:
+def _error(failure: AgentFailure | None) -> TrialError | None:
     """Return the trial's error. If others took down every attempt, it had no chance: the error is the host's."""
-    return TrialError(ErrorKind.HOST if failure.collateral else failure.kind, failure.message)
+    if failure is None:
+        return None
+    kind = ErrorKind.HOST if failure.collateral else failure.kind
+    return TrialError(kind, failure.message)
 
 
 async def _requests(
