@@ -484,3 +484,51 @@ def test_forms_of_a_result_in_the_message_of_its_call(part: dict[str, Any], resu
     use = {"type": "server_tool_call", "id": "c1", "name": "run", "args": {}}
     (call,) = to_invocation([{"role": "assistant", "content": [use, part]}]).tool_calls
     assert (call.name, call.result) == ("run", result)
+
+
+REMINDER = {"type": "text", "text": "<reminder>Be brief.</reminder>"}
+
+
+@pytest.mark.parametrize("beside", [[], [REMINDER]])
+def test_a_result_with_a_text_beside_it_begins_no_turn(beside: list[Any]) -> None:
+    use = {"type": "tool_use", "id": "c1", "name": "wipe", "input": {}}
+    given = {"type": "tool_result", "tool_use_id": "c1", "content": "done"}
+    turn = [
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [given, *beside]},
+        {"role": "assistant", "content": "Done."},
+    ]
+    question = {"role": "user", "content": "Now?"}
+    assert after_last_question([question, *turn]) == turn
+    (call,) = to_invocation(turn).tool_calls
+    assert (call.name, call.result) == ("wipe", "done")
+
+
+INVOCATION = {"toolCallId": "c1", "toolName": "find", "args": {"q": 1}, "state": "result", "result": "x"}
+PART = {"toolCallId": "c1", "input": {"q": 1}, "state": "output-available", "output": "x"}
+SAID = {"type": "text", "text": "Done."}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"parts": [{"type": "step-start"}, {**PART, "type": "tool-find"}, SAID]},
+        {"content": [{**PART, "type": "dynamic-tool", "toolName": "find"}, SAID]},
+        {"content": "Done.", "toolInvocations": [INVOCATION]},
+        {
+            "content": "Done.",
+            "parts": [{"type": "tool-invocation", "toolInvocation": INVOCATION}, SAID],
+            "toolInvocations": [INVOCATION],
+        },
+    ],
+)
+def test_calls_in_messages_of_the_ai_sdks_interface(message: dict[str, Any]) -> None:
+    found = to_invocation([{"role": "assistant", **message}])
+    calls = [(call.name, call.args, call.result, call.error) for call in found.tool_calls]
+    assert (found.text, calls) == ("Done.", [("find", {"q": 1}, "x", None)])
+
+
+def test_a_call_that_failed_in_a_message_of_the_ai_sdks_interface() -> None:
+    part = {"type": "tool-find", "toolCallId": "c1", "input": {}, "state": "output-error", "errorText": "down"}
+    (call,) = to_invocation([{"role": "assistant", "parts": [part]}]).tool_calls
+    assert (call.name, call.error) == ("find", "down")
