@@ -285,12 +285,23 @@ _WRAPPER = frozenset({"lc", "type", "id", "kwargs", "data", "name"})
 _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system", "ToolMessage": "tool"}
 
 
-def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
-    """Return the messages after the user's last question; all of them if the user asks nothing."""
-    for start in range(len(messages), 0, -1):
-        if _asks(messages[start - 1]):
-            return messages[start:]
-    return messages
+def after_last_question(messages: Sequence[Any], question: str = "") -> Sequence[Any]:
+    """Return the messages after the user's last question; all of them if the user asks nothing.
+
+    ``question``: its text, if it is known. What an application says to itself in the user's name after that, such as an
+    observation or a critique, is then part of the turn.
+    """
+    places = [place for place, message in enumerate(messages, 1) if _asks(message)]
+    own = [place for place in places if question.strip() and _text_of(messages[place - 1]) == question.strip()]
+    return messages[max(own or places, default=0) :]
+
+
+def _text_of(message: Any) -> str:
+    content = unwrapped(message).get("content")
+    try:
+        return text_of(_parts(content)).strip()
+    except FormatError:
+        return ""
 
 
 def _asks(message: Any) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gate.formats import answers
 from gate.formats.messages import (
     FormatError,
     after_last_question,
@@ -532,3 +533,19 @@ def test_a_call_that_failed_in_a_message_of_the_ai_sdks_interface() -> None:
     part = {"type": "tool-find", "toolCallId": "c1", "input": {}, "state": "output-error", "errorText": "down"}
     (call,) = to_invocation([{"role": "assistant", "parts": [part]}]).tool_calls
     assert (call.name, call.error) == ("find", "down")
+
+
+@pytest.mark.parametrize("question", ["Wipe it", [{"type": "text", "text": "Wipe it"}]])
+@pytest.mark.parametrize("aside", ["Observation: done", "Critique: be brief", ""])
+def test_what_an_application_says_in_the_users_name_begins_no_turn(question: Any, aside: str) -> None:
+    before = [{"role": "user", "content": "Wipe it"}, {"role": "assistant", "content": "What?"}]
+    turn = [
+        {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "wipe", "arguments": "{}"}}]},
+        {"role": "user", "content": aside},
+        {"role": "assistant", "content": "Done."},
+    ]
+    told = [*before, {"role": "user", "content": question}, *turn]
+    assert after_last_question(told, " Wipe it ") == turn
+    assert after_last_question(told, "something else") == turn[2:]
+    found = answers.to_invocation({"messages": told}, user="Wipe it")
+    assert (found.text, [call.name for call in found.tool_calls], found.user) == ("Done.", ["wipe"], "Wipe it")
