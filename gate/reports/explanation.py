@@ -14,6 +14,7 @@ from gate.reports.words import (
     about,
     causes,
     crashes,
+    losses_only_warn,
     only_reports,
     tell,
     tell_cases,
@@ -319,6 +320,8 @@ def _after_error(suite: SuiteResult) -> str:
     if suite.cause.kind == "collapsed":
         if suite.cause["copies"]:
             return "clear the cache or add cases, then run the job again"
+        if losses_only_warn(suite, suite.cause["criterion"]):
+            return f"fix it, or if this is intended, {OTHER_RULE}"
         return "fix the agent; if it is not broken, add cases"
     return TO_MEASURE
 
