@@ -85,18 +85,18 @@ def target_of(form: str, variable: str, token: str, environment: Mapping[str, st
 
 
 def _webhook(alert: Alert) -> Any:
-    report = alert.report
+    report, share = alert.report, alert.report.finding.share
     return {
         "version": 1,
         "id": alert.id,
         "suite": alert.suite,
         "before": alert.before.value,
         "status": alert.after.value,
-        "why": report.why,
-        "pass_rate": report.pass_rate.rate,
-        "pass_rate_low": report.pass_rate.low,
-        "pass_rate_high": report.pass_rate.high,
-        "sample_count": report.sample_count,
+        "why": report.finding.why,
+        "pass_rate": share.rate,
+        "pass_rate_low": share.low,
+        "pass_rate_high": share.high,
+        "sample_count": len(report.samples),
         "average_score": getattr(report.average_score, "mean", None),
         "failures": [{"trace": one.trace, "why": one.why} for one in report.failures],
     }
@@ -178,7 +178,7 @@ class Alerts:
     ) -> str:
         known = known or Delivery(Status.HEALTHY)
         number, changed = state.last_change() or (0, None)
-        lasted = report.blind or (changed is not None and now >= changed + self._silence)
+        lasted = report.finding.blind or (changed is not None and now >= changed + self._silence)
         if not is_due(known, report.status, now, self._cool_down, lasted=lasted):
             return known.error and f"{target.name}: {known.error}"
         alert = Alert(f"{self._suite}:{number}", known.told, report.status, self._suite, report)

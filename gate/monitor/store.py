@@ -262,22 +262,13 @@ class MonitorState:
         return convert(found or 0, int) + 1
 
     @_said_kindly
-    def outcomes(self, most: int, criteria: str) -> dict[str, bool | None]:
-        """Return the outcome of each trace of `window` by its id, the oldest first; None if it was not measured."""
+    def outcomes(self, most: int, criteria: str) -> list[bool | None]:
+        """Return the outcome of each trace of `window`, the oldest first; None if it was not measured."""
         rows = self._db.execute(
-            f"SELECT trace, passed FROM traces WHERE criteria = ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
+            f"SELECT passed FROM traces WHERE criteria = ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (criteria, most),
         ).fetchall()
-        return {trace: _passed(passed) for trace, passed in reversed(rows)}
-
-    @_said_kindly
-    def failures(self, most: int) -> list[Observation]:
-        """Return the newest traces that did not pass, the newest first."""
-        rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM traces WHERE passed = 0 {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
-            (most,),
-        )
-        return [_observation(row) for row in rows]
+        return [_passed(passed) for (passed,) in reversed(rows)]
 
     @_said_kindly
     def trace(self, trace: str) -> Observation | None:
