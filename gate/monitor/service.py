@@ -24,7 +24,7 @@ from gate.monitor.model import Observation
 from gate.monitor.observe import Scoring, scoring_for
 from gate.monitor.receive import SUFFIX, Inbox
 from gate.monitor.report import STALE_SECONDS, Average, Expected, MonitorReport, average, headline, to_text, utc_time
-from gate.monitor.store import MonitorState, is_state, open_state
+from gate.monitor.store import MonitorState, is_state, open_state, read_state
 from gate.monitor.versus import Arm, compare_arms, of_cases, of_traces
 from gate.monitor.watch import Say, Setup, Watch, report_of
 from gate.monitor.window import Status
@@ -263,9 +263,7 @@ def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
 
 
 def _window_in(setup: Setup, path: Path, criteria: str) -> list[Observation]:
-    state = open_state(path, to_write=False)
-    assert state is not None, "only a state that is to be written may be taken"
-    with state:
+    with read_state(path) as state:
         return state.window(setup.section.window, criteria)
 
 
@@ -362,9 +360,7 @@ def wait_for_state(path: Path, *, patience: float | None) -> MonitorState | None
 
 def stored_report(setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
     """Return the report on the stored traces, reading nothing new."""
-    state = open_state(setup.state_path, to_write=False)
-    assert state is not None, "only a state that is to be written may be taken"
-    with state:
+    with read_state(setup.state_path) as state:
         return report_of(state, setup, notes)
 
 

@@ -340,34 +340,45 @@ def is_state(path: Path) -> bool:
         return False
 
 
-def open_state(path: Path, *, to_write: bool = True) -> MonitorState | None:
+def open_state(path: Path) -> MonitorState | None:
     """Return the state in a file, which is created if missing; None if another monitor is writing it.
-
-    With ``to_write`` False, open it without its lock and without changing the file.
 
     Raises:
         ConfigError: the file is no state of a monitor, is from a newer version, or cannot be opened.
-        MeasureError: the file is only read, and does not exist.
     """
-    lock = None
+    with _opening(path):
+        lock = files.open_to_append(path.with_name(path.name + ".lock"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return MonitorState(path, _to_write(path), lock)
+        except BlockingIOError:
+            lock.close()
+            return None
+        except BaseException:
+            lock.close()
+            raise
+
+
+def read_state(path: Path) -> MonitorState:
+    """Return the state in a file without its lock and without changing the file. Raises as `open_state`.
+
+    Raises:
+        MeasureError: the file does not exist.
+    """
+    with _opening(path):
+        if not path.is_file():
+            raise _nothing_yet(path)
+        return MonitorState(path, _to_read(path), None)
+
+
+@contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    """Refuse links in the place of the state's files, and report any error about them in one line."""
     try:
         for beside in ("", "-wal", "-shm", ".lock"):
             files.check(path.with_name(path.name + beside))
-        if to_write:
-            lock = files.open_to_append(path.with_name(path.name + ".lock"))
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
-                return None
-        elif not path.is_file():
-            raise _nothing_yet(path)
-        return MonitorState(path, _to_write(path) if to_write else _to_read(path), lock)
-    except (OSError, sqlite3.Error, GateError) as error:
-        if lock is not None:
-            lock.close()
-        if isinstance(error, GateError):
-            raise
+        yield
+    except (OSError, sqlite3.Error) as error:
         raise _unusable(path, "opened", error) from error
 
 

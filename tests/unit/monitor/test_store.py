@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +18,7 @@ from gate.errors import ConfigError, MeasureError
 from gate.monitor import store
 from gate.monitor.model import Counts, Observation
 from gate.monitor.sources import Position
-from gate.monitor.store import Delivery, MonitorState, open_state
+from gate.monitor.store import Delivery, MonitorState, open_state, read_state
 from gate.monitor.window import Status, decide
 
 
@@ -83,9 +84,7 @@ def test_one_monitor_writes_and_anybody_may_look(tmp_path: Path) -> None:
     with opened(path) as state:
         commit(state, seen("a"))
         assert open_state(path) is None
-        looking = open_state(path, to_write=False)
-        assert looking is not None
-        with looking:
+        with read_state(path) as looking:
             assert looking.has("a")
     opened(path).close()
 
@@ -204,10 +203,10 @@ def test_ids_are_found_by_their_beginning(tmp_path: Path) -> None:
 def test_what_is_no_state_is_refused_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite"
     with pytest.raises(MeasureError, match="no monitor has stored anything"):
-        open_state(path, to_write=False)
+        read_state(path)
     path.touch()
     with pytest.raises(MeasureError, match="no monitor has stored anything"):
-        open_state(path, to_write=False)
+        read_state(path)
     path.write_bytes(b"not a database, and longer than a page header" * 40)
     with pytest.raises(ConfigError, match=r"state cannot be opened.*move it away"):
         open_state(path)
@@ -226,11 +225,13 @@ def foreign(path: Path) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("to_write", [True, False])
-def test_the_database_of_another_program_is_left_as_it_is(tmp_path: Path, to_write: bool) -> None:
+@pytest.mark.parametrize("opening", [open_state, read_state])
+def test_the_database_of_another_program_is_left_as_it_is(
+    tmp_path: Path, opening: Callable[[Path], MonitorState | None]
+) -> None:
     before = foreign(path := tmp_path / "theirs.db")
     with pytest.raises(ConfigError, match="no monitor's state"):
-        open_state(path, to_write=to_write)
+        opening(path)
     assert path.read_bytes() == before
 
 
@@ -239,9 +240,7 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
     with opened(path) as state:
         commit(state, seen("a"))
     before = path.read_bytes()
-    looking = open_state(path, to_write=False)
-    assert looking is not None
-    with looking:
+    with read_state(path) as looking:
         assert looking.has("a")
         with pytest.raises(MeasureError, match="readonly"):
             looking.change(Status.WARNING, "why", 1.0)
