@@ -52,7 +52,7 @@ from gate.records import (
     write_record,
 )
 from gate.records.lines import trial_line
-from gate.records.transform import OTHER_TERMS
+from gate.records.shards import OTHER_TERMS
 from gate.security.limits import MAX_LINE_BYTES
 from gate.security.redact import Redactor
 from tests.patience import steps
