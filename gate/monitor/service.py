@@ -86,7 +86,7 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
         Alerts(targets, exports, suite=plan.suite.id, cool_down=section.cool_down, silence=section.silence),
         state_path,
         places,
-        _fields(config),
+        config.file.fields or FieldPaths(),
         given["json_path"],
         expected,
         inbox if section.receive is not None else None,
@@ -112,13 +112,6 @@ def redactor_of_production(environment: Mapping[str, str], *more: str) -> Redact
     """Return a redactor of secrets and personal data: people in production did not write for a test suite."""
     secrets = [value for name, value in environment.items() if SECRET_NAME.search(name)]
     return Redactor([*secrets, *more], personal=True)
-
-
-def _fields(config: Config) -> FieldPaths:
-    own = config.file.monitor.fields
-    if own is not None:
-        return FieldPaths.model_validate(own.model_dump())
-    return config.file.fields or FieldPaths()
 
 
 def _plan_of(config: Config, environment: Mapping[str, str]) -> Plan:
