@@ -370,7 +370,11 @@ def _of(label: str, value: float | None) -> list[tuple[str, float]]:
 
 
 def _by_criterion(report: MonitorReport, label: str) -> list[tuple[str, float]]:
-    return [(f'{label},criterion="{_label(r.name)}"', r.window.value) for r in report.criteria if r.window is not None]
+    found = []
+    for row in report.criteria:
+        if row.window is not None:
+            found.append((f'{label},criterion="{_label(row.name)}"', row.window.value))
+    return found
 
 
 def _label(text: str) -> str:
