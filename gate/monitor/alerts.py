@@ -97,7 +97,7 @@ def _webhook(alert: Alert) -> Any:
         "pass_rate_low": share.low,
         "pass_rate_high": share.high,
         "sample_count": len(report.samples),
-        "average_score": getattr(report.average_score, "mean", None),
+        "average_score": getattr(report.average_score, "value", None),
         "failures": [{"trace": one.trace, "why": one.why} for one in report.failures],
     }
 

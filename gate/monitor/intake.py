@@ -140,13 +140,21 @@ class Intake:
 
     def ready_ahead(self, now: float) -> Iterator[WatchedTrace]:
         """Yield the conversations with a clock ahead of ours that are complete by the newest of such clocks."""
-        ahead = {trace: waiting.last for trace, waiting in self._waiting.items() if waiting.last > now + self._idle}
+        ahead = self._ahead(now)
         newest = max(ahead.values(), default=0.0)
         return self._released([trace for trace, last in ahead.items() if last + self._idle <= newest])
 
     def ahead(self, now: float) -> int:
         """Return the number of waiting traces that end too far in the future to be complete at ``now``."""
-        return sum(waiting.last > now + self._idle for waiting in self._waiting.values())
+        return len(self._ahead(now))
+
+    def _ahead(self, now: float) -> dict[str, float]:
+        """Return the ends of the waiting traces that end too far in the future."""
+        found = {}
+        for trace, waiting in self._waiting.items():
+            if waiting.last > now + self._idle:
+                found[trace] = waiting.last
+        return found
 
     def arrived_before(self, at: float) -> Iterator[WatchedTrace]:
         """Yield the conversations of which no span was read after ``at``."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from math import isfinite
 from typing import Any
 
 from msgspec import Struct
 from msgspec.json import encode, format
 
 from gate.config.production import MonitorSection
-from gate.model import Criterion, Estimate, Scale
+from gate.decision.estimates import estimate
+from gate.model import Estimate, Scale
 from gate.monitor.model import Counts, Observation
 from gate.monitor.observe import Scoring
 from gate.monitor.window import PassShare, Status, WindowFinding
-from gate.reports.formatting import change, count, figure, interval
+from gate.reports.formatting import change, count, figure, interval, sample
 from gate.reports.table import table
 from gate.security.escape import console
-from gate.statistics.intervals import mean, mean_interval, wilson
 
 FORMAT = 1
 """1: the keys of `to_json`."""
@@ -29,21 +28,12 @@ SILENT_AFTER = 20
 """Answered traces to which a criterion never applied, from which the report says so."""
 
 
-class Average(Struct, frozen=True):
-    """A mean with its 95 % interval; fewer than two values have no interval."""
-
-    mean: float
-    n: int
-    low: float | None = None
-    high: float | None = None
-
-
 class Expected(Struct, frozen=True):
     """The figures that CI measured with the same criteria."""
 
-    criteria: Mapping[str, Average]
+    criteria: Mapping[str, Estimate]
     """By criterion; only criteria that are scored the same way."""
-    pass_rate: Average | None = None
+    pass_rate: Estimate | None = None
     note: str = ""
 
 
@@ -51,9 +41,9 @@ class CriterionAverage(Struct, frozen=True):
     """A criterion's scores in the window, and in CI."""
 
     name: str
-    window: Average | None
+    window: Estimate | None
     """None if it was never measured here."""
-    baseline: Average | None = None
+    baseline: Estimate | None = None
     """The mean of the trials that CI stored; None if there are none, or they were scored differently."""
     note: str = ""
     scale: Scale = Scale.UNIT
@@ -65,7 +55,7 @@ class MonitorReport(Struct, frozen=True):
     finding: WindowFinding
     samples: tuple[Observation, ...]
     """All traces of the window, the oldest first."""
-    average_score: Average | None
+    average_score: Estimate | None
     """Mean over the traces of each trace's mean score on bounded scales, from 0 to 1 (best)."""
     criteria: tuple[CriterionAverage, ...]
     skipped: Mapping[str, str]
@@ -75,7 +65,7 @@ class MonitorReport(Struct, frozen=True):
     """Unix time."""
     sample_rate: float
     notes: tuple[str, ...] = ()
-    baseline_pass_rate: Average | None = None
+    baseline_pass_rate: Estimate | None = None
     """The pass rate of the trials that CI stored. Their conversations are different, so compare with care."""
 
     @property
@@ -104,22 +94,9 @@ class MonitorReport(Struct, frozen=True):
         return self.newest is not None and self.at - self.newest > STALE_SECONDS
 
 
-def averages(values: Mapping[str, Sequence[float]], criteria: Iterable[Criterion]) -> dict[str, Average]:
-    """Return the average of each criterion that has values."""
-    return {c.name: average(values[c.name], c.scale) for c in criteria if values.get(c.name)}
-
-
-def average(values: Sequence[float], scale: Scale = Scale.UNIT) -> Average:
-    """Return the mean of values with its 95 % interval: Wilson's for shares, else Student's, within the scale."""
-    centre, n = mean(values), len(values)
-    if set(values) <= {0.0, 1.0} and scale.is_zero_to_one:
-        low, high = wilson(sum(values), n)
-        return Average(centre, n, low, high)
-    low, high = mean_interval(values)
-    if not isfinite(low):
-        return Average(centre, n)
-    least, most = scale.range
-    return Average(centre, n, max(low, least), min(high, most))
+def average(values: Sequence[float], scale: Scale = Scale.UNIT) -> Estimate | None:
+    """Return the mean of traces with its 95 % interval; None without values."""
+    return estimate(values, values, scale)
 
 
 def make_report(
@@ -141,7 +118,7 @@ def make_report(
     return MonitorReport(
         finding,
         tuple(window),
-        average(overall) if overall else None,
+        average(overall),
         _averages(window, scoring, expected),
         scoring.skipped,
         counts,
@@ -165,14 +142,14 @@ def _averages(
             answered += 1
         for name, value in one.scores.items():
             values.setdefault(name, []).append(value)
-    in_window = averages(values, scoring.criteria)
     in_ci = {} if expected is None else expected.criteria
     found = []
     for c in scoring.criteria:
         note = ""
         if answered >= SILENT_AFTER and c.name not in applied:
             note = "it applied to none of these traces: it needs a reference"
-        found.append(CriterionAverage(c.name, in_window.get(c.name), in_ci.get(c.name), note, c.scale))
+        in_window = average(values.get(c.name, ()), c.scale)
+        found.append(CriterionAverage(c.name, in_window, in_ci.get(c.name), note, c.scale))
     return tuple(found)
 
 
@@ -195,6 +172,10 @@ def to_json(report: MonitorReport) -> str:
     newest = None
     if report.newest is not None:
         newest = utc_time(report.newest)
+    criteria = []
+    for row in report.criteria:
+        means = {"window": _mean_json(row.window), "baseline": _mean_json(row.baseline)}
+        criteria.append({"name": row.name, **means, "note": row.note, "scale": row.scale})
     failures = []
     for one in report.failures:
         shown = {"trace": one.trace, "at": utc_time(one.at), "why": one.why, "query": one.query, "output": one.output}
@@ -211,14 +192,14 @@ def to_json(report: MonitorReport) -> str:
         "sample_count": len(report.samples),
         "pass_rate": _share_json(finding.share),
         "unmeasured": finding.unmeasured,
-        "average_score": report.average_score,
-        "criteria": report.criteria,
+        "average_score": _mean_json(report.average_score),
+        "criteria": criteria,
         "skipped": [{"name": name, "why": why} for name, why in report.skipped.items()],
         "failures": failures,
         "counts": report.counts,
         "notes": report.notes,
         "evidence": evidence,
-        "baseline_pass_rate": report.baseline_pass_rate,
+        "baseline_pass_rate": _mean_json(report.baseline_pass_rate),
         "version": FORMAT,
         "blind": finding.blind,
         "newest": newest,
@@ -226,6 +207,13 @@ def to_json(report: MonitorReport) -> str:
         "samples": samples,
     }
     return format(encode(value), indent=2).decode() + "\n"
+
+
+def _mean_json(found: Estimate | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    low, high = (found.low, found.high) if found.level else (None, None)
+    return {"mean": found.value, "n": found.n, "low": low, "high": high}
 
 
 def _share_json(share: PassShare) -> dict[str, Any]:
@@ -257,7 +245,7 @@ def headline(report: MonitorReport) -> str:
         shown = f"pass rate {interval(Estimate(share.rate, share.low, share.high, share.measured), Scale.BINARY)}"
     said = f"{report.status.value}: {shown} over {count(len(report.samples), 'trace')}"
     if report.average_score is not None:
-        said += f", average score {report.average_score.mean:.2f}"
+        said += f", average score {report.average_score.value:.2f}"
     if report.finding.why:
         said += f"; {report.finding.why}"
     if report.without_agent:
@@ -324,19 +312,17 @@ def _table(rows: Sequence[CriterionAverage], width: int | None) -> list[str]:
         window, baseline = row.window, row.baseline
         difference = "–"
         if window is not None and baseline is not None:
-            difference = _difference(window.mean - baseline.mean, row.scale)
+            difference = _difference(window.value - baseline.value, row.scale)
         cells.append((row.name, _shown(window, row.scale), _shown(baseline, row.scale), difference))
     if not compared:
         cells = [row[:2] for row in cells]
     return table(cells, width).splitlines()
 
 
-def _shown(found: Average | None, scale: Scale) -> str:
+def _shown(found: Estimate | None, scale: Scale) -> str:
     if found is None:
         return "not measured"
-    if found.low is None or found.high is None:
-        return f"{figure(found.mean, scale)} n = {found.n:,}"
-    return f"{interval(Estimate(found.mean, found.low, found.high, found.n), scale)} n = {found.n:,}"
+    return f"{interval(found, scale)} {sample(found)}"
 
 
 def _difference(value: float, scale: Scale) -> str:
@@ -359,7 +345,7 @@ def to_prometheus(report: MonitorReport, suite: str) -> str:
         ("pass_rate", "gauge", "Share of measured traces that passed", _of(label, share.rate)),
         ("pass_rate_low", "gauge", "Its interval that decides, lower end", [(label, share.low)]),
         ("pass_rate_high", "gauge", "Its interval that decides, upper end", [(label, share.high)]),
-        ("average_score", "gauge", "Mean score, 0 to 1", _of(label, getattr(report.average_score, "mean", None))),
+        ("average_score", "gauge", "Mean score, 0 to 1", _of(label, getattr(report.average_score, "value", None))),
         ("criterion_average", "gauge", "Mean score of a criterion", _by_criterion(report, label)),
         ("lines_total", "counter", "Lines read", [(label, counts.lines)]),
         ("unreadable_lines_total", "counter", "Lines that could not be read", [(label, counts.bad)]),
@@ -384,7 +370,11 @@ def _of(label: str, value: float | None) -> list[tuple[str, float]]:
 
 
 def _by_criterion(report: MonitorReport, label: str) -> list[tuple[str, float]]:
-    return [(f'{label},criterion="{_label(r.name)}"', r.window.mean) for r in report.criteria if r.window is not None]
+    found = []
+    for row in report.criteria:
+        if row.window is not None:
+            found.append((f'{label},criterion="{_label(row.name)}"', row.window.value))
+    return found
 
 
 def _label(text: str) -> str:

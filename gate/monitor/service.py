@@ -23,7 +23,7 @@ from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.model import Observation
 from gate.monitor.observe import Scoring, scoring_for
 from gate.monitor.receive import SUFFIX, Inbox
-from gate.monitor.report import STALE_SECONDS, Average, Expected, MonitorReport, average, headline, to_text, utc_time
+from gate.monitor.report import STALE_SECONDS, Expected, MonitorReport, average, headline, to_text, utc_time
 from gate.monitor.store import MonitorState, is_state, open_state, read_state
 from gate.monitor.versus import Arm, compare_arms, of_cases, of_traces
 from gate.monitor.watch import Say, Setup, Watch, report_of
@@ -169,16 +169,15 @@ def expected_of(
 def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expected:
     trials = [trial for trial in record.trials if trial.is_of_epoch and trial.measured]
     changed = _scored_differently(record, scoring.criteria)
-    found: dict[str, Average] = {}
+    found = {}
     for criterion in scoring.criteria:
-        values = measured_values(trials, criterion)
-        if values and criterion not in changed:
-            found[criterion.name] = average(values, criterion.scale)
+        mean = average(measured_values(trials, criterion), criterion.scale)
+        if mean is not None and criterion not in changed:
+            found[criterion.name] = mean
     blocking = _blocking(scoring)
     pass_rate = None
     if not any(criterion in changed for criterion in blocking):
-        outcomes = [outcome for _, outcome in _outcomes(record, plan, blocking)]
-        pass_rate = average(outcomes) if outcomes else None
+        pass_rate = average([outcome for _, outcome in _outcomes(record, plan, blocking)])
     note = f"CI's averages are of {len(trials)} trials in {source}: other conversations, so compare with care"
     return Expected(found, pass_rate, note)
 

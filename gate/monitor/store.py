@@ -437,9 +437,13 @@ def _check(db: sqlite3.Connection, path: Path, *, may_be_new: bool) -> None:
     is_new = version == 0 and tables < _OUR_TABLES
     if is_new and not may_be_new:
         raise _nothing_yet(path)
-    missing = set() if is_new else _OUR_TABLES - tables
-    if missing or tables - _OUR_TABLES:
-        why = f"it lacks the table {min(missing)}" if missing else f"it has a table {min(tables - _OUR_TABLES)}"
+    missing, foreign = _OUR_TABLES - tables, tables - _OUR_TABLES
+    why = ""
+    if missing and not is_new:
+        why = f"it lacks the table {min(missing)}"
+    elif foreign:
+        why = f"it has a table {min(foreign)}"
+    if why:
         what = f"the file is a database, but no monitor's state: {why}"
         raise ConfigError(what, where=str(path), hint="move it away, or name another file")
 

@@ -211,11 +211,12 @@ def _plain(struct: Struct) -> Mapping[str, Any] | Sequence[Any]:
     values = astuple(struct)
     if struct.__struct_config__.array_like:
         return values
-    return {
-        key: value
-        for (key, usual), value in zip(_keys(type(struct)), values, strict=True)
-        if value is not usual and (type(value) is not type(usual) or value != usual)
-    }
+    found = {}
+    for (key, usual), value in zip(_keys(type(struct)), values, strict=True):
+        is_usual = value is usual or (type(value) is type(usual) and value == usual)
+        if not is_usual:
+            found[key] = value
+    return found
 
 
 @cache
