@@ -24,7 +24,7 @@ from gate.monitor.report import MonitorReport, headline
 from gate.monitor.store import Delivery, MonitorState
 from gate.monitor.window import WORSE, Status
 from gate.security.limits import shorten
-from gate.system.http import Client, HttpError, check_url
+from gate.system.http import Client, HttpError, check_url, retry_after
 
 ANSWER_SECONDS = 10.0
 """Seconds in which a target has to answer."""
@@ -246,13 +246,7 @@ async def send(client: Client, target: Target, headers: Mapping[str, str], body:
         return "", None
     if 300 <= answer.status < 400:
         return f"HTTP {answer.status}: redirects are not followed", None
-    return f"HTTP {answer.status}", _seconds(answer.headers.get("retry-after"))
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None or not text.isdecimal() or len(text) >= 10:
-        return None
-    return float(text)
+    return f"HTTP {answer.status}", retry_after(answer.headers)
 
 
 # --- OTLP -----------------------------------------------------------------------------------------
