@@ -28,7 +28,9 @@ def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase
     mean of the others. Depends on the plan alone, so that every machine makes the same assignment.
     """
     hints = [case.hint for case in plan if case.hint is not None]
-    usual = math.fsum(hints) / len(hints) if hints else 1.0
+    usual = 1.0
+    if hints:
+        usual = math.fsum([hint / len(hints) for hint in hints])  # a stored record may claim any duration
     expected = {}
     for case in plan:
         expected[case.id] = usual if case.hint is None else case.hint

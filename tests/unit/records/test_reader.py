@@ -1020,6 +1020,11 @@ def test_merge_of_a_claimed_million_shards_costs_nothing() -> None:
         merge([record])
 
 
+def test_durations_beyond_belief_are_shared_out_like_any_other() -> None:
+    plan = [PlannedCase(f"c{n}", "f", hint=1e308) for n in range(4)]
+    assert sorted(case.shard for case in assign_shards(plan, 2)) == [1, 1, 2, 2]
+
+
 @given(st.lists(st.none() | st.floats(0.1, 100), max_size=60), st.integers(1, 9))
 def test_shards_are_balanced_stable_and_complete(hints: list[float | None], shards: int) -> None:
     plan = [PlannedCase(f"c{n}", "f", hint=hint) for n, hint in enumerate(hints)]
