@@ -31,9 +31,9 @@ from gate.pipeline.store import store_kind
 from gate.pipeline.terms import terms_of_plan
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of, read_record
-from gate.reports.explanation import headline
 from gate.reports.formatting import figure, interval, sample
 from gate.reports.table import table
+from gate.reports.view import View
 from gate.security import files
 from gate.security.escape import console
 from gate.system.clock import now
@@ -131,7 +131,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     share, criteria = _share_of(record, plan), list(plan.criteria)
     before = share(criteria)
     if suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
-        why = f"all: the record itself does not pass: {headline(suite)}"
+        why = f"all: the record itself does not pass: {View(suite).headline}"
         return Proposal(plan.suite.id, (), (why,), (before, before))
     rate = _rate_criterion(criteria)
     least = before - margin
