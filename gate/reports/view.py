@@ -374,7 +374,10 @@ class View:
 
     @cached_property
     def all_warnings(self) -> tuple[str, ...]:
-        return tuple(filter(None, [self.agent_failures, *[line for _, line in self._warnings]]))
+        lines = [line for _, line in self._warnings]
+        if self.agent_failures:
+            lines.insert(0, self.agent_failures)
+        return tuple(lines)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
