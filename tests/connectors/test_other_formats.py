@@ -107,7 +107,7 @@ def test_a_configuration_and_its_results_are_the_same_cases(promptfoo: Path, tmp
     failed = [name for name, score in given if score.value < 1]
     assert len(failed) == sum(not row["success"] for row in wrote["results"]["results"])
     assert {case.id for case in suite.cases if case.id.startswith("length")} <= set(failed)
-    assert not [loss.what for loss in losses if loss.unread], "a key of promptfoo's results is neither read nor declared"
+    assert not [loss.what for loss in losses if loss.unread], "a key of its results is neither read nor declared"
 
 
 def test_every_trial_passes_here_that_passed_there(promptfoo: Path, project: Project) -> None:
