@@ -342,8 +342,9 @@ def test_a_chat_stream_without_calls_does_not_say_that_there_were_none() -> None
     assert not found.shows_calls
 
 
-def test_calls_that_only_the_snapshot_holds_are_seen() -> None:
-    call = {"id": "c9", "function": {"name": "wipe", "arguments": "{}"}}
+@pytest.mark.parametrize("key", ["c9", ["c9"], None])
+def test_calls_that_only_the_snapshot_holds_are_seen(key: Any) -> None:
+    call = {"id": key, "function": {"name": "wipe", "arguments": "{}"}}
     messages = [{"role": "user", "content": "now"}, {"role": "assistant", "content": "Done.", "toolCalls": [call]}]
     found = plain(
         sse(
