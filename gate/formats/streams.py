@@ -440,7 +440,7 @@ def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.ended = True
             turn.told = {}
             turn.tell(response, "model")
-            turn.usage = dict(response.get("usage") or {})
+            turn.usage = dict(as_mapping(response.get("usage")))
             told = mappings_in(response.get("output"))
             _read_items(turn, max(told, done, key=len))
 
