@@ -110,8 +110,8 @@ def _lost_that_decide(table: Table, *, can_run: bool) -> Finding | None:
     return Finding.of("trials_lost", lost=len(unmeasured), of=len(comparison.own), unscored=without_score, decide=True)
 
 
-def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
-    """Return the decided suite; with ``verdict_only`` without the additional facts for reports."""
+def result_of_table(table: Table) -> SuiteResult:
+    """Return the decided suite, with the facts that change no verdict."""
     cause = judge(table)
     comparison = table.comparison
     result = SuiteResult(
@@ -127,13 +127,6 @@ def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
         below=below(table),
         seed=comparison.seed,
     )
-    if verdict_only:
-        return result
-    return _with_facts(comparison, result)
-
-
-def _with_facts(comparison: Comparison, result: SuiteResult) -> SuiteResult:
-    """Return the suite with the facts that change no verdict."""
     groups, further = by_group(comparison, result.cases)
     finds = None
     if result.verdict is Verdict.PASS and result.outcome is not None:

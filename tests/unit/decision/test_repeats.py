@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import Comparison, More, Settings, next_step, verdict_on
+from gate.decision import Comparison, More, Settings, verdict_on
 from gate.decision.repeats import NONE, repeats
 from gate.model import REPEAT, Case, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
 from gate.model.finding import CaseTally, Finding
 from tests.properties import examples
+from tests.unit.decision.records import step_of
 
 OK = Criterion("ok", "ok", Scale.BINARY, threshold=None, pass_threshold=1.0)
 CASES = [f"c{n}" for n in range(20)]
@@ -157,7 +158,7 @@ def decided(
     """The verdict with all trials and rounds that it took."""
     run: list[Trial] = []
     rounds: list[More] = []
-    while isinstance(step := next_step(Comparison([Case(c, ()) for c in CASES], [OK], run, stored, Settings())), More):
+    while isinstance(step := step_of(Comparison([Case(c, ()) for c in CASES], [OK], run, stored, Settings())), More):
         rounds.append(step)
         for request in step.requests:
             for case in request.cases * request.n:
@@ -294,7 +295,7 @@ def test_the_bases_agent_asked_in_this_job_proves_a_deterministic_agent_whose_ch
     run: list[Trial] = []
     settings = Settings(rerun="match")
     asked = []
-    while isinstance(step := next_step(Comparison([Case(c, ()) for c in CASES], [OK], run, stored, settings)), More):
+    while isinstance(step := step_of(Comparison([Case(c, ()) for c in CASES], [OK], run, stored, settings)), More):
         for request in step.requests:
             asked.append((request.side, request.tag))
             for case in request.cases * request.n:
