@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -36,6 +36,7 @@ class Incomparable(str, Enum):
 
 
 ByCase = Mapping[str, tuple[Trial, ...]]
+T = TypeVar("T")
 
 
 class Comparison(Struct, frozen=True, dict=True):
@@ -364,28 +365,33 @@ class Comparison(Struct, frozen=True, dict=True):
     def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
         """Return the candidate's values of a criterion in its epochs, by judged case; cases without a value are left
         out."""
-        key = criterion.name, "now"
-        if key not in self.cache:
-            trials = {case.id: self.measured(case.id, full=True) for case in self.judged}
-            self.cache[key] = _values_by_case(trials, criterion)
-        found: dict[str, list[float]] = self.cache[key]
-        return found
+
+        def by_case() -> dict[str, list[float]]:
+            return _values_by_case({case.id: self.measured(case.id, full=True) for case in self.judged}, criterion)
+
+        return self.once(f"now: {criterion.name}", by_case)
 
     def stored_values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
         """Return the baseline's values that can be compared with those, by case; cases without a value are left out."""
-        key = criterion.name, "stored"
-        if key not in self.cache:
+
+        def by_case() -> dict[str, list[float]]:
             trials = {}
             for case_id, group in self.baseline.items():
                 if (case_id, criterion.name) not in self.not_comparable:
                     trials[case_id] = group
-            self.cache[key] = _values_by_case(trials, criterion)
-        found: dict[str, list[float]] = self.cache[key]
+            return _values_by_case(trials, criterion)
+
+        return self.once(f"stored: {criterion.name}", by_case)
+
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """Return the value with this name, computed at the first call for this comparison."""
+        if name not in self._known:
+            self._known[name] = compute()
+        found: T = self._known[name]
         return found
 
     @cached_property
-    def cache(self) -> dict[tuple[str, str], Any]:
-        """Values that are computed only once, by criterion and kind."""
+    def _known(self) -> dict[str, Any]:
         return {}
 
 

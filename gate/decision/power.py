@@ -27,7 +27,7 @@ from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State, margin_of
 from gate.decision.outcomes import RATE_METRIC, measured_values, passed, value_of
 from gate.decision.sequential import metric_of
-from gate.decision.settings import MOST_STORED, Goal
+from gate.decision.settings import MOST_STORED, Goal, Settings
 from gate.decision.thresholds import chance_of_miss
 from gate.model import Case, Criterion, Side, Trial
 from gate.model.defaults import ALPHA, POWER_FIND, STORED_TRIALS
@@ -524,23 +524,23 @@ LEVEL_SHARE, LEVEL_SHARE_OF_FEW, FEW = 0.52, 0.2, 15
 with fewer cases than the third. Fitted to simulations: docs/evidence/decision.md."""
 
 
-def stored_wanted(rates: Rates, goal: Goal, *, alpha: float, epochs: int) -> int:
+def stored_wanted(rates: Rates, goal: Goal, settings: Settings) -> int:
     """Return the stored trials per case that find the goal's drop as often as the goal demands, between 5 and 25."""
     for stored in range(STORED_TRIALS, MOST_STORED):
-        if chance_of_finding(rates, goal.drop, stored, alpha=alpha, epochs=epochs) >= goal.find:
+        if chance_of_finding(rates, goal.drop, stored, settings) >= goal.find:
             return stored
     return MOST_STORED
 
 
-def stored_enough(rates: Rates, goal: Goal, *, alpha: float, epochs: int, margin: float | None = None) -> int:
+def stored_enough(rates: Rates, goal: Goal, settings: Settings) -> int:
     """Return the stored trials per case that reach the goal and let an unchanged agent pass, between 5 and 25."""
-    for stored in range(stored_wanted(rates, goal, alpha=alpha, epochs=epochs), MOST_STORED):
-        if chance_of_passing(rates, stored, epochs=epochs, margin=margin) >= PASSES:
+    for stored in range(stored_wanted(rates, goal, settings), MOST_STORED):
+        if chance_of_passing(rates, stored, settings) >= PASSES:
             return stored
     return MOST_STORED
 
 
-def chance_of_passing(rates: Rates, stored: int, *, epochs: int, margin: float | None = None) -> float:
+def chance_of_passing(rates: Rates, stored: int, settings: Settings) -> float:
     """Return the approximate probability that the bad end of an unchanged suite's interval lies within the pass-rate
     margin."""
     cases = len(rates.counts)
@@ -550,28 +550,28 @@ def chance_of_passing(rates: Rates, stored: int, *, epochs: int, margin: float |
     for weights in rates.posteriors:
         for weight, rate in zip(weights, GRID, strict=True):
             spread += weight * rate * (1 - rate)
-    sd = math.sqrt(spread * (1 / epochs + 1 / stored)) / cases
+    sd = math.sqrt(spread * (1 / settings.most_epochs + 1 / stored)) / cases
     if sd == 0:
         return 1.0
-    room = margin_of(Metric("success", "binary", margin=margin), cases)
+    room = margin_of(Metric("success", "binary", margin=settings.pass_rate_margin), cases)
     return _NORMAL.cdf(room / sd - _NORMAL.inv_cdf(0.95))
 
 
-def smallest_found(rates: Rates, stored: float, *, alpha: float, epochs: int) -> float | None:
+def smallest_found(rates: Rates, stored: float, settings: Settings) -> float | None:
     """Return the smallest drop in whole points, 0 to 1, that is found in four of five changes; None if none is."""
     for points in range(1, 100):
-        if chance_of_finding(rates, points / 100, stored, alpha=alpha, epochs=epochs) >= WANTED:
+        if chance_of_finding(rates, points / 100, stored, settings) >= WANTED:
             return points / 100
     return None
 
 
-def chance_of_finding(rates: Rates, drop: float, stored: float, *, alpha: float, epochs: int) -> float:
+def chance_of_finding(rates: Rates, drop: float, stored: float, settings: Settings) -> float:
     """Return the approximate probability of finding a drop of the pass rate that all cases share, without a simulation.
 
     Uses one test of the mean, at a level that accounts for the other tests of the rule. The spread of a case is
     computed over the rates its trials leave possible; under "unchanged" the trials of both sides are pooled.
     """
-    cases = len(rates.counts)
+    cases, epochs = len(rates.counts), settings.most_epochs
     if not cases:
         return 0.0
     mean = fmean([sum(map(mul, weights, GRID)) for weights in rates.posteriors])
@@ -588,7 +588,7 @@ def chance_of_finding(rates: Rates, drop: float, stored: float, *, alpha: float,
     share = LEVEL_SHARE
     if cases < FEW:
         share = LEVEL_SHARE_OF_FEW
-    beyond = cases * min(drop, mean) - _NORMAL.inv_cdf(1 - share * alpha) * math.sqrt(unchanged)
+    beyond = cases * min(drop, mean) - _NORMAL.inv_cdf(1 - share * settings.own_alpha) * math.sqrt(unchanged)
     if changed == 0:
         return float(beyond > 0)
     return _NORMAL.cdf(beyond / math.sqrt(changed))

@@ -33,7 +33,7 @@ from gate.decision.power import (
 )
 from gate.decision.settings import Goal, Settings
 from gate.histories.cases import CaseHistory
-from gate.model import Case, Invocation, Usage
+from gate.model import Case, Invocation, Usage, Verdict
 
 from .records import TRAJECTORY, cases, judge, stored, trial
 
@@ -169,7 +169,7 @@ def test_a_curve_runs_through_the_shares_that_it_is_fitted_to() -> None:
 
 def test_few_or_flaky_cases_want_more_stored_trials() -> None:
     def wanted(passes: list[tuple[int, int]], drop: float = 0.2, find: float = 0.8) -> int:
-        return stored_wanted(seen(passes), Goal(drop, find), alpha=0.02, epochs=3)
+        return stored_wanted(seen(passes), Goal(drop, find), Settings())
 
     assert wanted([(5, 5)] * 100) == 5
     assert 5 < wanted([(5, 5)] * 8) < wanted([(5, 5)] * 5 + [(3, 5)] * 3) <= 25
@@ -181,15 +181,15 @@ def test_flaky_cases_want_more_where_an_unchanged_agent_would_be_left_inconclusi
     def wanted(passes: list[tuple[int, int]], margin: float | None = None) -> tuple[int, int]:
         """The trials that find the drop, and those that let an unchanged agent pass, too."""
         rates = seen(passes)
-        enough = stored_enough(rates, Goal(), alpha=0.02, epochs=3, margin=margin)
-        return stored_wanted(rates, Goal(), alpha=0.02, epochs=3), enough
+        enough = stored_enough(rates, Goal(), Settings(pass_rate_margin=margin))
+        return stored_wanted(rates, Goal(), Settings()), enough
 
     flaky = [(5, 5)] * 12 + [(3, 5)] * 18
     assert wanted(flaky) == (5, 25)
     assert wanted(flaky, margin=0.2) == (5, 5), "a wider margin is cleared with few"
     assert wanted(flaky * 4) == (5, 5), "many cases average it out"
     assert wanted([(5, 5)] * 30) == (5, 5)
-    assert chance_of_passing(seen(flaky), 5, epochs=3) < chance_of_passing(seen(flaky), 25, epochs=3) < 0.94
+    assert chance_of_passing(seen(flaky), 5, Settings()) < chance_of_passing(seen(flaky), 25, Settings()) < 0.94
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_the_chance_of_finding_a_drop_is_about_what_simulations_show(
     rng = Random(1)
     typical = [[one.rate for one in Rates(()).draw(rng, cases)] for _ in range(20)]
     seen_of = [Rates(tuple((sum(rng.random() < p for _ in range(30)), 30) for p in suite)) for suite in typical]
-    chances = [chance_of_finding(rates, drop, stored, alpha=0.02, epochs=3) for rates in seen_of]
+    chances = [chance_of_finding(rates, drop, stored, Settings()) for rates in seen_of]
     assert fmean(chances) == pytest.approx(simulated, abs=0.12)
 
 
@@ -230,6 +230,23 @@ def test_a_pass_finds_what_simulations_of_its_suite_find(exact: int | None) -> N
     assert passed.finds == pytest.approx(simulated.finds, abs=0.06)
     thin = judge(suite, [TRAJECTORY], now, stored(suite, 2, trajectory=1.0), settings=settings)
     assert thin.warnings[0]["drop"] == thin.finds >= passed.finds
+
+
+def test_a_fixed_number_of_epochs_wants_as_many_stored_trials_as_a_maximum_of_that_many() -> None:
+    """What a goal wants depends on the epochs that a change runs, not on the number of looks at them."""
+    suite, wanted = cases(8), []
+    for settings in (Settings(max_epochs=3, goal=Goal()), Settings(exact_epochs=3, goal=Goal())):
+        now, before = stored(suite, 3, trajectory=1.0), stored(suite, trajectory=1.0)
+        wanted.append(judge(suite, [TRAJECTORY], now, before, settings=settings).warnings[0]["wanted"])
+    assert wanted[0] == wanted[1] > 5
+
+
+def test_the_drop_that_a_thin_baseline_shows_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = []
+    monkeypatch.setattr("gate.decision.power.smallest_found", lambda *given: computed.append(given))
+    suite = cases(10)
+    thin = judge(suite, [TRAJECTORY], stored(suite, 1, trajectory=1.0), stored(suite, 2, trajectory=1.0))
+    assert (thin.verdict, thin.warnings[0].kind, len(computed)) == (Verdict.PASS, "thin_baseline", 1)
 
 
 def test_a_thin_baseline_needs_more_failures_to_prove_a_break() -> None:
