@@ -3,7 +3,7 @@
 A `Comparison` is one suite against one reference. `next_step` returns the trials to run next, or the verdict if there
 are none; `verdict_on` returns the whole result on the trials so far. The modules, in the order of their use:
 
-- `settings` and `comparison`: the rules, and the trials of both sides. `repeats` and `coupling` find trials that are
+- `settings` and `comparison`: the rules, and the trials of both sides. `copies` and `coupling` find trials that are
   not independent draws; `correction` corrects the scores of a calibrated judge.
 - `prepare`: completes the scores (`all_pass`, `consistency`) and leaves out what does not count (`unseen` tool calls,
   incomplete `stored_epochs`, failures in `outages`).

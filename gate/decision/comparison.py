@@ -16,7 +16,7 @@ from gate.decision.correction import Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import Request, epochs_spent, runs_of
 from gate.decision.outcomes import RATE_METRIC, all_unchecked, holds, measured_values, pass_rate, passed
-from gate.decision.repeats import Repeats, repeats
+from gate.decision.copies import Copies, copies_among
 from gate.decision.settings import Settings
 from gate.model import FULL, NARROW, Case, Criterion, Side, Trial, Verdict
 from gate.model.finding import Finding
@@ -326,9 +326,9 @@ class Comparison(Struct, frozen=True, dict=True):
     # --- independent draws ----------------------------------------------------------------------------
 
     @cached_property
-    def repeats(self) -> Repeats:
+    def copies(self) -> Copies:
         """The trials that are not independent draws because they repeat another of their run."""
-        return repeats(self.stored, self.trials, self.passes)
+        return copies_among(self.stored, self.trials, self.passes)
 
     @cached_property
     def coupling(self) -> CoupledTrials:
@@ -339,7 +339,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def dropped(self) -> frozenset[int]:
         """The trials (by ``id``) that are not independent draws."""
-        return self.repeats.dropped | self.coupling.dropped
+        return self.copies.dropped | self.coupling.dropped
 
     def counted(self, trials: Iterable[Trial]) -> tuple[Trial, ...]:
         """Return the trials that are independent draws."""

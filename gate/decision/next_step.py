@@ -209,7 +209,7 @@ def _whether_repeats_count(comparison: Comparison) -> More | None:
     the baseline's agent reruns them, too: if it still answers as it did when stored, it is deterministic, however the
     change reworded its answers.
     """
-    known = comparison.repeats
+    known = comparison.copies
     if not known.untold or comparison.settings.exact_epochs is not None or not comparison.trials:
         return None
     if known.ask:

@@ -31,7 +31,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
     else:
         found += _thin_baseline(comparison)
     found += _errors(comparison)
-    found += _repeats(comparison)
+    found += _constant_answers(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
     return tuple(found)
@@ -130,13 +130,13 @@ def _errors(comparison: Comparison) -> list[Finding]:
     return found
 
 
-# --- repeats --------------------------------------------------------------------------------------
+# --- constant answers --------------------------------------------------------------------------------------
 
 
-def _repeats(comparison: Comparison) -> list[Finding]:
+def _constant_answers(comparison: Comparison) -> list[Finding]:
     """Return a finding if repeated trials never differ: a cache, a fixed seed, or a deterministic agent adds
     nothing."""
-    known = comparison.repeats
+    known = comparison.copies
     if known.cases:
         cases, of = len(known.cases), known.repeated
         return [Finding.of("answers_say_little", why="other_runs_differ", cases=cases, of=of)]
