@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gate.decision.copies import Copies, copies_among
 from gate.decision.correction import Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import Request, epochs_spent, runs_of
 from gate.decision.outcomes import RATE_METRIC, all_unchecked, holds, measured_values, pass_rate, passed
-from gate.decision.copies import Copies, copies_among
 from gate.decision.settings import Settings
 from gate.model import FULL, NARROW, Case, Criterion, Side, Trial, Verdict
 from gate.model.finding import Finding
