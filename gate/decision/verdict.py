@@ -51,17 +51,13 @@ def _outcome_of(comparison: Comparison, *, can_run: bool) -> Outcome | None:
 
 def _with_proof_by_failures(table: Table) -> Table:
     """Return the table with a loss of the pass rate if recurring agent failures alone prove one."""
-    p = proven(table.comparison)
-    if p is None:
+    proof = proven(table.comparison)
+    if proof is None:
         return table
     rate, *others = table.rows
     warnings = [finding for finding in rate.findings if finding.is_warning]
-    rate = replace(
-        rate,
-        verdict=Verdict.REGRESSED,
-        findings=(Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=p), *warnings),
-    )
-    return replace(table, rows=(rate, *others), failures_prove=p)
+    rate = replace(rate, verdict=Verdict.REGRESSED, findings=(proof, *warnings))
+    return replace(table, rows=(rate, *others))
 
 
 def _without_unconfirmed_failures(table: Table, *, can_run: bool, with_cases: bool) -> Table:
