@@ -71,8 +71,8 @@ def blocked(rates: Sequence[float], seed: int) -> bool:
     """Return whether the gate blocks one unchanged change."""
     rng = Random(f"fresh {seed}")
     known = source(rates, rng)
-    _, result, _ = _change(known, SETTINGS, drawn_of(rates), rng)
-    return result.verdict in BLOCKS
+    _, verdict, _ = _change(known, SETTINGS, drawn_of(rates), rng)
+    return verdict in BLOCKS
 
 
 def missed(rates: Sequence[float], seed: int) -> bool:
