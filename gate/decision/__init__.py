@@ -12,7 +12,7 @@ are none; `verdict_on` returns the whole result on the trials so far. The module
 - `crashes`, `problems` and `gaps`: agent failures, and what kept the suite from being measured or compared.
 - `rules`: the first that applies gives the verdict; `causes` has its grounds, `verdict` assembles the result.
 - `warnings`, `changes`, `course`, `tags`, `pairs`, `estimates`: facts that change no verdict.
-- `power`: the changes that a suite finds, by simulation.
+- `power`: the drops that stored trials can show, estimated.
 """
 
 from gate.decision.comparison import Comparison

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from gate.decision import Comparison, More, Settings, next_step, verdict_on
 from gate.decision.outcomes import passed
-from gate.decision.power import Drawn, Rates, Share, share_of
+from gate.decision.power import Rates
+from gate.insight.power import Drawn, KnownSuite, Share, share_of
 from gate.model import FULL, Case, Criterion, Direction, Score, Side, Trial, Verdict
 from gate.security.escape import one_line
 
@@ -68,7 +69,7 @@ class Source(Struct, frozen=True):
 
     cases: Sequence[Case]
     criteria: tuple[Criterion, ...]
-    rates: Rates
+    suite: KnownSuite
     passing: Sequence[Sequence[Trial]]
     """The trials that passed, by case."""
     failing: Sequence[Sequence[Trial]]
@@ -115,7 +116,8 @@ def source_of(cases: Sequence[Case], criteria: Sequence[Criterion], trials: Sequ
             passing.append(good)
             failing.append(bad)
             counts.append((len(good), len(good) + len(bad)))
-    return Source(kept, tuple(criteria), Rates(tuple(counts)), passing, failing, tuple([size for _, size in counts]))
+    suite, sizes = KnownSuite(Rates(tuple(counts))), tuple([size for _, size in counts])
+    return Source(kept, tuple(criteria), suite, passing, failing, sizes)
 
 
 def prove(
@@ -131,7 +133,7 @@ def prove(
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     verdicts, runs, single = [], 0, 0
     for _ in range(changes):
-        drawn = source.rates.draw(rng, len(source.cases))
+        drawn = source.suite.draw(rng, len(source.cases))
         before, verdict, trials = _change(source, settings, drawn, rng)
         verdicts.append(verdict)
         runs += len(trials)
