@@ -70,7 +70,7 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         check_untracked(session.config, session.git, header.suite_id)
     stored = await stored_trials(session, plan, header, found)
     if stored is not None:
-        terms = _stored_terms(session, plan, stored)
+        terms = _stored_terms(session, plan, stored, _past_rates(session, header, stored.found))
         close_again(stored.path, stored.record, terms.plain(), session.environment)
         return MeasuredSuite(stored.path, stored.found, terms)
     with ExitStack() as stack:
@@ -91,7 +91,8 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
             await run.measure()
             await _check_end(session, journal)
             left_out = earlier_trials - len(journal.resumed)
-            measurement = _Measurement(run, found, draws, started, origin=origin, unsure=unsure, left_out=left_out)
+            past = _past_rates(session, header, found)
+            measurement = _Measurement(run, found, draws, past, started, origin, unsure, left_out)
             measurement.close()
             if session.fills_baseline and not session.run_budget.stopped and not journal.header.runs:
                 await _store_further(measurement)
@@ -114,15 +115,14 @@ class _Measurement:
         run: SuiteRun,
         found: References,
         draws: EarlierDraws,
+        past: tuple[float, ...],
         started: float,
-        *,
         origin: str,
         unsure: str,
         left_out: int,
     ) -> None:
-        self.run, self._found, self._draws, self._started = run, found, draws, started
+        self.run, self._found, self._draws, self._past, self._started = run, found, draws, past, started
         self._origin, self._unsure, self._left_out = origin, unsure, left_out
-        self._past = _past_rates(run.session, run.plan, found)
         self._saving = about_sources(run.session)
         self.terms = self._terms_now()
 
@@ -290,7 +290,7 @@ def _earlier_draws(session: Session, plan: Plan, header: Header, found: Referenc
 # --- what the record is judged by -----------------------------------------------------------------
 
 
-def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
+def _stored_terms(session: Session, plan: Plan, stored: StoredTrials, past: tuple[float, ...]) -> Terms:
     """Return the terms of a record for which nothing is run: everything in it counts, in one look."""
     found = stored.found
     literal = about_literal_version(session.config) if stored.same_as else ""
@@ -299,7 +299,7 @@ def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
     terms = _terms(session, plan, settings, [*notes, *found.notes], found, doubt=stored.doubt)
     return replace(
         terms,
-        past=_past_rates(session, plan, found),
+        past=past,
         whole=True,
         scheduled=False,
         same_as=stored.same_as,
@@ -331,10 +331,10 @@ def _terms(
     )
 
 
-def _past_rates(session: Session, plan: Plan, found: References) -> tuple[float, ...]:
+def _past_rates(session: Session, header: Header, found: References) -> tuple[float, ...]:
     if session.options.is_shard:
         return ()
-    return past_rates(session.store, found.first, plan.suite.id, session.where, plan.planned, plan.cases, plan.criteria)
+    return past_rates(session.store, found.first, session.where, header)
 
 
 # --- the header of its record -------------------------------------------------------------------
