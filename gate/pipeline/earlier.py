@@ -66,8 +66,6 @@ from gate.security.environment import is_on_demand
 from gate.security.escape import console
 from gate.system.git import Git
 
-SEARCHED = 50
-"""The number of a suite's newest records that are searched."""
 MOST_TOLD = 5
 """The number of earlier measurements to judge again and report, and more until one passed or regressed: that one
 decides if the change counts as regressed."""
@@ -187,7 +185,7 @@ def _of_this_change(config: Config, header: Header, git: Git, unread: list[str])
     """
     if not header.base_commit:
         return
-    for path in newest_first(records_folder(config, header.suite_id))[:SEARCHED]:
+    for path in newest_first(records_folder(config, header.suite_id)):
         try:
             other = read_header(path)
         except (GateError, OSError):
