@@ -83,11 +83,13 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         if journal.resumed:  # this very run may already be stored
             found = replace(session.baselines(plan, frozenset(run_ids(journal.header))), doubts=found.doubts)
         base = await base_agent(session, found.first, stack)
-        draws = _earlier_draws(session, plan, journal.header, found)
+        terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
+        is_in_ci = in_ci(session.environment)
+        draws = earlier_draws(session.config, journal.header, found.all, terms, session.git, in_ci=is_in_ci)
         async with TrialRunner(
             session.config, plan, session.environment, session.run_budget, base, journal.header.run_id, session.version
         ) as runner:
-            run = SuiteRun(session, plan, found.all, journal, runner, base, earlier=draws.verdicts)
+            run = SuiteRun(session, plan, found.all, journal, runner, base, draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
             left_out = earlier_trials - len(journal.resumed)
@@ -279,12 +281,6 @@ async def _check_end(session: Session, journal: RecordWriter) -> None:
     except GateError:
         take_back(journal.path)
         raise
-
-
-def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
-    terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
-    is_in_ci = in_ci(session.environment)
-    return earlier_draws(session.config, header, found.all, terms, session.git, in_ci=is_in_ci)
 
 
 # --- what the record is judged by -----------------------------------------------------------------
