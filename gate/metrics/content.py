@@ -168,8 +168,8 @@ class Regex(_Listed[RegexOptions]):
     """1 if the trial's answers match every pattern somewhere, else 0.
 
     Patterns use Python's syntax; ``.`` does not match a newline. Nested repetitions such as ``(a+)+`` are refused;
-    a match that takes a second of processor time is an error, and so is one that the first 100,000 characters do
-    not settle. Threshold 1 by default.
+    a match that takes a second of processor time is an error, and so is an answer of more than 100,000 characters.
+    Threshold 1 by default.
     """
 
     options_type = RegexOptions
