@@ -52,11 +52,11 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
     samples = 1
     pass_threshold = 0.8
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         turns = await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations))
         return of_turns(turns, average=statistics.mean)
 
-    async def _turn(self, invocation: Invocation, judge: Judge | None) -> TurnFinding:
+    async def _turn(self, invocation: Invocation, judge: Judge) -> TurnFinding:
         texts = [answer_text(invocation)]
         if self.options.evaluate_intermediate_nl_responses:
             texts = [*(part.text for part in invocation.intermediate if not part.thought), *texts]
@@ -70,7 +70,7 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
             statistics.mean(values) if values else None, reason or ("" if values else "no text to judge")
         )
 
-    async def _response(self, text: str, invocation: Invocation, judge: Judge | None) -> TurnFinding:
+    async def _response(self, text: str, invocation: Invocation, judge: Judge) -> TurnFinding:
         first = await self.ask(
             judge, SEGMENT, (("response", text),), Sentences, name="sentences", votes=1, decides=_has_sentences
         )

@@ -197,7 +197,7 @@ Dimensions:
         told = ", ".join(f"{name} {given[name].level}" for name in graded)
         return VoteMark(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", values)
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         weights, names = {"level": 0.0, "claims": 0.0}, list[str]()
         for name, dimension in self.options.dimensions.items():
             weights[dimension.method] += dimension.weight

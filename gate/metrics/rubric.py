@@ -105,7 +105,7 @@ class RubricMetric(JudgedMetric[JudgedT]):
         listed = json.dumps(properties, ensure_ascii=False, indent=1)
         return f"{self.task}\n\nFor every property below give its id, a rationale, and the verdict yes or no.\n{listed}"
 
-    async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge | None) -> TurnVotes:
+    async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge) -> TurnVotes:
         def decides(answer: RubricAnswer) -> bool:
             return len(TurnVotes(rubrics, Answers((answer,))).values) == len(rubrics)
 
@@ -232,7 +232,7 @@ class _PerTurnRubrics(_AdkRubrics):
     def material(self, invocation: Invocation) -> Material:
         raise NotImplementedError
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
@@ -245,7 +245,7 @@ class _PerTurnRubrics(_AdkRubrics):
         pairs = zip(rubrics, performance.invocations, strict=True)
         return score_of(await asyncio.gather(*(self._judge_turn(some, done, judge) for some, done in pairs)))
 
-    async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge | None) -> TurnVotes:
+    async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge) -> TurnVotes:
         """Judge one turn; a turn without rubrics is skipped."""
         if not rubrics:
             return TurnVotes((), Answers())
@@ -301,7 +301,7 @@ class MultiTurnTrajectoryRubrics(_AdkRubrics):
 Decide for each property whether the agent's conduct over the whole conversation has it: what it said, which
 tools it called and in which order, and where it ended."""
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
@@ -325,7 +325,7 @@ class ConversationProperties(RubricMetric[AdkJudgeOptions]):
     task = MultiTurnTrajectoryRubrics.task
     properties: ClassVar[Mapping[str, str]]
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         if not performance.invocations:
             return Score(None, error="the trial has no turns")
         rubrics = [Rubric(name, text) for name, text in self.properties.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -218,35 +218,53 @@ async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: An
     if not isinstance(metric, Judged):
         measured = partial(_measured, metric, case, performance)
         return await off_loop(measured) if in_loop else measured()
-    if (unseen := _unseen(metric, performance)) is not None:
+    unseen = _unseen(metric, performance)
+    if unseen is not None:
         return unseen
     return await judged_score(metric, case, performance, judge)
 
 
 async def judged_score(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
-    """Return the score of a metric that asks a judge, with the models that answered."""
+    """Return the score of a metric that may ask a judge, with the models that answered."""
+    if judge is None or not metric.needs_judge:
+        return _computed(metric, metric.score, case, performance)
     with noting_models() as answered:
-        score = await _judged(metric, case, performance, judge)
+        try:
+            score = _as_score(await metric.judge_score(case, performance, judge))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a user's metric may raise anything
+            score = _failed(metric, error)
     return replace(score, judges=tuple(sorted(answered)))
 
 
-async def _judged(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
-    if _is_built_in(metric):
-        return await metric.judge_score(case, performance, judge)
-    with _Answer() as found:
-        found.give(await metric.judge_score(case, performance, judge))
-    return found.score
-
-
 def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
-    if (unseen := _unseen(metric, performance)) is not None:
-        seen = metric.score(case, performance) if metric.absence and _is_built_in(metric) else unseen
-        return seen if _blocks(seen) else unseen  # a forbidden thing was done, whatever was not recorded
+    unseen = _unseen(metric, performance)
+    if unseen is None:
+        return _computed(metric, metric.score, case, performance)
+    if metric.absence and _is_built_in(metric):
+        seen = metric.score(case, performance)
+        if _blocks(seen):
+            return seen  # a forbidden thing was done, whatever was not recorded
+    return unseen
+
+
+def _computed(metric: Metric[Any], compute: Callable[..., object], *given: object) -> Score:
+    """Return what a metric computes; whatever a user's metric raises or returns becomes a score."""
+    try:
+        return _as_score(compute(*given))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a user's metric may raise anything
+        return _failed(metric, error)
+
+
+def _as_score(answer: object) -> Score:
+    return answer if isinstance(answer, Score) else checked(answer)
+
+
+def _failed(metric: Metric[Any], error: BaseException) -> Score:
+    """Return the missing score of a user's metric. In a built-in metric, an exception is a defect of the gate: it is
+    raised again, since it must not look like a missing score."""
     if _is_built_in(metric):
-        return metric.score(case, performance)
-    with _Answer() as found:
-        found.give(metric.score(case, performance))
-    return found.score
+        raise error
+    return Score(None, error=f"the metric raised {described(error)}")
 
 
 def _unseen(metric: Metric[Any], performance: TrialOutput) -> Score | None:
@@ -277,33 +295,9 @@ def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -
     for part in metric.parts:
         if part in scores:
             answered.update(scores[part].judges)
-    if _is_built_in(metric):
-        score = metric.combine(case, scores)
-    else:
-        with _Answer() as found:
-            found.give(metric.combine(case, scores))
-        score = found.score
+    score = _computed(metric, metric.combine, case, scores)
     return replace(score, judges=tuple(sorted(answered)))
 
 
 def _is_built_in(metric: Metric[Any]) -> bool:
-    """True if an exception in the metric would be a defect of the gate, which must not look like a missing score."""
     return type(metric).__module__.startswith("gate.")
-
-
-class _Answer:
-    """Turns the answer of a user's metric into a score; an exception becomes the reason for a missing score."""
-
-    score: Score
-
-    def __enter__(self) -> _Answer:
-        return self
-
-    def give(self, answer: object) -> None:
-        self.score = answer if isinstance(answer, Score) else checked(answer)
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception | SystemExit):
-            return False
-        self.score = Score(None, error=f"the metric raised {described(error)}")
-        return True

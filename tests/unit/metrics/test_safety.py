@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -110,7 +109,7 @@ def test_patterns_say_what_they_cannot_see_and_need_no_judge() -> None:
     metric = SafetyV1(SafetyV1.options_type.model_validate({"backend": "patterns"}))
     assert not metric.needs_judge
     performance = TrialOutput((Invocation("hi", (Part("fine"),)), Invocation("x", (Part(f"{SECRET} a@example.com"),))))
-    score = asyncio.run(metric.judge_score(CASE, performance, None))
+    score = metric.score(CASE, performance)
     assert (score.value, score.per_turn) == (0.5, (1.0, 0.0))
     assert "1 × secret" in score.reason and "1 × e-mail address" in score.reason
     assert "not harmful advice" in score.reason
