@@ -15,7 +15,6 @@ from secrets import token_hex
 from time import perf_counter
 from typing import IO, Annotated, Any, Self
 
-from msgspec.structs import replace
 from pydantic import field_validator
 
 from gate.agents.base import (
@@ -162,7 +161,7 @@ class CommandAgent(Agent):
         answer = decode_answer(output.data)
         if isinstance(answer, str) and not isinstance(answer, Stream):
             refuse_disguised(answer)
-        return replace(read_answer(answer, user=request.user), duration=duration)
+        return read_answer(answer, user=request.user, duration=duration)
 
     async def _next_line(self, request: Request) -> Invocation:
         line = self._lines.get(request.session_id)
@@ -181,7 +180,7 @@ class CommandAgent(Agent):
         finally:
             request.log.add(line.child.tail)
             line.child.forget()
-        return replace(read_answer(answer, user=request.user), duration=perf_counter() - start)
+        return read_answer(answer, user=request.user, duration=perf_counter() - start)
 
 
 def _question(request: Request) -> IO[bytes]:

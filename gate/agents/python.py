@@ -327,8 +327,7 @@ class PythonAgent(Agent):
             return replace(_read_events(reply["answer"], request.user), duration=reply["duration"])
         if isinstance(reply["answer"], str):
             refuse_truncated(reply["answer"])
-        invocation = read_answer(reply["answer"], user=request.user)
-        return replace(invocation, duration=reply["duration"])
+        return read_answer(reply["answer"], user=request.user, duration=reply["duration"])
 
     async def _reply(self, request: Request) -> dict[str, Any]:
         key = (request.case_id, request.trial)
