@@ -126,7 +126,7 @@ class ServerAgent(Agent, Generic[ServerT, SessionT]):
         self._server = server
         self._environment = environment
         self._sessions: dict[str, SessionT] = {}
-        """What the agent has to know of each open session."""
+        """The state of each open session, by its id."""
         self._url = expand(server.url, environment, where=f"agent.{kind}.url")
         check_url(self._url, where=f"agent.{kind}.url")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain"}
