@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from gate.metrics.base import Check, Options, TrialOutput
+from gate.metrics.base import Options, PassOrFail, TrialOutput
 from gate.metrics.markup import MarkupError
 from gate.metrics.markup import targets as of_tags
 from gate.metrics.weburl import WEB, normal, place_of
@@ -33,7 +33,7 @@ class LinksOptions(Options):
     """True to allow images from these hosts."""
 
 
-class AllowedLinks(Check[LinksOptions]):
+class AllowedLinks(PassOrFail[LinksOptions]):
     """1 if every Markdown link in the answers leads to an allowed host and no image is loaded, else 0.
 
     Links, reference links, autolinks, bare URLs and HTML count; the host is the one that a browser would contact,

@@ -142,7 +142,7 @@ class Metric(ABC, Generic[OptionsT]):
         """Return the score of one trial, with a reason. Never raises because of what an agent did."""
 
 
-class Check(Metric[OptionsT]):
+class PassOrFail(Metric[OptionsT]):
     """Base of pass-or-fail checks: 1 or 0, with 1 as the default threshold."""
 
     scale = Scale.BINARY

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from gate.metrics.base import NO_CONTENT, Check, Options, TrialOutput
+from gate.metrics.base import NO_CONTENT, Options, PassOrFail, TrialOutput
 from gate.metrics.matching import shown
 from gate.model import Case, Score
 from gate.model.strictness import MORE
@@ -33,7 +33,7 @@ class ForbiddenOptions(Options):
         return tools
 
 
-class ForbiddenTools(Check[ForbiddenOptions]):
+class ForbiddenTools(PassOrFail[ForbiddenOptions]):
     """0 if any forbidden tool was called in the trial, even once, else 1. Hard: one occurrence fails the gate.
 
     Case and separators in names do not matter: EditFile, edit_file and edit-file are one tool. Repeated calls

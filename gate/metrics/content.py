@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from gate.errors import closest
-from gate.metrics.base import Check, Options, OptionsT, TrialOutput
+from gate.metrics.base import Options, OptionsT, PassOrFail, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
 from gate.model import Case, Score, text_of
 from gate.model.strict import Words, one_or_more
@@ -88,7 +88,7 @@ def _quoted(texts: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-class _Listed(Check[OptionsT]):
+class _Listed(PassOrFail[OptionsT]):
     """Base of checks with a list of texts or patterns; a case's own are added, with their own ``ignore_case``."""
 
     adds_up = True
@@ -185,7 +185,7 @@ class Regex(_Listed[RegexOptions]):
         return Score(1.0, reason="the answer matches every pattern")
 
 
-class JsonSchema(Check[SchemaOptions]):
+class JsonSchema(PassOrFail[SchemaOptions]):
     """1 if the last answer is JSON that matches the schema, also in a Markdown code block, else 0.
 
     Drafts 4 to 2020-12, by ``$schema``, else 2020-12. The metric fetches nothing: a ``$ref`` to another document
