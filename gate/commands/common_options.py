@@ -81,9 +81,14 @@ def said(path: Path, what: str) -> Path:
     """Print the chosen path to stderr and return it."""
     from gate.security.escape import console
 
-    path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    path = from_here(path)
     click.echo(f"gate: {what}: {console(str(path), 300)}", err=True)
     return path
+
+
+def from_here(path: Path) -> Path:
+    """Return the path relative to the current folder if it is inside."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

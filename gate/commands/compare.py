@@ -13,6 +13,7 @@ from gate.commands.common_options import (
     DEFAULT_CONFIG,
     OUTPUTS,
     PATH,
+    from_here,
     outputs_of,
     record_before_or,
     record_or_newest,
@@ -31,6 +32,8 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 SHORT_COMMIT = 12
 FORMS = ("json", "html", "markdown")
 """The formats of the table of several records."""
+Side = tuple[str, Path]
+"""The name of a record or a configuration, and its file."""
 
 
 @click.command(cls=Once)
@@ -61,8 +64,9 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
     Judges the first of one or two records (default: the newest) against the second (default: the one before).
     Three or more, --table, --vary or a configuration give one table, no verdict, and exit code 0.
     """
-    if _is_table(compared, given):
-        _table(compared, config_path, given)
+    sides = [_named(text) for text in compared]
+    if _is_table(sides, given):
+        _table(sides, config_path, given)
     _check_alone(given)
     from gate.config.load import load_config
     from gate.stored.judging import compare_records
@@ -78,9 +82,9 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
     finish(result, given["quiet"], given["verbose"])
 
 
-def _is_table(compared: tuple[str, ...], given: dict[str, Any]) -> bool:
-    configured = any(_file(text).suffix in YAML for text in compared)
-    return bool(len(compared) > 2 or given["table"] or given["vary"] or given["prefer"] or configured)
+def _is_table(sides: list[Side], given: dict[str, Any]) -> bool:
+    configured = any(path.suffix in YAML for _, path in sides)
+    return bool(len(sides) > 2 or given["table"] or given["vary"] or given["prefer"] or configured)
 
 
 def _check_alone(given: dict[str, Any]) -> None:
@@ -90,7 +94,7 @@ def _check_alone(given: dict[str, Any]) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} is for a table: add --table, or a third record")
 
 
-def _named(text: str) -> tuple[str, Path]:
+def _named(text: str) -> Side:
     """Return the name and the file of ``people=people.jsonl``, or of a file named after a commit, shortened."""
     name, equals, path = text.partition("=")
     if equals and name and path and not Path(text).exists():
@@ -99,21 +103,17 @@ def _named(text: str) -> tuple[str, Path]:
     return stem[:SHORT_COMMIT] if COMMIT.fullmatch(stem) else stem, Path(text)
 
 
-def _file(text: str) -> Path:
-    return _named(text)[1]
-
-
 # --- the table ------------------------------------------------------------------------------------
 
 
-def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str, Any]) -> NoReturn:
+def _table(sides: list[Side], config_path: Path | None, given: dict[str, Any]) -> NoReturn:
     from gate.insight.lineup import line_up, read_contenders
 
     outputs = _outputs(given)
-    named = _records(compared, config_path, given)
-    contenders = read_contenders(named)
-    config = _judging(compared, config_path) if given["prefer"] or config_path is not None else None
-    votes, cost = _votes(named, config, given)
+    records = _records(sides, config_path, given)
+    contenders = read_contenders(records)
+    config = _judging(sides, config_path) if given["prefer"] or config_path is not None else None
+    votes, cost = _votes(records, config, given)
     terms = _terms(contenders[0], config) if config_path is not None and not given["vary"] else None
     lineup = line_up(contenders, terms, quality=given["quality"] or "pass rate", votes=votes, judge_cost_usd=cost)
     for form, path in outputs.items():
@@ -152,54 +152,42 @@ def _write(form: str, path: Path, lineup: Any) -> None:
         raise ConfigError(f"the {form} report cannot be written: {error.strerror}", where=str(path)) from None
 
 
-def _records(compared: tuple[str, ...], config_path: Path | None, given: dict[str, Any]) -> list[tuple[str, Path]]:
+def _records(sides: list[Side], config_path: Path | None, given: dict[str, Any]) -> list[Side]:
     """Return the name and the record of each side; configurations are run first, all in parallel."""
+    from gate.config.load import load_config
     from gate.insight.contest import run_contest
     from gate.insight.lineup import check_contenders
     from gate.model.defaults import MOST_EPOCHS
     from gate.system.signals import run as run_coroutine
 
-    named = [_named(text) for text in compared]
     epochs = given["epochs"] or MOST_EPOCHS
     changes = {"trials": epochs, "baseline.store": "none"}
     varied = _varied(given["vary"])
-    names = [name for name, _ in named]
-    check_contenders([*names, *varied])
+    check_contenders([*(name for name, _ in sides), *varied])
     contestants = {}
-    for name, path in named:
+    for name, path in sides:
         if path.suffix in YAML:
-            contestants[name] = _load(path, changes)
+            contestants[name] = load_config(path, changes)
     for name, keys in varied.items():
-        contestants[name] = _load(config_path or DEFAULT_CONFIG, {**keys, **changes})
+        contestants[name] = load_config(config_path or DEFAULT_CONFIG, {**keys, **changes})
     if not contestants:
-        return named
+        return sides
     folder = given["records"] or _folder(next(iter(contestants.values())))
     progress = progress_of(given["quiet"])
     made = run_coroutine(run_contest(contestants, epochs, folder, os.environ, progress, command_line()))
     ran = {}
     for name, path in made:
-        ran[name] = _from_here(path)
+        ran[name] = from_here(path)
         click.echo(f"gate: the record of {_shown(name)}: {_shown(str(ran[name]))}", err=True)
-    records = [(name, ran.get(name, path)) for name, path in named]
+    records = [(name, ran.get(name, path)) for name, path in sides]
     records += [(name, ran[name]) for name in varied]
     return records
-
-
-def _from_here(path: Path) -> Path:
-    """Return the path relative to the current folder if it is inside."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _shown(text: str) -> str:
     from gate.security.escape import console
 
     return console(text, 300)
-
-
-def _load(path: Path, overrides: dict[str, Any]) -> Config:
-    from gate.config.load import load_config
-
-    return load_config(path, overrides)
 
 
 def _folder(config: Config) -> Path:
@@ -225,15 +213,15 @@ def _varied(texts: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _judging(compared: tuple[str, ...], config_path: Path | None) -> Config | None:
-    """Return the configuration for criteria and judge: the given one, or the first among the compared."""
+def _judging(sides: list[Side], config_path: Path | None) -> Config | None:
+    """Return the configuration for criteria and judge: the given one, else the first among the compared, else the
+    usual one."""
+    from gate.config.load import load_config
+
     if config_path is not None:
-        return _load(config_path, {})
-    for text in (*compared, str(DEFAULT_CONFIG)):
-        path = _file(text)
-        if path.suffix in YAML:
-            return _load(path, {}) if path.is_file() else None
-    return None
+        return load_config(config_path)
+    path = next((path for _, path in sides if path.suffix in YAML), DEFAULT_CONFIG)
+    return load_config(path) if path.is_file() else None
 
 
 def _terms(first: Contender, config: Config | None) -> Any:
@@ -245,7 +233,7 @@ def _terms(first: Contender, config: Config | None) -> Any:
     return with_run_of(first.record, terms_of_plan(plan_of(config, os.environ, first.record.header), config))
 
 
-def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str, Any]) -> Any:
+def _votes(records: list[Side], config: Config | None, given: dict[str, Any]) -> Any:
     """Return the judge's votes and their cost; none without ``--prefer``."""
     if not given["prefer"]:
         return (), None
@@ -256,7 +244,7 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
     from gate.records import read_record
     from gate.system.signals import run as run_coroutine
 
-    whole = [Contender(name, read_record(path), str(path)) for name, path in named]
+    whole = [Contender(name, read_record(path), str(path)) for name, path in records]
     return run_coroutine(ask_preferences(whole, config, os.environ))
 
 

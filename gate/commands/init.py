@@ -70,7 +70,7 @@ def init(
         answered = with_answers(proposal, first.answers)
         if answered != proposal:
             write(folder, answered, force=force)
-    _end(proposal, found, folder, [*written, *kept], first)
+    _end(proposal, found, folder, [*written, *kept], first, workflow=not no_workflow)
     raise SystemExit(0 if first is None else int(first.code))
 
 
@@ -128,16 +128,20 @@ def _show_first(first: First) -> None:
         click.echo(f"  {console(line, 400)}")
 
 
-def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], first: First | None) -> None:
+def _end(
+    proposal: FirstFiles, found: Survey, folder: Path, names: list[str], first: First | None, *, workflow: bool
+) -> None:
     """Print the next steps: none that this command has already done, and after a failed first run only the remedy."""
-    from gate.commands.setup.first_files import CASES, SAMPLE_FILE, is_from_init, is_untouched
+    from gate.commands.setup.first_files import CASES, SAMPLE_FILE, is_from_init, is_untouched, mapping_of
     from gate.security.escape import console
 
-    for note in proposal.notes:
-        click.echo(console(note, 400))
-    if proposal.start:
-        start = f"start the server:  {proposal.start}\n" if first is None else ""
-        click.echo(f"\n{start}called with:       {proposal.mapping}")
+    agent, made = proposal.agent, proposal.workflow
+    if agent is not None:
+        for note in agent.fill:
+            click.echo(console(f"to fill in: {note}", 400))
+        if agent.start:
+            start = f"start the server:  {agent.start}\n" if first is None else ""
+            click.echo(f"\n{start}called with:       {mapping_of(agent)}")
     if first is not None and first.code not in MEASURED:
         click.echo(f"\nto do: {console(first.remedy or CORRECT, 400)}")
         return
@@ -154,15 +158,15 @@ def _end(proposal: FirstFiles, found: Survey, folder: Path, names: list[str], fi
         earlier.append(CASES)
     added = " ".join(sorted({name.split("/")[0] for name in [*names, *earlier]}))
     click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
-    if proposal.secrets:
-        kind = "CI/CD variable" if ".gitlab-ci.yml" in proposal.files else "repository secret"
-        click.echo(f"  give CI the key        {', '.join(proposal.secrets)}, as a {kind}")
-    if proposal.first_push:
+    if made.secrets:
+        kind = "CI/CD variable" if made.path == ".gitlab-ci.yml" else "repository secret"
+        click.echo(f"  give CI the key        {', '.join(made.secrets)}, as a {kind}")
+    if made.path:
         click.echo("  push                   git push")
     else:
         click.echo("  store the baseline     gate baseline")
     click.echo("  change the agent       gate run")
-    if proposal.unknown_host:
+    if workflow and not made.path:
         click.echo("  run it in CI           gate help ci (no workflow: .git here names no remote on GitHub or GitLab)")
-    if proposal.first_push:
-        click.echo(f"\n{proposal.first_push}")
+    if made.path:
+        click.echo(f"\n{made.first_push}")

@@ -31,6 +31,7 @@ import all of these files, load neither pydantic nor an HTTP client."""
 PLACES = {"open": "open:open_report", "help": "help:help_on", "import": "import_suite:import_suite"}
 """The file and function of sub-commands whose names are taken in Python."""
 REMOVED_OPTIONS = {
+    **{f"{name} --ctrf": "write --report ctrf=PATH" for name in ("baseline", "compare", "merge", "report", "run")},
     "attest --output": "leave it out: the signed statement is beside the statement",
     "decide --jsonl": "leave it out, as there is only one format",
     "demo --folder": "leave it out: the demo is in a new temporary folder, which it names",

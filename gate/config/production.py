@@ -8,7 +8,6 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from gate.formats.durations import Seconds
 from gate.model.strict import FileBelow, StrictModel, Words, short_for
-from gate.suites.messages import Path
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 """The name of an environment variable."""
@@ -57,32 +56,14 @@ class AlertsSection(StrictModel):
     """Microsoft Teams workflows that post an adaptive card."""
 
 
-class RowPaths(StrictModel):
-    """Paths in a row of production, such as ``info.id`` or ``log[0].text``."""
-
-    id: Path = "id"
-    """The conversation's id."""
-    messages: Path = "messages"
-    """The conversation, as OpenAI's messages."""
-    error: Path | None = None
-    """The error, if the agent failed."""
-    usage: Path | None = None
-    """Token counts, as OpenAI reports them. Default: those in the messages."""
-    cost_usd: Path | None = None
-    """US dollars."""
-    duration: Path | None = None
-    """Seconds."""
-
-
 class MonitorSection(StrictModel):
     """Watching the agent in production."""
 
     traces: Words = ()
-    """Files and folders with OTLP JSON lines or rows of messages; one path or a list. They may grow and rotate."""
+    """Files and folders with OTLP JSON lines or rows of messages, with paths as under ``fields``; one path or a list.
+    They may grow and rotate."""
     receive: int | None = Field(default=None, ge=1, le=65_535)
     """Port on loopback that receives OTLP over HTTP. Default: files alone."""
-    fields: RowPaths | None = None
-    """Paths in rows. Default: as under ``fields``."""
     suite: str | None = None
     """The suite whose criteria apply, if the configuration makes several."""
     sample_rate: float = Field(default=0.01, gt=0, le=1)

@@ -38,7 +38,7 @@ class Common(StrictModel):
     regression: Annotated[Literal["block", "warn"] | None, steps("warn", "block")] = None
     """The effect of a proven loss against the baseline. Default: the metric's."""
     ratchet: Annotated[bool, OFF] = True
-    """``false``: `gate ratchet` leaves the threshold as it is."""
+    """``false``: the threshold blocks even if the baseline missed it, too."""
     metric: str | None = None
     """The metric, if the criterion has a name of its own: a registered name, or `module:attribute`."""
 

@@ -113,7 +113,7 @@ def _options(
     return WatchOptions(
         places,
         plan.suite.id,
-        _fields(config),
+        config.file.fields or FieldPaths(),
         section,
         config.file.gate.max_error_rate,
         given["json_path"],
@@ -127,13 +127,6 @@ def redactor_of_production(environment: Mapping[str, str], *more: str) -> Redact
     """Return a redactor of secrets and personal data: people in production did not write for a test suite."""
     secrets = [value for name, value in environment.items() if SECRET_NAME.search(name)]
     return Redactor([*secrets, *more], personal=True)
-
-
-def _fields(config: Config) -> FieldPaths:
-    own = config.file.monitor.fields
-    if own is not None:
-        return FieldPaths.model_validate(own.model_dump())
-    return config.file.fields or FieldPaths()
 
 
 def _plan_of(config: Config, environment: Mapping[str, str]) -> Plan:

@@ -28,8 +28,8 @@ _BUILT_IN = {
 }
 REPORTS = Registry["Callable[[Result], str]"]("report", "agent_gate.reports", _BUILT_IN)
 """Name → the function that renders a result; each needs only the result. Files are written in this order."""
-FILES = tuple(name for name in REPORTS if name != "console")
-"""The reports with their own command-line option, such as ``--junit PATH``."""
+FILES = ("junit", "openmetrics", "html", "json", "markdown")
+"""The reports with their own command-line option, such as ``--junit PATH``; ``--report NAME=PATH`` writes any."""
 
 
 def load_report(form: str) -> Callable[[Result], str]:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema import Draft202012Validator
 
-from gate.reports import FILES
+from gate.reports import REPORTS
 from gate.reports.json import schema
 from tests.acceptance.conftest import Outcome, Project, first_of
 
@@ -464,8 +464,8 @@ def test_no_report_of_an_earlier_run_is_left_by_one_without_a_verdict(
     project: Project, ending: str, before: str, is_configured: bool
 ) -> None:
     """Whatever was there, each report says that there is no verdict, and why."""
-    paths = {form: f"out/{form}" for form in FILES}
-    wanted = [] if is_configured else [word for form, path in paths.items() for word in (f"--{form}", path)]
+    paths = {form: f"out/{form}" for form in REPORTS if form != "console"}
+    wanted = [] if is_configured else [f"--report={form}={path}" for form, path in paths.items()]
     configured = f"reports: {json.dumps(paths)}\n" if is_configured else ""
     project.write("gate.yaml", CONFIG + configured)
     if before == "a verdict":
@@ -526,10 +526,9 @@ def test_costs_that_add_up_to_no_number_end_no_run(project: Project) -> None:
     """Each is a number; their sum is not. Whatever reads it says that the cost is not measured."""
     answer = "{'output': {'Hello': 'Hi there', 'Bye': 'Goodbye'}[message], 'cost_usd': 1e308}"
     project.write("agent.py", f"def answer(message):\n    return {answer}\n")
-    wanted = [word for form in FILES for word in (f"--{form}", f"out/{form}")]
-    ran = project.gate("run", *wanted)
+    ran = project.gate("run", *[f"--report={form}=out/{form}" for form in REPORTS])
     assert ran.code == 0, ran.err
-    assert all((project.root / "out" / form).stat().st_size for form in FILES)
+    assert all((project.root / "out" / form).stat().st_size for form in REPORTS)
     summary = json.loads((project.root / "out" / "ctrf").read_text())["results"]["summary"]
     assert summary["extra"]["costUsd"] is None
     assert "not measured agent" in (project.root / "out" / "junit").read_text()

@@ -187,7 +187,18 @@ def test_history_flags_what_flips(project: Project) -> None:
 
 
 def test_compare_and_report_in_every_form(project: Project) -> None:
-    forms = ["--junit", "r.xml", "--markdown", "r.md", "--html", "r.html", "--json", "r.json", "--ctrf", "r.ctrf"]
+    forms = [
+        "--junit",
+        "r.xml",
+        "--markdown",
+        "r.md",
+        "--html",
+        "r.html",
+        "--json",
+        "r.json",
+        "--report",
+        "ctrf=r.ctrf",
+    ]
     text = printed(project, "compare", "new.jsonl", "old.jsonl", *forms, code=1)
     assert "case-3" in text
     for name in ("r.xml", "r.md", "r.html", "r.json", "r.ctrf"):

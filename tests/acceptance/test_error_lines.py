@@ -88,6 +88,7 @@ def test_a_folder_is_no_record(project: Project, command: str) -> None:
     [
         (("monitor", "--receive", "4318"), "--receive was removed: set `monitor.receive` in gate.yaml"),
         (("monitor", "--prometheus", "x"), "--prometheus was removed: set `monitor.prometheus` in gate.yaml"),
+        (("run", "--ctrf", "x"), "--ctrf was removed: write --report ctrf=PATH"),
         (("decide", "--jsonl"), "--jsonl was removed: leave it out, as there is only one format"),
         (("run", "--jsonl"), "no such option '--jsonl'"),
     ],

@@ -108,7 +108,7 @@ def test_a_baseline_is_refused_before_anything_is_spent_on_it(ready: Project) ->
 def test_reports_and_records_are_no_changes_of_the_user(ready: Project) -> None:
     """Wherever they are written: the tree stays clean, and the agent stays the same."""
     written = {"html": "r.html", "markdown": "out/r.md", "junit": "out/r.xml", "json": "out/r.json", "ctrf": "c.json"}
-    options = [word for form, path in written.items() for word in (f"--{form}", path)]
+    options = [f"--report={form}={path}" for form, path in written.items()]
     assert ready.gate("run", "-q", "--openmetrics", "m.txt", "--record", "r.jsonl", *options).code == 0
     before = asked(ready)
     ran = ready.gate("baseline", "-q")

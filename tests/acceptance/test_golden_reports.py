@@ -131,7 +131,7 @@ def measure(project: Project, name: str) -> dict[str, str]:
 def reported(project: Project, record: str) -> dict[str, str]:
     """The further reports on a record by the suffix of their form."""
     outputs = {form: project.root / ".gate" / f"report.{suffix}" for form, suffix in FORMS_OF_REPORT.items()}
-    project.gate("report", record, *[word for form, path in outputs.items() for word in (f"--{form}", str(path))])
+    project.gate("report", record, *[f"--report={form}={path}" for form, path in outputs.items()])
     return {FORMS_OF_REPORT[form]: path.read_text(encoding="utf-8") for form, path in outputs.items()}
 
 

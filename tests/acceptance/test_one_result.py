@@ -175,7 +175,7 @@ def test_a_file_of_tests_is_red_where_the_exit_code_is(project: Project) -> None
     project.write(
         "gate.yaml", "suite: suite.json\nagent: {python: agent:answer}\ncriteria: {response_match_score: 0.95}\n"
     )
-    ran = project.gate("run", "--junit", "j.xml", "--ctrf", "c.json")
+    ran = project.gate("run", "--junit", "j.xml", "--report", "ctrf=c.json")
     assert ran.code == 1, ran.out
     root = ElementTree.parse(project.root / "j.xml").getroot()
     summary = json.loads((project.root / "c.json").read_text())["results"]["summary"]

@@ -80,8 +80,8 @@ def test_a_regression_is_not_run_away_from(project: Project) -> None:
 def test_a_run_is_resumed_beside_everything_that_it_wrote(project: Project) -> None:
     """An ended run has every report in the work tree; the next command names none of them."""
     commit(project, broken=False)
-    forms = ("html", "json", "junit", "markdown", "ctrf", "statement")
-    reports = [word for form in forms for word in (f"--{form}", f"{form}.out")]
+    forms = ("html", "json", "junit", "markdown", "ctrf")
+    reports = [*(f"--report={form}={form}.out" for form in forms), "--statement=statement.out"]
     first = project.gate("run", "-q", "--trials", "1", *reports, CALLS=CALLS)
     before = asked(project)
     again = project.gate("run", "-q", "--trials", "1", "--resume", CALLS=CALLS)

@@ -70,6 +70,8 @@ class Workflow(Struct, frozen=True):
     path: str = ""
     """The path of the file; empty if the host is not known."""
     text: str = ""
+    secrets: tuple[str, ...] = ()
+    """The keys that it reads from the host's secrets."""
     first_push: str = ""
     """The sentence about the first push to the default branch."""
 
@@ -83,17 +85,18 @@ def workflow_of(folder: Path, keys: Sequence[str], start: str, executable: str =
     branch, remote = default_branch(folder), remote_of(folder)
     install = _install(folder)
     commands = [*install, *([f"{start} > server.log 2>&1 &"] if start else [])]
+    secrets = tuple([f"{key}_API_KEY" for key in keys])
     said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
     said += "Until then, "
     said += "only thresholds decide." if start else "the gate compares with the base commit's agent."
     if (folder / ".github").is_dir() or "github" in remote:
-        text = GITHUB.format(branch=_in_yaml(branch), settings=_setup(commands) + _environment(keys))
-        return Workflow(".github/workflows/gate.yml", text, said)
+        text = GITHUB.format(branch=_in_yaml(branch), settings=_setup(commands) + _environment(secrets))
+        return Workflow(".github/workflows/gate.yml", text, secrets, said)
     if (folder / ".gitlab-ci.yml").is_file() or "gitlab" in remote:
         if executable:
             commands = [f"python -m venv {executable}", *(f"{executable}/bin/{command}" for command in install)]
         lines = "".join(f"\n    - {command}" for command in commands)
-        return Workflow(".gitlab-ci.yml", GITLAB.format(install=lines), said)
+        return Workflow(".gitlab-ci.yml", GITLAB.format(install=lines), secrets, said)
     return Workflow()
 
 
@@ -110,10 +113,10 @@ def _setup(commands: Sequence[str]) -> str:
     return "    with:\n      setup: |\n" + "".join(f"        {one}\n" for one in commands)
 
 
-def _environment(keys: Sequence[str]) -> str:
-    if not keys:
+def _environment(secrets: Sequence[str]) -> str:
+    if not secrets:
         return ""
-    lines = [f"        {key}_API_KEY=${{{{ secrets.{key}_API_KEY }}}}\n" for key in keys]
+    lines = [f"        {name}=${{{{ secrets.{name} }}}}\n" for name in secrets]
     return "".join(["    secrets:\n      env: |\n", *lines])
 
 

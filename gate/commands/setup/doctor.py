@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,7 +21,7 @@ from gate.decision.unseen import shows_calls
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError
 from gate.judges.calibration import load as load_calibration
 from gate.judges.options import CALIBRATION_FILE, NO_KEY, JudgeOptions, Member, members
-from gate.model import Scale, Trial
+from gate.model import Scale, Trial, Turn
 from gate.pipeline.git_context import NO_GIT, git_context
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import no_own_user
@@ -50,10 +49,8 @@ HOSTS = (
 async def examine(path: Path, environment: Mapping[str, str], *, ask: bool) -> list[Checkup]:
     """Return all findings, in the order of a run; secrets from the environment are masked."""
     redactor = redactor_of(environment)
-    masked = []
-    async for one in _look(path, environment, ask=ask):
-        masked.append(replace(one, found=redactor.redact(one.found), remedy=redactor.redact(one.remedy)))
-    return masked
+    found = await _checkups(path, environment, ask=ask)
+    return [replace(one, found=redactor.redact(one.found), remedy=redactor.redact(one.remedy)) for one in found]
 
 
 def exit_code(found: Sequence[Checkup]) -> ExitCode:
@@ -73,59 +70,48 @@ def as_json(found: Sequence[Checkup]) -> str:
     return json.dumps({"version": 1, "exit_code": int(exit_code(found)), "checks": rows}, indent=2, ensure_ascii=False)
 
 
-async def _look(path: Path, environment: Mapping[str, str], *, ask: bool) -> Any:
+async def _checkups(path: Path, environment: Mapping[str, str], *, ask: bool) -> list[Checkup]:
     try:
         config = load_config(path)
     except GateError as error:
-        yield refused("configuration", path.name, error)
-        return
-    yield ok("configuration", path.name, f"can be read; agent is {config.agent_kind}:")
-    plans = []
-    for one in _plans(config, environment):
-        if isinstance(one, Checkup):
-            yield one
-        else:
-            plans.append(one)
-    for one in (*_files(config, environment), *_environment(config, environment)):
-        yield one
-    probed: Probed | None = None
+        return [refused("configuration", path.name, error)]
+    found = [ok("configuration", path.name, f"can be read; agent is {config.agent_kind}:")]
+    plans, refusals = _plans(config, environment)
+    found += [*refusals, *map(_suite, plans), *_files(config, environment), *_environment(config, environment)]
     if plans:
         agent, probed = await _agent(config, plans[0], environment, ask=ask)
-        for one in agent:
-            yield one
-        for one in _criteria(config, plans, probed):
-            yield one
-        for one in await _judge(config, plans, environment):
-            yield one
+        found += [*agent, *_criteria(config, plans, probed), *await _judge(config, plans, environment)]
     job = [*_job(config, environment)]  # the search for baselines deepens a shallow clone
-    for one in (*_baselines(config, plans, environment), *job, *_records(config)):
-        yield one
+    return [*found, *_baselines(config, plans, environment), *job, *_records(config)]
 
 
-def _plans(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup | Plan]:
-    """Yield the suites with their criteria, even if only the judge's key is missing."""
+def _plans(config: Config, environment: Mapping[str, str]) -> tuple[Sequence[Plan], list[Checkup]]:
+    """Return the plan of each suite, even if only the judge's key is missing, and the reason for a refusal."""
     try:
-        plans = make_plans(config, environment)
-    except ConfigError as error:
-        yield refused(JUDGE if error.where == "judge" else "configuration", "suites and criteria", error)
-        if error.where != "judge":
-            return
-        try:
-            plans = make_plans(config, {**environment, "GATE_JUDGE_API_KEY": NO_KEY})
-        except GateError:
-            return
+        return make_plans(config, environment), []
     except GateError as error:
-        yield refused("configuration", "suites and criteria", error)
-        return
-    for plan in plans:
-        cases = plan.suite.cases
-        turns = [turn for case in cases for turn in case.turns]
-        answers = sum(turn.response is not None for turn in turns)
-        calls = sum(turn.tools is not None for turn in turns)
-        size = f"{count(len(cases), 'case')}, {count(len(turns), 'turn')}"
-        said = f"{size}; {answers} with an expected answer, {calls} with expected calls"
-        yield ok("configuration", f"suite {plan.suite.id}", said)
-        yield plan
+        is_judge = isinstance(error, ConfigError) and error.where == "judge"
+        refusals = [refused(JUDGE if is_judge else "configuration", "suites and criteria", error)]
+    if is_judge:
+        with suppress(GateError):
+            return make_plans(config, {**environment, "GATE_JUDGE_API_KEY": NO_KEY}), refusals
+    return (), refusals
+
+
+def _suite(plan: Plan) -> Checkup:
+    turns = _turns(plan)
+    answers = sum(turn.response is not None for turn in turns)
+    calls = sum(turn.tools is not None for turn in turns)
+    size = f"{count(len(plan.suite.cases), 'case')}, {count(len(turns), 'turn')}"
+    said = f"{size}; {answers} with an expected answer, {calls} with expected calls"
+    return ok("configuration", f"suite {plan.suite.id}", said)
+
+
+def _turns(plan: Plan) -> list[Turn]:
+    turns: list[Turn] = []
+    for case in plan.suite.cases:
+        turns += case.turns
+    return turns
 
 
 def _environment(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
@@ -206,10 +192,7 @@ def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterato
     if not why and not config.agent.reads_suite:
         yield ok(AREA, "user", "a separate user, which cannot read the suite or write to the gate's files")
         return
-    expected = False
-    for case in plan.suite.cases:
-        for turn in case.turns:
-            expected = expected or turn.response is not None or turn.tools is not None
+    expected = any(turn.response is not None or turn.tools is not None for turn in _turns(plan))
     what = f"the gate's own user ({why})" if why else "a separate user, with `reads_suite`"
     remedy = "run the gate as root with `agent.user: own`, or keep expected answers away from what the agent reads"
     if expected:
@@ -350,9 +333,9 @@ def _records(config: Config) -> Iterator[Checkup]:
 
 
 def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
-    names = [name for variable, name in HOSTS if environment.get(variable)]
-    if names:
-        yield ok(JOB, "CI", names[0])
+    named = next((name for variable, name in HOSTS if environment.get(variable)), "")
+    if named:
+        yield ok(JOB, "CI", named)
     elif in_ci(environment):
         yield note(JOB, "CI", "an unknown CI system", "gate help ci")
     else:

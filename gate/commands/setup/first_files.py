@@ -71,22 +71,14 @@ MOST_ANSWER = 200
 
 
 class FirstFiles(Struct, frozen=True):
-    """The files of a first project, and notes about them."""
+    """The files of a first project."""
 
     files: Mapping[str, str]
     """Name → content, including the configuration."""
-    notes: tuple[str, ...] = ()
-    first_push: str = ""
-    start: str = ""
-    """The command that starts the agent's server."""
-    mapping: str = ""
-    """The way to call the server and to read its answer, on one line."""
-    own_cases: bool = False
+    agent: FoundAgent | None
+    workflow: ci.Workflow
+    own_cases: bool
     """True if the cases are the gate's samples, which state no expectations yet."""
-    secrets: tuple[str, ...] = ()
-    """The keys that the workflow reads from the host's secrets."""
-    unknown_host: bool = False
-    """True if a workflow was wanted, but no remote shows the host."""
 
 
 def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: bool) -> FirstFiles:
@@ -98,47 +90,43 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
     if sources == [CASES] and not _has_other_cases(folder):
         sources = [f"{Path(CASES).parent}/"]  # the suite keeps this name when files are added
     keys = _keys(found, agent)
-    start = agent.start if agent is not None else ""
-    proposed = {FILE_NAME: ""}
+    made = ci.Workflow()
+    if workflow:
+        is_python = agent is not None and "python" in agent.agent
+        made = ci.workflow_of(folder, keys, agent.start if agent else "", found.executable if is_python else "")
+    read: list[Suite] = []
+    for suite in suites:
+        read += suite.suites
+    text = "# `gate run` runs each case, compares the results with the baseline, and sets an exit code.\n"
+    text += _yaml({"suite": sources[0] if len(sources) == 1 else sources})
+    text += _agent_section(found, agent, folder, keys)
+    text += _criteria_file(folder, sources) or criteria_for(read, sample=agent is None)
+    if ci.remote_of(folder):
+        text += _yaml({"baseline": {"store": "git"}})
+    proposed = {FILE_NAME: text}
     if not suites:
-        proposed[CASES] = own_cases({}) if agent is not None else SAMPLE_CASES
+        proposed[CASES] = SAMPLE_CASES if agent is None else own_cases({})
     if agent is None:
         proposed[SAMPLE_FILE] = SAMPLE_AGENT
     elif agent.adapter:
         proposed[f"{adapters.MODULE}.py"] = agent.adapter
-    executable = found.executable if agent is not None and "python" in agent.agent else ""
-    made = ci.workflow_of(folder, keys, start, executable) if workflow else ci.Workflow()
     if made.path:
         proposed[made.path] = made.text
     if not (folder / ".gitignore").exists():
         proposed[".gitignore"] = IGNORED
-    text = "# `gate run` runs each case, compares the results with the baseline, and sets an exit code.\n"
-    text += _yaml({"suite": sources[0] if len(sources) == 1 else sources})
-    text += _agent_section(found, agent, folder, keys)
-    text += _criteria_file(folder, sources) or criteria_for(
-        [one for suite in suites for one in suite.suites], sample=agent is None
-    )
-    if ci.remote_of(folder):
-        text += _yaml({"baseline": {"store": "git"}})
-    proposed[FILE_NAME] = text
-    unknown_host = workflow and not made.path
-    if agent is None:
-        return FirstFiles(proposed, first_push=made.first_push, unknown_host=unknown_host)
-    is_sample = [case.id for suite in suites for one in suite.suites for case in one.cases] == list(FIRST_INPUTS)
-    own = CASES in proposed or (is_sample and is_untouched(folder / CASES))
-    return FirstFiles(
-        proposed,
-        tuple(f"to fill in: {note}" for note in agent.fill),
-        made.first_push,
-        start,
-        mapping=_mapping(agent) if start else "",
-        own_cases=own,
-        secrets=tuple([f"{key}_API_KEY" for key in keys]) if made.path else (),
-        unknown_host=unknown_host,
-    )
+    own = agent is not None and (not suites or _are_untouched_samples(read, folder))
+    return FirstFiles(proposed, agent, made, own)
 
 
-def _mapping(agent: FoundAgent) -> str:
+def _are_untouched_samples(suites: Sequence[Suite], folder: Path) -> bool:
+    """True if the cases are those that an earlier `gate init` wrote."""
+    ids: list[str] = []
+    for suite in suites:
+        ids += [case.id for case in suite.cases]
+    return ids == list(FIRST_INPUTS) and is_untouched(folder / CASES)
+
+
+def mapping_of(agent: FoundAgent) -> str:
     """Return how a server is called: the address, the request, and the places of the answer and the calls."""
     ((kind, options),) = agent.agent.items()
     if not isinstance(options, Mapping) or "request" not in options:
@@ -400,4 +388,5 @@ def _outcome_lines(
 
 
 def _remedy(text: str, path: Path, environment: Mapping[str, str], proposal: FirstFiles) -> str:
-    return remedy_for(text, path.name, environment, start=proposal.start)
+    start = proposal.agent.start if proposal.agent else ""
+    return remedy_for(text, path.name, environment, start=start)

@@ -73,13 +73,11 @@ class Survey(Struct):
     """Prefixes of API keys' names, such as ``OPENAI``."""
     executable: str = ""
     """The folder of a virtual environment in the repository."""
-    routed: dict[Path, RoutedModule] = field(default_factory=dict)
-    """Modules with routes of servers."""
 
 
 class _Tree(Struct):
     root: Path
-    files: tuple[Path, ...]
+    files: dict[Path, None]
     """Paths relative to the root, in a fixed order."""
     left: int = MOST_TEXT
     """Bytes that may still be read."""
@@ -107,6 +105,18 @@ class _Tree(Struct):
         except GateError:
             return None
 
+    def import_name(self, path: Path) -> tuple[str, str] | None:
+        """Return the import name of a module, and the folder to import it from, empty for the root; None without a
+        name."""
+        top = path.parent
+        while top.parts and top / "__init__.py" in self.files:
+            top = top.parent
+        parts = path.relative_to(top).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        if not parts or not all(part.isidentifier() for part in parts):
+            return None
+        return ".".join(parts), top.as_posix() if top.parts else ""
+
 
 def start_of(path: Path) -> str:
     """Return the beginning of a file; empty if it is unreadable or not a regular file: reading a pipe would block."""
@@ -121,31 +131,55 @@ def start_of(path: Path) -> str:
 
 def survey(root: Path) -> Survey:
     """Examine the files of a folder."""
-    tree, found = _Tree(root, tuple(_files(root))), Survey()
-    _look_at_langgraph(tree, found)
+    tree, found = _Tree(root, dict.fromkeys(_files(root))), Survey()
+    agents = list(_graphs_in_langgraph(tree))
+    routed: dict[Path, RoutedModule] = {}
     python = [path for path in tree.files if path.suffix == ".py" and path.stem != adapters.MODULE][:MOST_READ]
-    tests = []
+    tests = [path for path in python if _is_test(path)]
     for path in python:
-        if _is_test(path):
-            tests.append(path)
-        else:
-            _look_at_module(tree, path, found)
+        module = None if _is_test(path) else parsed(tree.text(path))
+        if module is None:
+            continue
+        found.keys |= _keys_in(tree.text(path), module)
+        routed[path] = routes_of(module, _class_finder(tree, path, module))
+        agents += _agents_in_module(tree, path, module, routed[path])
     for path in tree.files:
         if OPENAPI_NAMES.match(path.name):
-            _look_at_openapi(tree, path, found)
+            described = agent_of_openapi(tree.document(path))
+            if described is not None:
+                agents.append(replace(described, where=path.as_posix(), rank=(6,)))
         if path.name.startswith(".env") and path.name != ".env":  # a sample of the file; the file itself holds secrets
             found.keys |= set(KEY_NAMES.findall(tree.text(path)))
-    _look_at_routes(found)
-    _look_at_suites(tree, found)
+    agents += _servers(tree, routed)
+    found.agents = sorted(_without_repeats(agents)[:MOST_AGENTS], key=lambda one: one.rank)
+    found.suites = _suites(tree)
     _look_at_tests(tree, python, found)
     if tests:
         found.notes.append(f"{count(len(tests), 'test file')}: `pytest --gate gate.yaml` shows the cases among them")
-    found.agents.sort(key=lambda one: one.rank)
     for name in (".venv", "venv", "env"):
         if (root / name / "pyvenv.cfg").is_file():
             found.executable = name
             break
     return found
+
+
+def _keys_in(text: str, module: ast.Module) -> set[str]:
+    """Return the prefixes of the keys that a module seems to need; none if it imports nothing."""
+    if not imports(module.body):
+        return set()
+    return {*KEY_NAMES.findall(text), *(prefix for prefix, pattern in PROVIDERS if re.search(pattern, text))}
+
+
+def _without_repeats(agents: Iterable[FoundAgent]) -> list[FoundAgent]:
+    """Return the agents without those that were found before: langgraph.json names a module's graph, too."""
+    kept: list[FoundAgent] = []
+    adapted: set[str] = set()
+    for agent in agents:
+        if agent.adapter not in adapted:
+            kept.append(agent)
+        if agent.adapter:
+            adapted.add(agent.adapter)
+    return kept
 
 
 def sources_of_agent(root: Path, agent: FoundAgent) -> Sources:
@@ -188,8 +222,8 @@ def _is_test(path: Path) -> bool:
 # --- agents ---------------------------------------------------------------------------------------
 
 
-def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
-    """Add the graphs that ``langgraph.json`` names, such as ``./folder/file.py:variable``."""
+def _graphs_in_langgraph(tree: _Tree) -> Iterator[FoundAgent]:
+    """Yield the graphs that ``langgraph.json`` names, such as ``./folder/file.py:variable``."""
     for path in tree.files:
         if path.name != "langgraph.json":
             continue
@@ -204,30 +238,21 @@ def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
             is_made = f"def {variable}(" in tree.text(place)
             call = f"{variable}()" if is_made else variable
             why = f"{path.as_posix()} names the graph {name!r}"
-            _add_agent_of_framework(tree, found, "LangGraph", place, variable, call, 1, why, rank=0)
+            yield from _with_adapter(tree, "LangGraph", place, variable, call, 1, why, rank=0)
 
 
-def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
-    text = tree.text(path)
-    module = parsed(text)
-    if module is None:
-        return
+def _agents_in_module(tree: _Tree, path: Path, module: ast.Module, routed: RoutedModule) -> Iterator[FoundAgent]:
     names = imports(module.body)
-    if names:
-        found.keys |= set(KEY_NAMES.findall(text))
-        found.keys |= {prefix for prefix, pattern in PROVIDERS if re.search(pattern, text)}
-    routed = routes_of(module, _class_finder(tree, path, module))
-    found.routed[path] = routed
     for node in module.body:
         if isinstance(node, ast.ClassDef):
             if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
                 call, why = f"{node.name}().crew()", f"class {node.name}, @CrewBase"
-                _add_agent_of_framework(tree, found, "CrewAI", path, node.name, call, node.lineno, why)
+                yield from _with_adapter(tree, "CrewAI", path, node.name, call, node.lineno, why)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name not in routed.functions:
-                _look_at_function(tree, path, node, found)
+                yield from _function(tree, path, node)
         else:
-            _look_at_assignment(tree, path, node, names, found)
+            yield from _assigned(tree, path, node, names)
 
 
 MADE_BY = (
@@ -240,8 +265,8 @@ MADE_BY = (
 """The call that creates an agent → the framework."""
 
 
-def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str], found: Survey) -> None:
-    """Add the agent of ``name = Agent(…)`` at the top of a module."""
+def _assigned(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str]) -> Iterator[FoundAgent]:
+    """Yield the agent of ``name = Agent(…)`` at the top of a module."""
     assigned = assigned_call(node)
     if assigned is None:
         return
@@ -254,68 +279,46 @@ def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[
         if not pattern.match(maker):
             continue
         if framework != "Google ADK" or name == "root_agent":
-            _add_agent_of_framework(tree, found, framework, path, name, name, node.lineno, f"{name} = {maker}(…)")
+            yield from _with_adapter(tree, framework, path, name, name, node.lineno, f"{name} = {maker}(…)")
         break
 
 
-def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef, found: Survey) -> None:
-    """Add a function that takes a message, near the top of the repository."""
+def _function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[FoundAgent]:
+    """Yield the agent of a function that takes a message, near the top of the repository."""
     arguments = node.args
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
         return
-    place = _import_name(path, frozenset(tree.files))  # a module in a package may use relative imports
-    if place is None:
-        return
-    module, folder = place
-    agent: dict[str, Any] = {"python": f"{module}:{node.name}"}
-    if folder:
-        agent["path"] = [folder]
     why = f"def {node.name}({arguments.args[0].arg if arguments.args else '…'})"
     rank = (5, FUNCTIONS.index(node.name), len(path.parts))
-    where = f"{path.as_posix()}:{node.lineno}"
-    found.agents.append(FoundAgent("a Python function", why, agent, where=where, rank=rank, module=path))
+    place = tree.import_name(path)  # a module in a package may use relative imports
+    if place is not None:
+        section = _python(f"{place[0]}:{node.name}", place[1])
+        where = f"{path.as_posix()}:{node.lineno}"
+        yield FoundAgent("a Python function", why, section, where=where, rank=rank, module=path)
 
 
-def _add_agent_of_framework(
-    tree: _Tree,
-    found: Survey,
-    framework: str,
-    path: Path,
-    name: str,
-    call: str,
-    line: int,
-    why: str,
-    *,
-    rank: int = 2,
-) -> None:
-    place = _import_name(path, frozenset(tree.files))
-    if place is None or len(found.agents) >= MOST_AGENTS:
-        return
-    module, folder = place
-    agent: dict[str, Any] = {"python": f"{adapters.MODULE}:answer"}
-    if folder:
-        agent["path"] = [folder]
-    text = adapters.adapter(framework, module, name, call)
+def _with_adapter(
+    tree: _Tree, framework: str, path: Path, name: str, call: str, line: int, why: str, *, rank: int = 2
+) -> Iterator[FoundAgent]:
+    """Yield the agent of a framework, unless its module cannot be imported; ``call`` is the expression for it."""
     preferred = PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
-    where = f"{path.as_posix()}:{line}"
-    if any(one.adapter == text for one in found.agents):  # langgraph.json names it too
-        return
-    found.agents.append(
-        FoundAgent(framework, why, agent, where=where, rank=(rank, preferred, -line), adapter=text, module=path)
-    )
+    place = tree.import_name(path)
+    if place is not None:
+        yield FoundAgent(
+            framework,
+            why,
+            _python(f"{adapters.MODULE}:answer", place[1]),
+            where=f"{path.as_posix()}:{line}",
+            rank=(rank, preferred, -line),
+            adapter=adapters.adapter(framework, place[0], name, call),
+            module=path,
+        )
 
 
-def _import_name(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
-    """Return the import name of a module, and the folder to import it from, empty for the root; None without a name."""
-    top = path.parent
-    while top.parts and top / "__init__.py" in files:
-        top = top.parent
-    parts = path.relative_to(top).with_suffix("").parts
-    parts = parts[:-1] if parts[-1] == "__init__" else parts
-    if not parts or not all(part.isidentifier() for part in parts):
-        return None
-    return ".".join(parts), top.as_posix() if top.parts else ""
+def _python(target: str, folder: str) -> dict[str, Any]:
+    """Return the section ``agent``; ``folder`` is where modules are imported from, empty for the root."""
+    return {"python": target, "path": [folder]} if folder else {"python": target}
 
 
 def _class_finder(tree: _Tree, path: Path, module: ast.Module) -> FindClass:
@@ -360,16 +363,16 @@ STARTS = {
 """The command that starts a server of each framework; ``folder`` and ``path`` are for modules outside the root."""
 
 
-def _look_at_routes(found: Survey) -> None:
-    """Add the server of each module that has an app: its routes, and those of routers in other modules."""
+def _servers(tree: _Tree, modules: Mapping[Path, RoutedModule]) -> Iterator[FoundAgent]:
+    """Yield the server of each module that has an app: its routes, and those of routers in other modules."""
     routers: dict[str, Any] = {}
-    for routed in found.routed.values():
+    for routed in modules.values():
         if not routed.app:
             routers |= routed.paths
-    for path, routed in found.routed.items():
-        if not routed.app or len(found.agents) >= MOST_AGENTS:
+    for path, routed in modules.items():
+        if not routed.app:
             continue
-        place = _import_name(path, frozenset(found.routed))
+        place = tree.import_name(path)
         described = agent_of_openapi({"paths": {**routers, **routed.paths}})
         if place is None or described is None:
             continue
@@ -382,29 +385,24 @@ def _look_at_routes(found: Survey) -> None:
             path=f"PYTHONPATH={folder} " if folder else "",
         )
         where = f"{path.as_posix()}:{routed.line}"
-        agent = replace(described, where=where, rank=(6,), framework=routed.framework, start=start)
-        found.agents.append(agent)
-
-
-def _look_at_openapi(tree: _Tree, path: Path, found: Survey) -> None:
-    described = agent_of_openapi(tree.document(path))
-    if described is not None:
-        found.agents.append(replace(described, where=path.as_posix(), rank=(6,)))
+        yield replace(described, where=where, rank=(6,), framework=routed.framework, start=start)
 
 
 # --- suites and tests -----------------------------------------------------------------------------
 
 
-def _look_at_suites(tree: _Tree, found: Survey) -> None:
+def _suites(tree: _Tree) -> list[FoundSuite]:
     named = [path for path in tree.files if SUITE_NAMES.search(path.name)]
     for path in tree.files:
         if len(named) >= MOST_READ:
             break
         if path not in named and _may_hold_cases(tree, path) and _holds_cases(tree.document(path)):
             named.append(path)
+    found = []
     for kind, sources in _grouped(tree, named).items():
         for source in sources[:20]:
-            found.suites.append(_read(tree.root, source, kind))
+            found.append(_read(tree.root, source, kind))
+    return found
 
 
 def _may_hold_cases(tree: _Tree, path: Path) -> bool:
@@ -455,26 +453,25 @@ def _read(root: Path, source: str, kind: str) -> FoundSuite:
         return FoundSuite(source, kind, problem=problem)
     if not any(loss.check for loss in losses):
         return FoundSuite(source, kind, problem=problem)
-    converted = _converted(Path(source))
+    converted, conversion = _conversion_of(Path(source))
     if (root / converted).is_file():
         return FoundSuite(source, kind, problem=f"converted to {converted}")
-    cases, conversion = sum(len(suite.cases) for suite in suites), _conversion_of(Path(source))
-    problem = f"{count(cases, 'case')} can be read; `{conversion}` writes them and lists {_lost(losses)}"
-    return FoundSuite(source, kind, problem=problem, conversion=conversion)
+    return FoundSuite(source, kind, problem=_lossy(suites, losses, conversion), conversion=conversion)
 
 
-def _conversion_of(source: Path) -> str:
-    return shlex.join(["gate", "import", source.as_posix(), "--to", _converted(source), "--allow-loss"])
-
-
-def _converted(source: Path) -> str:
+def _conversion_of(source: Path) -> tuple[str, str]:
+    """Return the file that cases are converted to, and the command."""
     name = "-".join([*source.parent.parts, source.stem])
-    return f"evals/{name or 'cases'}.json"
+    converted = f"evals/{name or 'cases'}.json"
+    return converted, shlex.join(["gate", "import", source.as_posix(), "--to", converted, "--allow-loss"])
 
 
-def _lost(losses: Sequence[Loss]) -> str:
+def _lossy(suites: Sequence[Suite], losses: Sequence[Loss], conversion: str) -> str:
+    """Return the finding about cases of which some checks would be lost."""
+    cases = sum(len(suite.cases) for suite in suites)
     lost = sum(loss.check for loss in losses)
-    return f"{count(lost, 'check')} that {'is' if lost == 1 else 'are'} lost"
+    told = f"{count(lost, 'check')} that {'is' if lost == 1 else 'are'} lost"
+    return f"{count(cases, 'case')} can be read; `{conversion}` writes them and lists {told}"
 
 
 def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
@@ -512,6 +509,4 @@ def _look_at_test(tree: _Tree, path: Path, found: Survey) -> None:
     if not any(loss.check for loss in losses):
         found.suites.append(FoundSuite(path.as_posix(), "cases in a test", suites))
         return
-    cases = sum(len(suite.cases) for suite in suites)
-    told = f"`{_conversion_of(path)}` writes them and lists {_lost(losses)}"
-    found.notes.append(f"{path.as_posix()}: {count(cases, 'case')} can be read; {told}")
+    found.notes.append(f"{path.as_posix()}: {_lossy(suites, losses, _conversion_of(path)[1])}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import ExitCode
-from gate.reports import FILES
+from gate.reports import REPORTS
 from gate.reports.files import Outputs, check_outputs, write_reports, write_stubs
 
 from .hostile import SOME_AND_ALL
@@ -20,7 +20,7 @@ WHY = "agent: no module named 'nope'"
 @pytest.fixture
 def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Outputs:
     monkeypatch.chdir(tmp_path)
-    return Outputs({form: tmp_path / form for form in FILES})
+    return Outputs({form: tmp_path / form for form in REPORTS if form != "console"})
 
 
 def test_what_holds_the_verdict_is_left_as_it_is(outputs: Outputs) -> None:
