@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
-from gate.metrics.pii import find_personal, iban, luhn
+from gate.metrics.pii import find_personal, iban
 from gate.metrics.safety import WORDS, SafetyV1
 from gate.model import Case, Invocation, Part, Score, Turn
+from gate.security.redact import luhn
 
 SECRET = "ghp_" + "a1B2" * 9
 CASE = Case("c", (Turn("hi"),))
