@@ -42,7 +42,7 @@ from gate.agents.http import (
     render,
     session_id_at,
 )
-from gate.agents.programs import Program, ProgramLine
+from gate.agents.programs import ProgramAgent, ProgramLine
 from gate.errors import ConfigError, nearest
 from gate.formats import answers, streams
 from gate.formats.json_text import parse_json
@@ -285,27 +285,18 @@ class _OverHttp(McpAgent, ServerAgent[McpServer, McpSession]):
         await self._ask(request, message, headers=_headers_of(session, message))
 
 
-class _OverStdio(McpAgent):
+class _OverStdio(McpAgent, ProgramAgent):
     """A process per trial, or one that serves trials in turn."""
 
     starts_clock = True
 
     def __init__(self, server: McpServer, root: Path, environment: Mapping[str, str]) -> None:
+        ProgramAgent.__init__(self, server.command, root, environment, key="agent.mcp.command")
         self._server, self._arguments, self._sessions = server, None, {}
-        self._program = Program(server.command, root, environment, key="agent.mcp.command")
         self._idle: list[McpSession] = []
 
-    async def __aenter__(self) -> Self:
-        self._program.user = self.user
-        await self._program.__aenter__()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        try:
-            open_ones = [*self._idle, *self._sessions.values()]
-            await asyncio.gather(*(session.line.end() for session in open_ones if session.line is not None))
-        finally:
-            await self._program.__aexit__()
+    def lines(self) -> list[ProgramLine]:
+        return [session.line for session in (*self._idle, *self._sessions.values()) if session.line is not None]
 
     async def open_session(self, request: Request) -> None:
         while self._idle:
@@ -318,7 +309,7 @@ class _OverStdio(McpAgent):
         session = self._sessions[request.session_id] = McpSession()
         try:
             async with asyncio.timeout(STARTING_SECONDS):
-                session.line = await self._program.open_line(self.world)
+                session.line = await self.open_line()
                 session.line.take(request.session_id)
                 await self._greet(session, request)
         except TimeoutError as error:
