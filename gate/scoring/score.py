@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -45,8 +44,11 @@ class Scorer(Struct, frozen=True):
     @property
     def parts(self) -> tuple[str, ...]:
         """Return the criteria that any case's score is computed from."""
-        metrics = (self.metric, *self.by_case.values())
-        return tuple(dict.fromkeys(name for m in metrics if isinstance(m, Composite) for name in m.parts))
+        parts: dict[str, None] = {}
+        for metric in (self.metric, *self.by_case.values()):
+            if isinstance(metric, Composite):
+                parts |= dict.fromkeys(metric.parts)
+        return tuple(parts)
 
     def for_case(self, case: Case) -> Metric[Any]:
         return self.by_case.get(case.id, self.metric)
@@ -70,7 +72,9 @@ def build_scorer(
     for case in cases:
         own = case.options.get(criterion.name)
         if own:
-            place = f"{case.location}: case {case.id!r}" if case.location else f"case {case.id!r}"
+            place = f"case {case.id!r}"
+            if case.location:
+                place = f"{case.location}: {place}"
             by_case[case.id] = _metric(metric_type, metric_type.overlaid(options, own), criterion.name, place, context)
     return Scorer(criterion, _metric(metric_type, options, criterion.name, where, context), by_case)
 
@@ -103,9 +107,13 @@ async def score_trial(
             return _decided_by(trial, {name: _in_earlier_attempt(score) for name, score in broken.items()})
     performance = TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
-        hard = scorers if trial.failed else forbidding
+        hard = forbidding
+        if trial.failed:
+            hard = list(scorers)
         broken = await _broken_in(hard, case, performance, judge, in_loop=in_loop)
-        return _decided_by(trial, broken) if broken else trial
+        if not broken:
+            return trial
+        return _decided_by(trial, broken)
     case = case.as_held(trial.invocations)
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
@@ -131,9 +139,10 @@ async def score_trial(
     else:
         scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
     _keep_to_scale(scorers, scores)
-    for name, composite in composites:
-        scores[name] = _combined(composite, case, scores)
-    _keep_to_scale(scorers if composites else (), scores)
+    if composites:
+        for name, composite in composites:
+            scores[name] = _combined(composite, case, scores)
+        _keep_to_scale(scorers, scores)
     return replace(trial, scores=scores)
 
 
@@ -143,8 +152,9 @@ def _silence_as_failure(trial: Trial) -> Trial:
         return trial
     for number, turn in enumerate(trial.invocations, start=1):
         if turn.is_silent:
-            where = f"turn {number}: " if len(trial.invocations) > 1 else ""
-            said = f"{where}the answer has neither text nor tool calls"
+            said = "the answer has neither text nor tool calls"
+            if len(trial.invocations) > 1:
+                said = f"turn {number}: {said}"
             return replace(trial, error=TrialError(ErrorKind.PROTOCOL, said))
     return trial
 
@@ -169,7 +179,9 @@ def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
         if low - ROUNDING <= score.value <= high + ROUNDING and math.isfinite(score.value):
             scores[name] = replace(score, value=min(max(score.value, low), high))
             continue
-        ends = f"{low:g} to {high:g}" if high < math.inf else f"{low:g} and up"
+        ends = f"{low:g} to {high:g}"
+        if high == math.inf:
+            ends = f"{low:g} and up"
         scores[name] = Score(None, error=f"the score {score.value:g} is outside its scale ({scale.value}: {ends})")
 
 
@@ -191,9 +203,13 @@ async def _broken_in(
     if not performance.invocations:
         return {}
     case = case.as_held(performance.invocations)
-    hard = [s for s in scorers if s.criterion.hard]
-    scores = {s.criterion.name: await _score(s, case, performance, judge, in_loop=in_loop) for s in hard}
-    return {name: score for name, score in scores.items() if _blocks(score)}
+    broken = {}
+    for scorer in scorers:
+        if scorer.criterion.hard:
+            score = await _score(scorer, case, performance, judge, in_loop=in_loop)
+            if _blocks(score):
+                broken[scorer.criterion.name] = score
+    return broken
 
 
 def _blocks(score: Score | None) -> bool:
@@ -216,8 +232,9 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
 async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool) -> Score:
     metric = scorer.for_case(case)
     if not isinstance(metric, Judged):
-        measured = partial(_measured, metric, case, performance)
-        return await off_loop(measured) if in_loop else measured()
+        if in_loop:
+            return await off_loop(_measured, metric, case, performance)
+        return _measured(metric, case, performance)
     unseen = _unseen(metric, performance)
     if unseen is not None:
         return unseen
@@ -256,7 +273,9 @@ def _computed(metric: Metric[Any], compute: Callable[..., object], *given: objec
 
 
 def _as_score(answer: object) -> Score:
-    return answer if isinstance(answer, Score) else checked(answer)
+    if isinstance(answer, Score):
+        return answer
+    return checked(answer)
 
 
 def _failed(metric: Metric[Any], error: BaseException) -> Score:
@@ -269,13 +288,17 @@ def _failed(metric: Metric[Any], error: BaseException) -> Score:
 
 def _unseen(metric: Metric[Any], performance: TrialOutput) -> Score | None:
     """Return an error score if unrecorded parts keep a metric from measuring a trial; None if it needs none of them."""
-    lacking = {part for turn in performance.invocations for part in turn.unseen}
+    lacking: set[str] = set()
+    for turn in performance.invocations:
+        lacking.update(turn.unseen)
     if not lacking:
         return None
     reads = set(metric.reads)
     if metric.needs_calls:
-        reads |= {CALLS, ARGUMENTS, RESULTS} if isinstance(metric, Judged) else {CALLS}
-    missing = [UNRECORDED[part] for part in PARTS if part in lacking and part in reads]
+        reads.add(CALLS)
+        if isinstance(metric, Judged):
+            reads |= {ARGUMENTS, RESULTS}
+    missing = [UNRECORDED[part] for part in PARTS if part in lacking & reads]
     if not missing:
         return None
     return Score(None, error=f"the trace does not hold {' and '.join(missing)}: turn on its recording of content")
