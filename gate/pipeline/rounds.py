@@ -16,7 +16,7 @@ from gate.baselines.pairing import excuses, pair, reported_before
 from gate.baselines.reference import BASE_EPOCHS, Reference, useless, with_base
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
-from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage, wanted
+from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage
 from gate.decision.next_step import MOST_RETRIES
 from gate.decision.outages import LEAST_IN_VAIN, commonest_error
 from gate.decision.rules import regressed_ago
@@ -164,7 +164,7 @@ class SuiteRun:
                 if before == (len(self.trials), self.settings.rerun) and not self.session.run_budget.stopped:
                     raise MeasureError(f"a round ({step.why}) produced no trial", hint="please report this bug")
                 step = self._next(number)
-            if step is not None and step.verdict is Verdict.REGRESSED:
+            if step is Verdict.REGRESSED:
                 return
 
     async def _run_base(self) -> None:
@@ -309,11 +309,10 @@ class SuiteRun:
                         self.trials.append(trial)
                     session.progress.trial(trial)
 
-    def _next(self, number: int) -> More | SuiteResult | None:
-        """Return the next round against the reference of this number, or a verdict if another reference follows.
+    def _next(self, number: int) -> More | Verdict:
+        """Return the next round against the reference of this number, or the verdict.
 
-        The last reference needs no verdict here, as the closed record is judged. Later references need no trials of the
-        base.
+        Later references need no trials of the base.
         """
         trials, settings = self.trials, self.settings
         if number > 0:
@@ -326,9 +325,7 @@ class SuiteRun:
             stopped=self.session.run_budget.stopped,
             reported=self.reported,
         )
-        if number == len(self.comparisons) - 1:
-            return wanted(known)
-        return next_step(known, verdict_only=True)
+        return next_step(known)
 
     async def _round(self, step: More) -> None:
         """Take the trials of an earlier session, and run the missing ones."""
