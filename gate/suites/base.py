@@ -335,6 +335,14 @@ def expected_parts(text: str | None) -> tuple[Part, ...] | None:
     return parts_of(text)
 
 
+_RECORDED = "recorded_score"
+
+
+def recorded_criterion(scorer: str, **more: Any) -> dict[str, Any]:
+    """Return the criterion that reads the scores of another tool's scorer; ``more``: further keys of it."""
+    return {"metric": _RECORDED, "scorer": scorer, **more}
+
+
 def is_recorded(criterion: Any) -> bool:
     """True for a criterion that reads another tool's scores of recorded trials."""
-    return isinstance(criterion, Mapping) and criterion.get("metric") == "recorded_score"
+    return isinstance(criterion, Mapping) and criterion.get("metric") == _RECORDED
