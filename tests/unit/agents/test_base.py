@@ -299,6 +299,9 @@ def test_a_command_without_a_shell_is_no_shell_line(command: str) -> None:
     [
         ({"output": "Done.", "error": "no database"}, True),
         ({"output": "Done.", "errors": ["no database"]}, True),
+        ({"output": "Done.", "Error": "no database"}, True),
+        ({"output": "Done.", "ERRORS": ["no database"], "error": None}, True),
+        ({"output": "Done.", "Error": None}, False),
         ({"output": "Done.", "error": "", "errors": []}, False),
         ({"output": "Done.", "error": None, "errors": None}, False),
     ],
