@@ -44,10 +44,10 @@ def criteria_of(content: Any, where: str) -> dict[str, Any]:
     criteria = content["criteria"]
     if not isinstance(criteria, dict):
         raise ConfigError("criteria: expected a mapping", where=where)
-    return with_custom_metrics(criteria, content.get("custom_metrics") or content.get("customMetrics") or {}, where)
+    return _with_custom_metrics(criteria, content.get("custom_metrics") or content.get("customMetrics") or {}, where)
 
 
-def with_custom_metrics(criteria: Mapping[str, Any], custom: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _with_custom_metrics(criteria: Mapping[str, Any], custom: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return criteria in which each one listed in ``custom`` names its function under ``metric``."""
     result = dict(criteria)
     for name, entry in custom.items():

@@ -280,13 +280,6 @@ def test_a_removed_key_is_refused_with_what_to_do_and_ignored_at_the_base(tmp_pa
     assert path.rpartition(".")[2] not in str(read_config(file, of_base=True).data)
 
 
-def test_the_base_may_be_in_camel_case(tmp_path: Path) -> None:
-    file = tmp_path / "gate.yaml"
-    file.write_text(yaml.safe_dump({**MINIMAL, "judge": {"numSamples": 2}}))
-    judge = load_config(file, of_base=True).file.judge
-    assert judge is not None and judge.num_samples == 2
-
-
 def test_removed_keys_of_criteria_are_found_in_their_own_file(tmp_path: Path) -> None:
     (tmp_path / "test_config.json").write_text('{"criteria": {"contains": {"strict": true}}}')
     with pytest.raises(ConfigError, match=r"criteria\.contains\.strict was removed") as caught:
