@@ -11,7 +11,7 @@ from gate.config import FILE_NAME
 from gate.config.load import Config, config_from, load_config
 from gate.model import Result
 from gate.pipeline.flow import run_gate
-from gate.pipeline.progress import NoProgress
+from gate.pipeline.progress import Progress
 from gate.pipeline.session import RunOptions
 from gate.records import Record, read_record
 from gate.reports import load_report
@@ -85,7 +85,7 @@ async def run_async(
     options = RunOptions(None if record is None else Path(record), command="gate.run", fills_baseline=False)
     outputs = Outputs({name: Path(path) for name, path in (reports or {}).items()})
     read = _read(config, root, overrides)
-    return ShownResult.of(await run_gate(read, options, outputs, _seen(environment), NoProgress()))
+    return ShownResult.of(await run_gate(read, options, outputs, _seen(environment), Progress()))
 
 
 def judge(

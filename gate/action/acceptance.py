@@ -11,7 +11,7 @@ from gate.config.settings import settings_of
 from gate.errors import PublishError
 from gate.hosts.events import Mode
 from gate.hosts.github import LabelAcceptance
-from gate.model import Result, Verdict, accepted_by
+from gate.model import Result, SuiteResult, Verdict, accepted_by
 from gate.pipeline.verdict import result_of
 from gate.reports.files import with_problems
 from gate.security.escape import console
@@ -20,8 +20,7 @@ from gate.system.clock import now as utc_now
 
 def with_acceptance(step: Step, config: Config, result: Result, number: int | None) -> Result:
     """Return the result, with losses and uncompared parts accepted if an authorised person set the label."""
-    missed = (suite.below or suite.if_accepted is Verdict.BELOW_THRESHOLD for suite in result.suites)
-    if not any(suite.is_acceptable for suite in result.suites) and not any(missed):
+    if not any(map(_is_worth_asking, result.suites)):
         return result
     found = acceptance_of(step, number)
     if found is None:
@@ -37,6 +36,11 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
     return with_problems(accepted, result.problems)  # a label accepts a verdict, not a report that is missing
 
 
+def _is_worth_asking(suite: SuiteResult) -> bool:
+    """True if an acceptance changes the suite, or if the report says why it does not."""
+    return suite.is_acceptable or bool(suite.below) or suite.if_accepted is Verdict.BELOW_THRESHOLD
+
+
 def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
     """Return who accepted the result and when: by the label on pull request ``number``, or on the one merged here.
 
@@ -50,13 +54,18 @@ def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
     try:
         if number is None and activity.mode is Mode.RECORD and step.environment.get("GITHUB_EVENT_NAME") == "push":
             merged = step.github.merged_pull_request(activity.head or "")
-            number = merged.number if merged else None
-        found = step.github.acceptance(number, label, activity.labelled, activity.head or "") if number else None
+            if merged is not None:
+                number = merged.number
+        if not number:
+            return None
+        found = step.github.acceptance(number, label, activity.labelled, activity.head or "")
     except PublishError as error:
         step.say(f"cannot look up the label {label}: {console(str(error))}")
         return None
-    ignored = found.ignored if found is not None else ""
-    if found is not None and not ignored and not _is_of_head(step):
+    if found is None:
+        return None
+    ignored = found.ignored
+    if not ignored and not _is_of_head(step):
         ignored = "the checkout is neither the pull request's head nor its merge commit"
     if ignored:
         step.say(f"the label {label} is ignored: {ignored}")

@@ -39,8 +39,7 @@ def fork_point(git: Git, head: str, branch: str) -> str | None:
     """Return the merge base of a pull request's head and its base branch. Fetches their history; checks nothing out."""
     try:
         _present(head, git)
-        tip = _tip(branch, git)
-        return git.common_history(head, tip, remote=REMOTE) if tip else None
+        return _common(git, head, _tip(branch, git))
     except GitError as error:
         raise ConfigError(f"the fork point cannot be found: {error.what}", where=str(git.root)) from error
 
@@ -91,11 +90,14 @@ def _find(activity: Activity, git: Git, head: str) -> str | None:
             return _parent_of_merge(activity, git, head)
         case BaseKind.BEFORE:
             before = activity.base_commit
-            return before if before and git.is_ancestor(before, head) else _first_parent(git, head)
+            if before and git.is_ancestor(before, head):
+                return before
+            return _first_parent(git, head)
         case BaseKind.MERGE_BASE:
-            tip = _tip(activity.default_branch, git)
-            common = git.common_history(head, tip, remote=REMOTE) if tip else None
-            return common if common != head else _first_parent(git, head)
+            common = _common(git, head, _tip(activity.default_branch, git))
+            if common == head:
+                return _first_parent(git, head)
+            return common
         case BaseKind.PREVIOUS_RELEASE:
             return _previous_release(activity, git, head)
 
@@ -111,8 +113,14 @@ def _parent_of_merge(activity: Activity, git: Git, head: str) -> str | None:
     parents = git.parents(head)
     if len(parents) == 2 and parents[1] == activity.head:
         return parents[0]
-    base = _present(activity.base_commit, git)
-    return git.common_history(head, base, remote=REMOTE) if base else None
+    return _common(git, head, _present(activity.base_commit, git))
+
+
+def _common(git: Git, head: str, other: str | None) -> str | None:
+    """Return the merge base of two commits; None if there is no other commit."""
+    if not other:
+        return None
+    return git.common_history(head, other, remote=REMOTE)
 
 
 def _first_parent(git: Git, head: str) -> str | None:
@@ -125,8 +133,11 @@ def _tip(branch: str | None, git: Git) -> str | None:
     if not branch:
         return None
     ref = f"refs/heads/{branch}"  # the remote also lists refs that end in this name, such as refs/x/refs/heads/main
-    lines = (line.partition("\t") for line in git.text("ls-remote", "--", REMOTE, ref).splitlines())
-    return next((_present(commit, git) for commit, _, name in lines if name == ref), None)
+    for line in git.text("ls-remote", "--", REMOTE, ref).splitlines():
+        commit, _, name = line.partition("\t")
+        if name == ref:
+            return _present(commit, git)
+    return None
 
 
 def _previous_release(activity: Activity, git: Git, head: str) -> str | None:

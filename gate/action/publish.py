@@ -69,7 +69,9 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     comments = _comment(step, outcome, place)
     problems = (*checks.problems, *done.problems, *stated.problems, *comments.problems)
     code = _exit_code(step, outcome, problems)
-    outputs = _outputs(outcome) | {"comment_url": comments.urls[0] if comments.urls else ""}
+    outputs = _outputs(outcome)
+    if comments.urls:
+        outputs["comment_url"] = comments.urls[0]
     try:
         runner.set_outputs(outputs | {"exit_code": str(code)})
     except PublishError as error:
@@ -225,8 +227,10 @@ def _pull_request_left_unmeasured(step: Step) -> int | None:
 def _comment(step: Step | None, outcome: StepOutcome, place: Place) -> Publication:
     """Write each suite's comment on the pull request, if the token allows it."""
     result = outcome.result
-    if step is None or outcome.note or not step.inputs["comment"]:
-        return Publication(notes=(outcome.note,) if outcome.note else ())
+    if outcome.note:
+        return Publication(notes=(outcome.note,))
+    if step is None or not step.inputs["comment"]:
+        return Publication()
     number = outcome.pull_request if result is not None else _pull_request_left_unmeasured(step)
     if number is None:
         return Publication()

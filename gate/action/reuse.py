@@ -236,14 +236,16 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         """Yield the runs of this workflow's current version that measured the commit or its pull request."""
         if self.config.file.baseline.require_provenance == "block":
             return  # nobody had reviewed the code that ran before the merge, nor the caches that it used
-        for run in self.step.github.runs_of(commit, "merge_group", self._workflow, status="success"):
+        for run in self.step.github.runs_of(commit, "merge_group", self._workflow):
             yield run, f"the merge queue (run {run.id})"
         pull = self.step.github.merged_pull_request(commit)
         if pull is None:
             return
-        if same_file(self.step.git, self._workflow, pull.head, commit):
-            runs = self.step.github.runs_of(pull.head, "pull_request", self._workflow, status="success")
-            for run in self._runs_of_pull_request(self.step.github.pull_request(pull.number), runs) if runs else ():
+        if not same_file(self.step.git, self._workflow, pull.head, commit):
+            return
+        runs = self.step.github.runs_of(pull.head, "pull_request", self._workflow)
+        if runs:
+            for run in self._runs_of_pull_request(self.step.github.pull_request(pull.number), runs):
                 yield run, f"pull request {pull.number} (run {run.id})"
 
     def _runs_of_pull_request(self, pull: PullRequest, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
@@ -281,7 +283,8 @@ class EarlierRecords(Struct, frozen=True, dict=True):
     def _promoted(self, record: Record) -> Record:
         """Return the record under the commit that the change was merged as, without trials of an older base's agent."""
         storable(record)  # a record that could not become a baseline there cannot become one here
-        if taken := own_terms(record).taken_up:
+        taken = own_terms(record).taken_up
+        if taken:
             what = f"{taken} of its trials are of an earlier job, and what that one ran may be another code"
             raise UntrustedError(what, where=record.header.suite_id)
         found = against_base(record, self.base)
@@ -297,9 +300,10 @@ class EarlierRecords(Struct, frozen=True, dict=True):
             record = against_base(record, self.base)
             record = replace(record, header=replace(record.header, commit=self.step.git.head()))
         header = record.header
-        by_commit = not self.has_fingerprint and not header.agent
-        path = path_of(self.config, header, by_commit=by_commit) if header.commit == self.step.git.head() else None
-        if path is None or header.shard != self._shard:
+        if header.commit != self.step.git.head() or header.shard != self._shard:
+            return False
+        path = path_of(self.config, header, by_commit=not self.has_fingerprint and not header.agent)
+        if path is None:
             return False
         self.placed.add(header.suite_id)
         if path.exists():

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from gate.errors import PublishError
 from gate.hosts.base import Annotation, CopyFile, Done, Effect, Level, WriteFile, WriteSummary, write
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.reports.formatting import agree
 from gate.reports.labels import VERDICTS
 from gate.reports.reasons import reason
 from gate.security.escape import console, workflow_data, workflow_property
@@ -192,7 +193,7 @@ def _of_criterion(suite: SuiteResult, found: CriterionResult) -> Annotation:
 
 def _of_case(suite: SuiteResult, case: CaseResult) -> Annotation:
     level, said = _CASES[case.status]
-    passed = f"{case.passed}/{case.trials} {'trial' if case.trials == 1 else 'trials'} passed"
+    passed = f"{case.passed}/{case.trials} {agree(case.trials, 'trial', 'trials')} passed"
     if case.baseline_trials:
         passed += f", {case.baseline_passed}/{case.baseline_trials} in the baseline"
     reason = case.reasons[0] if case.reasons else ""

@@ -76,10 +76,9 @@ class Step(Struct, frozen=True, dict=True):
 
     @property
     def summary_url(self) -> str:
-        server, repository, run = (
-            self.environment.get(f"GITHUB_{name}", "") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID")
-        )
-        return f"{server}/{repository}/actions/runs/{run}"
+        seen = self.environment
+        where = f"{seen.get('GITHUB_SERVER_URL', '')}/{seen.get('GITHUB_REPOSITORY', '')}"
+        return f"{where}/actions/runs/{seen.get('GITHUB_RUN_ID', '')}"
 
     @property
     def stamp(self) -> Stamp:
@@ -179,16 +178,25 @@ def repeat_command(step: Step, overrides: Mapping[str, Any], pull_request: int |
     if step.inputs["trials"]:
         words += ["--trials", str(step.inputs["trials"])]
     for key, option in (("baseline.against", "--against"), ("baseline.store", "--store")):
-        words += [option, overrides[key]] if key in overrides else []
-    words += ["--release", step.release] if step.release else []
+        if key in overrides:
+            words += [option, overrides[key]]
+    if step.release:
+        words += ["--release", step.release]
     return f"{_checkout(step, overrides.get('baseline.against'), pull_request)}\n{join(words)}"
 
 
 def _checkout(step: Step, base: str | None, pull_request: int | None) -> str:
     """Return the commands that fetch the commit and its base into a reviewer's clone."""
-    found, known = step.activity, [base] if base else []
-    number = pull_request or (found.pull_request if found.comments else None)
-    if number is not None:
-        return " && ".join([f"gh pr checkout {number}", *(join(["git", "fetch", "origin", ref]) for ref in known)])
+    found = step.activity
+    if pull_request is None and found.comments:
+        pull_request = found.pull_request
+    if pull_request is not None:
+        checkout = f"gh pr checkout {pull_request}"
+        if not base:
+            return checkout
+        return f"{checkout} && {join(['git', 'fetch', 'origin', base])}"
     head = found.head or ""
-    return f"{join(['git', 'fetch', 'origin', *dict.fromkeys([head, *known])])} && {join(['git', 'checkout', head])}"
+    fetched = [head]
+    if base and base != head:
+        fetched.append(base)
+    return f"{join(['git', 'fetch', 'origin', *fetched])} && {join(['git', 'checkout', head])}"

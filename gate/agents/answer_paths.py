@@ -96,7 +96,8 @@ class EventPaths(StrictModel):
     usage: CheckedPath | None = None
     """Token counts; the last event counts."""
     error: CheckedPath | None = None
-    """The error. Without it, an event counts that has nothing else than an error, if no text follows."""
+    """The error. Without it, an event with an ``error`` counts, or one that is an error by its name or type, if no text
+    follows."""
     done: str | Annotated[Mapping[CheckedPath, str | bool | int], Field(min_length=1)] | None = None
     """The last event of a complete stream: its data as text, or values at paths, such as ``{type: end}``. Default:
     none; the body then needs a length or chunked encoding."""
@@ -118,11 +119,12 @@ class EventPaths(StrictModel):
             found = found or self._is_last(data)
             if self.error is not None:
                 refuse_error({"error": _if_there(data, self.error), "output": "".join(pieces), "tool_calls": calls})
-            failed = streams.bare_error_of(event) or failed
             piece = _if_there(data, self.output)
             if isinstance(piece, str):
                 pieces.append(piece)
-                failed = failed if not piece else None
+                if piece.strip():
+                    failed = None
+            failed = streams.error_of(event) or failed
             if self.tool_calls is not None and _if_there(data, self.tool_calls.path) is not None:
                 calls += _as_list(self.tool_calls.read(data, "events.tool_calls"))
             if self.usage is not None:

@@ -19,7 +19,7 @@ _PATH = re.compile(
     r"""\bfile:(?://)?([^\s"';#\[,]+)"""
     r"""|(?:^|[\s"'])(\.{1,2}(?:/[^\s"';#\[,]*)?)(?=$|[\s"';#\[,])"""
     r"""|^([\w.-]+/[^\s"';#\[,]*)"""
-    r"""|^(?:-[erc]|--(?:editable|requirement|constraint))[\s=]*(?!file:|\.)([^\s;#\[]+)"""
+    r"""|^(?:-[ercf]|--(?:editable|requirement|constraint|find-links))[\s=]*(?!file:|\.)([^\s;#\[]+)"""
 )
 _PATH_IN_TOML = re.compile(r"""\b(?:path|editable|directory|virtual)\s*=\s*["']([^"']+)["']""")
 _ALIASES = {
@@ -66,6 +66,7 @@ class Requirements:
             for name in _requirements_in(content):
                 self._take(name)
                 yield from _paths_in(name)
+            yield from _members_of(content)
             for match in _PATH_IN_TOML.finditer(_without_own_paths(text)):
                 yield match[1]
 
@@ -87,6 +88,30 @@ def _paths_in(stated: str) -> Iterator[str]:
         told = next(filter(None, match.groups()))
         if "://" not in told:
             yield told
+
+
+def _members_of(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the folders that hold the members of a workspace of uv's."""
+    workspace = as_mapping(as_mapping(as_mapping(content.get("tool")).get("uv")).get("workspace"))
+    for member in as_list(workspace.get("members")):
+        if isinstance(member, str):
+            yield member.partition("*")[0] or "."
+
+
+def installed_programs(path: Path, text: str) -> Iterator[str]:
+    """Yield what the programs and plugins that a project's file installs start: ``module:function``."""
+    if path.name != "pyproject.toml":
+        return
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    project = as_mapping(content.get("project"))
+    poetry = as_mapping(as_mapping(content.get("tool")).get("poetry"))
+    tables = [project.get("scripts"), poetry.get("scripts")]
+    tables += [*as_mapping(project.get("entry-points")).values(), *as_mapping(poetry.get("plugins")).values()]
+    for table in tables:
+        yield from (name for name in as_mapping(table).values() if isinstance(name, str))
 
 
 def _plain(name: str) -> str:

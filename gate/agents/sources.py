@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from gate.agents.requirements import Requirements
+from gate.agents.requirements import Requirements, installed_programs
 from gate.formats.python_text import parsed
 
 INSTALLED = re.compile(
@@ -26,6 +26,11 @@ MATERIAL = frozenset(
     {"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools", "config", "conf"}
 )
 """Names of folders that hold an agent's prompts, settings and tools."""
+_IMPLIED = re.compile(
+    r"(?:CLAUDE|AGENTS|GEMINI)(?:\.[\w-]+)?\.md|\.mcp\.json|\.env[\w.-]*|\.?(?:settings|secrets|config)\.(?:ini|json|toml|ya?ml)"
+)
+"""Names of files that a framework or another agent reads although no code names them."""
+_IMPLIED_FOLDERS = frozenset({".claude", ".codex", ".gemini", ".agents"})
 MOST_READ, MOST_BYTES = 1_000, 300_000
 _LOOKS = re.compile(
     r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|f?walk(?=\()|(?:iter_)?entry_points)\b|[\"']-m[\"']"
@@ -39,6 +44,8 @@ _SETTINGS = frozenset(
     (".yaml", ".yml", ".json", ".jsonl", ".toml", ".ini", ".cfg", ".conf", ".env", ".xml", ".properties")
 )
 """Suffixes of files in which a single word may name a folder."""
+_TEXTS = _SETTINGS | {".md", ".txt", ".text", ".rst", ".prompt", ".prompty", ".j2", ".jinja", ".jinja2", ".tmpl"}
+"""Suffixes that code may add to the name of a text or a setting."""
 _DISTRIBUTION = ("pyproject.toml", "setup.py", "setup.cfg")
 """Files that make a folder a distribution, which is installed as a whole."""
 _FILLED_IN = re.compile(r"\{[^{}]*\}|%\(?\w*\)?[sdri]|\$\{?\w+\}?|\*+")
@@ -96,12 +103,16 @@ class _Search:
         self.by_module: dict[str, list[Path]] = {}
         self.by_suffix: dict[str, list[Path]] = {}
         self.without_suffix = sorted(path for path in self.known if "." not in path.name)
+        self.by_stem: dict[str, list[Path]] = {}
+        """Texts and settings, by their name without the suffix; none in a hidden folder, such as ``.github``."""
         self.by_folder: dict[str, list[Path]] = {}
         for folder in sorted(self.folders):
             self.by_folder.setdefault(folder.name, []).append(folder)
         for path in sorted(self.known):
             self.by_name.setdefault(path.name, []).append(path)
             self.by_suffix.setdefault(path.name.rpartition(".")[2], []).append(path)
+            if path.suffix in _TEXTS and not any(name.startswith(".") for name in path.parts):
+                self.by_stem.setdefault(path.stem, []).append(path)
             parts = _module(path)
             if path.suffix == ".py" and parts:
                 self.by_module.setdefault(parts[-1], []).append(path)
@@ -119,8 +130,11 @@ class _Search:
             raise _UntracedError("no tracked Python file is known to start the agent")
         self._read_all()
         for folder in sorted(self.folders):
-            if folder.name in MATERIAL:
+            if folder.name in MATERIAL or folder.name in _IMPLIED_FOLDERS:
                 self.add_folder(folder)
+        for path in sorted(self.known):
+            if _IMPLIED.fullmatch(path.name):
+                self.add(path)
         self._read_all()
 
     def add(self, path: Path) -> None:
@@ -226,7 +240,7 @@ class _Search:
 
     def _read_text(self, path: Path, content: str) -> None:
         """Count the files that a text names, relative to its folder or to the root; more for settings."""
-        for word in dict.fromkeys(re.split(r"[\s'\"`,;=()<>|\[\]{}]+|:(?=\s)", content)):
+        for word in dict.fromkeys(re.split(r"[\s'\"`,;=()<>|\[\]{}#@]+|:(?=\s)", content)):
             if path.suffix in _SETTINGS:
                 self._add_named(word, path)
             elif "/" in word or "." in word:
@@ -264,6 +278,9 @@ class _Search:
             for one in self.without_suffix:
                 if one.name.endswith(word):
                     self.add(one)
+        for one in self.by_stem.get(word.removesuffix("."), ()):  # the code that takes the name may add the suffix
+            if path.parent in one.parents or one.parent in path.parents:
+                self.add(one)
         if _END_OF_NAME.fullmatch(word) and (is_part or not is_found):
             ended = self.by_suffix.get(word.rpartition(".")[2], [])
             ended = [one for one in ended if one.name.endswith(word) and one.name != word]
@@ -357,7 +374,11 @@ class _Search:
             return
         if not self.requirements.reads(path):
             return
-        for told in self.requirements.read(path, self._content(path)):
+        content = self._content(path)
+        for name in installed_programs(path, content):
+            for module in self._modules(name.partition(":")[0].split(".")):
+                self._add_module(module)
+        for told in self.requirements.read(path, content):
             place = Path(os.path.normpath(path.parent / told))
             if place in self.known:
                 self.found[place.as_posix()] = None

@@ -62,10 +62,10 @@ def show(text: str, width: int | None = None) -> None:
 
 def progress_of(quiet: bool) -> Progress:
     """Return the progress display for trials."""
-    from gate.pipeline.progress import NoProgress, ProgressBar, ProgressLines
+    from gate.pipeline.progress import Progress, ProgressBar, ProgressLines
 
     if quiet:
-        return NoProgress()
+        return Progress()
     moves = sys.stderr.isatty() and not os.environ.get("CI") and not is_plain(os.environ)
     return ProgressBar(sys.stderr) if moves else ProgressLines(sys.stderr)
 

@@ -229,7 +229,7 @@ def error_in(text: str) -> Any:
             return last
     for place in reversed(range(len(events))):
         error = error_of(events[place], reader)
-        if error and _goes_on(events[place + 1 :], reader):
+        if error and _goes_on(events, place, reader):
             break
         if error:
             return error
@@ -247,30 +247,39 @@ def _reader_of(objects: Sequence[Mapping[str, Any]]) -> Dialect | None:
     return None
 
 
-def _goes_on(events: Sequence[StreamEvent], reader: Dialect | None) -> bool:
-    """True if the events after an error have text of the answer, or an end of the Claude Agent SDK without an error."""
-    turn = Assembly()
+def _goes_on(events: Sequence[StreamEvent], place: int, reader: Dialect | None) -> bool:
+    """True if the events after an error add text to the answer, or end it in a form that no reader joins."""
+    before, after = events[: place + 1], events[place + 1 :]
     if reader is not None:
-        reader(turn, events)
-    return bool(turn.texts) or any(_has_text(event, reader) for event in events)
+        turn, whole = Assembly(), Assembly()
+        reader(turn, before)
+        reader(whole, events)
+        if _said(turn) != _said(whole):
+            return True
+    if not any(isinstance(event.data, Mapping) for event in events):
+        names = {"", *(event.name for event in before if event.name != "error")}  # others end it: "event: end"
+        return any(event.name in names and str(event.data).strip() not in (DONE, "") for event in after)
+    return any(_has_text(as_mapping(event.data), event.name) for event in after)
 
 
-def _has_text(event: StreamEvent, reader: Dialect | None) -> bool:
+def _said(turn: Assembly) -> str:
+    return "".join("".join(text for _, text in turn.texts).split())
+
+
+def _has_text(data: Mapping[str, Any], name: str) -> bool:
     """True if an event has text of an answer that no dialect's reader joins."""
-    if not isinstance(event.data, Mapping):
-        return reader is None and event.data not in (DONE, "")
-    if event.name == "values" or event.data.get("type") == "result":
+    if name == "values" or data.get("type") == "result":
         return True
-    if "author" in event.data:
-        return any(part.get("text") for part in mappings_in(as_mapping(event.data.get("content")).get("parts")))
-    return "type" not in event.data and not event.data.keys().isdisjoint(answers.CONTENT)
+    if "author" in data:
+        parts = mappings_in(as_mapping(data.get("content")).get("parts"))
+        return str(data["author"]).lower() != "user" and any(part.get("text") for part in parts)
+    return "type" not in data and not data.keys().isdisjoint(answers.CONTENT)
 
 
 _ERRORS = frozenset({"RUN_ERROR", "error", "response.failed", "response.error", "response.cancelled"})
 """The types of events by which a stream says that it failed."""
 _UNFINISHED = frozenset({"failed", "cancelled", "queued", "in_progress"})
 """The statuses of a response of OpenAI's that has no answer, although it may hold a part of one."""
-_ERROR_KEYS = frozenset({"error", "errors", "type", "code", "status", "message", "detail", "details"})
 
 
 def error_of(event: StreamEvent, reader: Dialect | None = None) -> Any:
@@ -292,15 +301,6 @@ def error_of(event: StreamEvent, reader: Dialect | None = None) -> Any:
     if data.get("type") is None:
         return failure_of(data)
     return _failure(data)
-
-
-def bare_error_of(event: StreamEvent) -> Any:
-    """Return the error of an event that is one or has nothing else, in a stream of any form; None if there is none."""
-    data = as_mapping(event.data)
-    named = event.name == "error" or as_text(data.get("type")) in _ERRORS
-    if not named and not data.keys() <= _ERROR_KEYS:
-        return None
-    return error_of(event)
 
 
 def failure_of(answer: Mapping[str, Any]) -> Any:

@@ -151,8 +151,10 @@ def publish(effects: Iterable[Effect], host: Applies) -> Publication:
         except PublishError as error:
             problems.append(error)
             continue
-        urls += [done.url] if done.url else []
-        notes += [done.note] if done.note else []
+        if done.url:
+            urls.append(done.url)
+        if done.note:
+            notes.append(done.note)
     return Publication(tuple(urls), tuple(notes), tuple(problems))
 
 
@@ -237,7 +239,9 @@ def failed_over(body: str, failure: PostFailure, stamp: Stamp, *, limit: int) ->
         earlier = said.partition(f"\n{_EARLIER}\n")[2]
     else:
         earlier = _folded(said, mark_of(body), stamp, limit - sum(map(len, parts)) - 300)
-    return "\n".join([*parts, *(["", _EARLIER, earlier] if earlier else [])])
+    if earlier:
+        parts += ["", _EARLIER, earlier]
+    return "\n".join(parts)
 
 
 def _folded(said: str, mark: tuple[str, Stamp] | None, stamp: Stamp, limit: int) -> str:

@@ -179,10 +179,12 @@ def _push(payload: Mapping[str, Any], environment: Mapping[str, str]) -> Activit
     before = _need(payload, str, "before")
     branch = ref.removeprefix("refs/heads/")
     default = _default_branch(payload)
-    mode = Mode.RECORD if branch == default else Mode.RUN
-    made = Activity(mode, f"push to {branch}", head=after, default_branch=default)
+    made = Activity(Mode.RUN, f"push to {branch}", head=after, base=BaseKind.MERGE_BASE, default_branch=default)
+    if branch != default:  # the commit before was pushed by the same people: its rules bind nobody
+        return made
+    made = replace(made, mode=Mode.RECORD)
     if before == ZERO_SHA:
-        return replace(made, base=BaseKind.MERGE_BASE)
+        return made
     return replace(made, base=BaseKind.BEFORE, base_commit=before)
 
 

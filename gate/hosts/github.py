@@ -183,17 +183,18 @@ class GitHub:
             pull = self.pull_request(number)
             if not any(_is_label(name, label) for name in pull.labels):
                 return None
-            setting, moving = None, []
+            setting, moves = None, []
             for event in self._rest.pages(self._path(f"issues/{number}/events")):
                 if _is_label(value_at(event, "label", "name"), label) and event["event"] == "labeled":
                     setting = event
                 elif event["event"] in MOVES:
-                    moving.append(event)
+                    moves.append(_made(event))
             if setting is None:
                 return None
             by, at = value_at(setting, "actor", "login") or "", _made(setting)
-            moves = [_made(event) for event in moving]
-            why = "" if by and self._may_write(by) else "it was set by someone who may not write to this repository"
+            why = ""
+            if not by or not self._may_write(by):
+                why = "it was set by someone who may not write to this repository"
             if any(moved >= at for moved in moves):
                 why = MOVED_SINCE
             elif given is not None and _is_label(given.name, label):
@@ -300,21 +301,16 @@ class GitHub:
                 found.append(datetime.fromisoformat(other["merged_at"]))
         return found
 
-    def runs_of(
-        self, head: str, event: str, workflow: str, *, status: str = "completed", own: bool = True
-    ) -> list[MeasuringRun]:
-        """Return the runs of a workflow file on a commit, newest first.
-
-        ``status`` is ``success`` or ``completed``; ``own``: only runs on a commit in a branch of this repository.
-        """
+    def runs_of(self, head: str, event: str, workflow: str) -> list[MeasuringRun]:
+        """Return the successful runs of a workflow file on a commit in a branch of this repository, newest first."""
         found = []
         with _readable():
-            for run in self._runs(head_sha=head, event=event, status=status):
-                is_asked = (run["head_sha"], run["event"]) == (head, event)
-                if not is_asked or status not in (run["status"], run["conclusion"]) or _file_of(run) != workflow:
+            for run in self._runs(head_sha=head, event=event, status="success"):
+                is_asked = (run["head_sha"], run["event"], run["conclusion"]) == (head, event, "success")
+                if not is_asked or _file_of(run) != workflow:
                     continue
                 made = _run(run)
-                if self._is_here(made) or not own:
+                if self._is_here(made):
                     found.append(made)
         return _newest_first(found)
 
@@ -554,8 +550,8 @@ class PullRequestHost(Host):
         found = activity(json.loads(event.read_bytes()), environment)
         if found.pull_request is None or found.head is None or found.is_fork or not found.comments:
             return None
-        numbers = [int(environment.get(f"GITHUB_RUN_{name}", "0")) for name in ("ID", "ATTEMPT")]
-        return cls(connect(environment, token), found.pull_request, Stamp(numbers[0], numbers[1], found.head))
+        run, attempt = environment.get("GITHUB_RUN_ID", "0"), environment.get("GITHUB_RUN_ATTEMPT", "0")
+        return cls(connect(environment, token), found.pull_request, Stamp(int(run), int(attempt), found.head))
 
     def close(self) -> None:
         self._github.close()

@@ -239,9 +239,10 @@ class Rest:
 def limit_wait(response: httpx.Response, now: float) -> float | None:
     """Return the seconds until a refused request may be repeated; None if the reason was not a rate limit."""
     headers = response.headers
-    if (after := _number(headers.get("retry-after"))) is not None:
+    after, reset = _number(headers.get("retry-after")), _number(headers.get("x-ratelimit-reset"))
+    if after is not None:
         return after
-    if headers.get("x-ratelimit-remaining") == "0" and (reset := _number(headers.get("x-ratelimit-reset"))) is not None:
+    if reset is not None and headers.get("x-ratelimit-remaining") == "0":
         return max(reset - now, 0) + 1  # its clock ticks in whole seconds
     if response.status_code == 429 or "secondary rate limit" in message_of(response).lower():
         return SECONDARY_WAIT_SECONDS

@@ -66,8 +66,6 @@ from gate.security.environment import is_on_demand
 from gate.security.escape import console
 from gate.system.git import Git
 
-SEARCHED = 50
-"""The number of a suite's newest records that are searched."""
 MOST_TOLD = 5
 """The number of earlier measurements to judge again and report, and more until one passed or regressed: that one
 decides if the change counts as regressed."""
@@ -187,7 +185,7 @@ def _of_this_change(config: Config, header: Header, git: Git, unread: list[str])
     """
     if not header.base_commit:
         return
-    for path in newest_first(records_folder(config, header.suite_id))[:SEARCHED]:
+    for path in newest_first(records_folder(config, header.suite_id)):
         try:
             other = read_header(path)
         except (GateError, OSError):
@@ -333,20 +331,17 @@ def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Seq
 def _epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:
     """Return the jobs that bring each case in the record's shard up to ``wanted`` trials, numbered after its existing
     ones."""
-    shard = record.header.shard[0]
     numbers = Counter[str]()
     for trial in record.trials:
         if trial.side is Side.CANDIDATE:
             numbers[trial.case_id] = max(numbers[trial.case_id], trial.number)
     last = max((trial.round for trial in record.trials), default=0)
     epochs: list[list[Job]] = []
-    for case in record.header.plan:
-        if case.shard != shard:
-            continue
-        for n in range(1, wanted - have[case.id] + 1):
+    for case_id in record.header.own_cases:
+        for n in range(1, wanted - have[case_id] + 1):
             if n > len(epochs):
                 epochs.append([])
-            epochs[n - 1].append(Job(plan.cases[case.id], numbers[case.id] + n, last + n, STORED))
+            epochs[n - 1].append(Job(plan.cases[case_id], numbers[case_id] + n, last + n, STORED))
     return epochs
 
 
@@ -355,7 +350,7 @@ def _record_of_release(session: Session, header: Header) -> Record | None:
     where, store = session.where, session.store
     if store is None or not where.release or not where.head or where.dirty:
         return None
-    if session.options.shard != (1, 1) or not header.agent or session.config.agent_kind == "replay":
+    if session.options.is_shard or not header.agent or session.config.agent_kind == "replay":
         return None
     found = store.find(header.suite_id, (where.head,), pool=1)
     if found is None:
@@ -433,7 +428,7 @@ def with_stored_trials(record: Record, found: References) -> Record:
 def _may_skip(session: Session) -> bool:
     """True if this is the run of a change that leaves the number of trials to the gate."""
     options, where, rules = session.options, session.where, session.options.rules
-    if options.resume or options.shard != (1, 1):
+    if options.resume or options.is_shard:
         return False
     if options.record_path is not None and options.record_path.exists():
         return False

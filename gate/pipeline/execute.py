@@ -24,9 +24,7 @@ from gate.model import (
     End,
     ErrorKind,
     Invocation,
-    Models,
     Persona,
-    RecordedTrial,
     Replay,
     Scenario,
     Side,
@@ -58,7 +56,7 @@ LEAST_WAVE = 10
 """The fewest trials that must fail before an agent that never answered is declared down."""
 
 
-class Job(Struct, frozen=True):
+class Job(Struct, frozen=True, gc=False):
     """One trial to run."""
 
     case: Case
@@ -81,7 +79,7 @@ async def execute(
     deadline: float | None = None,
     transient: Sequence[str] = (),
     world: World | None = None,
-    users: Callable[[Job], User] | None = None,
+    users: Callable[[Job, Scenario], User] | None = None,
 ) -> AsyncGenerator[list[Trial], None]:
     """Yield unscored trials in no particular order, each time all that have finished.
 
@@ -89,14 +87,13 @@ async def execute(
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
     After an infrastructure error that may pass, a trial is tried ``retries`` more times; ``transient``: texts that also
     mark such an error. A failure of the agent itself is an outcome and is never retried. ``world`` answers the agent's
-    calls of models and tools if they are recorded or replayed. ``users`` returns the user who talks to the agent; if it
-    is None, the case's turns are sent.
+    calls of models and tools if they are recorded or replayed. ``users`` returns the user of a scenario; without one,
+    the case's turns are sent.
 
     Raises MeasureError if the agent is down: every trial of an epoch's first wave failed and more remain, or it defers
     them forever. Close the iterator (``contextlib.aclosing``) to cancel what is in flight; nothing keeps running after
     that.
     """
-    users = users or (lambda job: written_user(job.case))
     run = _Run(agent, iter(jobs), concurrency, timeout, retries, deadline, transient, world, users)
     tasks = [asyncio.create_task(run.work(after=index * RAMP_SECONDS)) for index in range(concurrency)]
     try:
@@ -121,18 +118,6 @@ async def execute(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _Attempt(Struct, frozen=True):
-    """One attempt at a trial."""
-
-    turns: tuple[Invocation, ...]
-    """Its conversation, with the known part of a turn that failed."""
-    failure: AgentFailure | None
-    process: str
-    log: str
-    users: Models
-    """The models that played the user."""
-
-
 class _Run:
     """The state shared by the workers of one ``execute``."""
 
@@ -146,7 +131,7 @@ class _Run:
         deadline: float | None,
         transient: Sequence[str],
         world: World | None,
-        users: Callable[[Job], User],
+        users: Callable[[Job, Scenario], User] | None,
     ) -> None:
         self._agent, self._jobs, self._world, self._users = agent, jobs, world, users
         self._timeout, self._retries, self._deadline, self._transient = timeout, retries, deadline, transient
@@ -191,8 +176,7 @@ class _Run:
         while True:
             await self._wait_until_resumed()
             with self._patience.trying(asyncio.get_running_loop().time()):
-                attempt = await self._attempt(job)
-            failure = attempt.failure
+                trial, failure = await self._attempt(job)
             if failure is None or failure.end is End.FAILED:
                 self._patience.answered()
             if failure is None or self._is_over:
@@ -205,27 +189,11 @@ class _Run:
                 if not await self._pause(attempts, failure):
                     break
                 attempts += 1
-            if attempt.turns:
-                earlier.append(attempt.turns)
-        error = None if failure is None else _error(failure)
-        return Trial(
-            case_id=job.case.id,
-            number=job.number,
-            round=job.round,
-            tag=job.tag,
-            side=job.side,
-            invocations=attempt.turns,
-            error=error,
-            duration=total_duration(attempt.turns),
-            attempts=attempts,
-            started=started,
-            again=job.again,
-            process=attempt.process,
-            log=attempt.log,
-            replay=self._replay(job, error),
-            users=attempt.users,
-            earlier=tuple(earlier),
-        )
+            if trial.invocations:
+                earlier.append(trial.invocations)
+        error = _error(failure)  # made last, as a retry that is given up is told in the failure
+        replay = self._replay(job, error)
+        return replace(trial, error=error, attempts=attempts, started=started, replay=replay, earlier=tuple(earlier))
 
     def _replay(self, job: Job, error: TrialError | None) -> Replay | None:
         """Return how much of the outside world was replayed; None if nothing is recorded or replayed."""
@@ -234,15 +202,15 @@ class _Run:
         measured = error is None or error.end is End.FAILED
         return self._world.settle(job.case.id, job.number, job.side, measured=measured)
 
-    async def _attempt(self, job: Job) -> _Attempt:
-        """Hold the conversation once, in a new session."""
+    async def _attempt(self, job: Job) -> tuple[Trial, AgentFailure | None]:
+        """Hold the conversation once, in a new session. Return it, without its error, and the failure that ended it."""
         session_id, world, failed, process, log = token_hex(16), self._world, None, "", Log()
         invocations: list[Invocation] = []
         if world is not None:
             world.open(session_id, job.case.id, job.number, job.side, repr(job.case))
         try:
             with noting_models() as users:
-                async for request in _requests(job, session_id, invocations, log, self._users(job)):
+                async for request in _requests(job, session_id, invocations, log, self._user(job)):
                     asked = request if world is None else replace(request, environment=world.environment(session_id))
                     try:
                         answered = await self._answer(asked)
@@ -262,7 +230,25 @@ class _Run:
             missing = "" if world is None else await world.close(session_id)
         if missing:
             failed = AgentFailure(ErrorKind.MISSING, missing)
-        return _Attempt(tuple(invocations), failed, process, log.text, tuple(sorted(users)))
+        trial = Trial(
+            case_id=job.case.id,
+            number=job.number,
+            round=job.round,
+            tag=job.tag,
+            side=job.side,
+            invocations=tuple(invocations),
+            duration=total_duration(invocations),
+            again=job.again,
+            process=process,
+            log=log.text,
+            users=tuple(sorted(users)),
+        )
+        return trial, failed
+
+    def _user(self, job: Job) -> User:
+        if job.case.scenario is None or self._users is None:
+            return ScriptedUser([turn.user for turn in job.case.turns])
+        return self._users(job, job.case.scenario)
 
     async def _answer(self, request: Request) -> Invocation:
         clock = request.clock
@@ -301,9 +287,12 @@ def _as_recorded(invocation: Invocation, spared: float) -> Invocation:
     return replace(invocation, duration=invocation.duration + spared)
 
 
-def _error(failure: AgentFailure) -> TrialError:
+def _error(failure: AgentFailure | None) -> TrialError | None:
     """Return the trial's error. If others took down every attempt, it had no chance: the error is the host's."""
-    return TrialError(ErrorKind.HOST if failure.collateral else failure.kind, failure.message)
+    if failure is None:
+        return None
+    kind = ErrorKind.HOST if failure.collateral else failure.kind
+    return TrialError(kind, failure.message)
 
 
 async def _requests(
@@ -463,26 +452,6 @@ class SimulatedUser:
         except CallError as error:
             raise AgentFailure(ErrorKind.SIMULATOR, f"the simulated user could not be asked: {error}") from None
         return None if STOP_SIGNAL.lower() in text.lower() else text
-
-
-def written_user(case: Case) -> User:
-    """Return a user who says the texts written in the case's turns."""
-    return ScriptedUser([turn.user for turn in case.turns])
-
-
-def recorded_user(case: Case, trials: Sequence[RecordedTrial], number: int) -> User:
-    """Return the user of a recorded trial, given the trial's number from 1."""
-    if case.scenario is None or not 1 <= number <= len(trials):
-        return written_user(case)
-    said = [turn.user for turn in trials[number - 1].invocations]
-    return ScriptedUser(said or [case.turns[0].user])
-
-
-def simulated_user(case: Case, model: Judge, max_turns: int) -> User:
-    """Return the user for a trial of this case, played by the model if the case has a scenario."""
-    if case.scenario is None:
-        return written_user(case)
-    return SimulatedUser(case.scenario, model, max_turns)
 
 
 def messages_of(scenario: Scenario, said: Sequence[Invocation]) -> list[dict[str, str]]:

@@ -78,7 +78,7 @@ def _report(
     session: Session, suites: Sequence[MeasuredSuite], results: Sequence[SuiteResult], outputs: Outputs
 ) -> Result:
     settings = session.settings
-    if session.options.shard[1] > 1:  # a shard decides nothing, so missing evidence cannot block it
+    if session.options.is_shard:  # a shard decides nothing, so missing evidence cannot block it
         settings = replace(settings, on_inconclusive="warn")
     paths = [one.path for one in suites]
     result = result_of(results, settings, command=session.options.command, record_paths=paths)
@@ -91,7 +91,7 @@ def _report(
 
 def _with_shared_budget(session: Session, plans: Sequence[Plan], baselines: Sequence[References]) -> Session:
     """Return the session with an error budget that its suites share. A shard decides nothing."""
-    if session.options.shard[1] > 1:
+    if session.options.is_shard:
         return session
     beside = [wants_base_beside(session, found.first) for found in baselines]
     settings = job_settings(session.config, session.settings, plans, baselines, session.options.rules, beside=beside)

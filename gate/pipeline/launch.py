@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import cache
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -54,13 +54,15 @@ def own_user(config: Config, root: Path, options: AgentOptions, environment: Map
     if why:
         return None
     user = OwnUser.make(environment.get("HOME"))
-    secret = [*_of_the_gate(config, root, environment)]
+    hidden = list(_of_the_gate(config, root, environment))
+    kept: Collection[Path] = ()
     suite = case_files([Path(name) for name in config.file.suite], root)
+    if options.reads_suite:
+        kept = suite
+    else:
+        hidden += suite
     try:
-        if options.reads_suite:
-            user.give(root, top=_top(root), hidden=secret, kept=suite)
-        else:
-            user.give(root, top=_top(root), hidden=[*secret, *suite])
+        user.give(root, top=_top(root), hidden=hidden, kept=kept)
     except BaseException:
         user.end()
         raise
@@ -89,8 +91,11 @@ def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Ite
         yield WORKER
         yield Path(interpreter_of(options.executable, root))
         return
+    words = [*options.entry[:1]]
     server = getattr(options, "mcp", None)
-    for word in [*options.entry[:1], *(server.command[:1] if server is not None else ())]:
+    if server is not None:
+        words += server.command[:1]
+    for word in words:
         found = shutil.which(word, path=environment.get("PATH"))
         if found is not None:
             yield Path(found)
@@ -122,19 +127,40 @@ def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> 
 # --- the base commit's agent ----------------------------------------------------------------------
 
 
-def _nothing_to_check() -> None:
-    """Check nothing: a served agent has no files here."""
+class BaseTree:
+    """The work tree of the base commit, made when it is first needed and kept by a ``stack``."""
+
+    def __init__(self, git: Git, commit: str, config: Config, stack: ExitStack) -> None:
+        self._git, self._commit, self._stack = git, commit, stack
+        self._folder = place_of(config.path)[1].parent
+
+    @cached_property
+    def _known(self) -> KnownTree:
+        folder = self._stack.enter_context(self._git.worktree(self._commit, content=True))
+        open_to_others(folder.parent)
+        return KnownTree(folder)
+
+    @property
+    def root(self) -> Path:
+        """The folder of the configuration to start the agent from."""
+        return self._known.root / self._folder
+
+    def check(self) -> None:
+        """Raise `ConfigError` if the agent's files are no longer those of the base commit."""
+        # The change's agent runs at the same time and could damage these files; its own loss would look like drift.
+        found = self._known.difference()
+        if found:
+            what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
+            raise ConfigError(what, hint="neither the agent nor its processes may write to files that git tracks")
 
 
 class BaseAgent(Struct, frozen=True):
     """The base commit's agent, as far as a run may use it."""
 
-    possible: bool
-    """True if the agent can be run."""
-    options: AgentOptions
-    """The options to start or reach the agent with."""
-    root: Callable[[], Path]
-    """Returns the folder of the configuration to start the agent from."""
+    options: AgentOptions | None = None
+    """The options to start or reach the agent with; None if it cannot be run."""
+    tree: BaseTree | None = None
+    """The files to start it from; None for a served agent."""
     note: str = ""
     """The reason why the agent is not run, for the reader; empty if it is obvious."""
     mixed_with_change: bool = False
@@ -144,8 +170,6 @@ class BaseAgent(Struct, frozen=True):
     """True if the agent runs because no baseline is stored."""
     without_rules: bool = False
     """True if the base commit has no configuration."""
-    check: Callable[[], None] = _nothing_to_check
-    """Raises `ConfigError` if the agent's files are no longer those of the base commit."""
 
 
 async def base_agent(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
@@ -183,24 +207,8 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
     commit = session.where.base if beside else reference.commit
     is_stored = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
 
-    @cache
-    def tree() -> KnownTree:
-        folder = stack.enter_context(git.worktree(commit or "", content=True))
-        open_to_others(folder.parent)
-        return KnownTree(folder)
-
-    def root() -> Path:
-        return tree().root / place_of(config.path)[1].parent
-
-    def check() -> None:
-        # The change's agent runs at the same time and could damage these files; its own loss would look like drift.
-        found = tree().difference()
-        if found:
-            what = f"{shorten(found, 200)!r} was changed in the base commit's work tree while the agent was run"
-            raise ConfigError(what, hint="neither the agent nor its processes may write to files that git tracks")
-
     if not (config.agent.is_local and (is_stored or beside) and commit and git.is_repository() and git.resolve(commit)):
-        return BaseAgent(False, config.agent, root)
+        return BaseAgent()
     why = differs = ""
     folder = place_of(config.path)[1].parent.as_posix()
     if folder != "." and git.ask("rev-parse", "--verify", "--quiet", f"{commit}:{folder}") is None:
@@ -210,10 +218,12 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         why = "it has files in LFS, and git-lfs is not installed"
     else:
         differs = surroundings_differ(config, git, commit, session.options.setup)
-        why = f"{differs}, and it would meet what this job made for the change's" if differs else ""
+        if differs:
+            why = f"{differs}, and it would meet what this job made for the change's"
     if why:
-        note = f"the base commit's agent is not run {'again' if is_stored else 'beside'}: {why}"
-        return BaseAgent(False, config.agent, root, note, mixed_with_change=bool(differs))
+        run = "run again" if is_stored else "run beside"
+        note = f"the base commit's agent is not {run}: {why}"
+        return BaseAgent(note=note, mixed_with_change=bool(differs))
     without_rules = beside and not has_configuration(config, git, commit)
     # Keep bytecode out of the tree: any that turns up there was planted.
     changed: dict[str, Any] = {"env": {**config.agent.env, "PYTHONDONTWRITEBYTECODE": "1"}}
@@ -221,7 +231,7 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
     if executable and git.tracked_in(config.root / executable) is None:  # of this job, not of any commit
         changed["executable"] = str(config.root / Path(executable).expanduser())
     options = config.agent.model_copy(update=changed)
-    return BaseAgent(True, options, root, beside=beside, without_rules=without_rules, check=check)
+    return BaseAgent(options, BaseTree(git, commit, config, stack), beside=beside, without_rules=without_rules)
 
 
 async def _served(session: Session, reference: Reference) -> BaseAgent:
@@ -233,11 +243,8 @@ async def _served(session: Session, reference: Reference) -> BaseAgent:
     address, kind = config.agent.base, config.agent_kind
     assert address is not None
 
-    def root() -> Path:
-        return config.root
-
     if not reference.records:
-        return BaseAgent(False, config.agent, root)
+        return BaseAgent()
     try:
         url = expand(address.url, environment, where="agent.base.url")
         mixed = _mixed_with_change(session, reference, url)
@@ -246,14 +253,14 @@ async def _served(session: Session, reference: Reference) -> BaseAgent:
         mixed, problem = "", str(error)
     if problem:
         note = "" if session.where.anchored else f"the base commit's agent is not run again: {problem}"
-        return BaseAgent(False, config.agent, root, note, mixed_with_change=bool(mixed))
+        return BaseAgent(note=note, mixed_with_change=bool(mixed))
     server = server_of(config.agent, kind)
     assert server is not None
     changed: dict[str, Any] = {"url": url}
     if address.headers is not None:
         changed["headers"] = address.headers
     options = config.agent.model_copy(update={kind: server.model_copy(update=changed)})
-    return BaseAgent(True, options, root)
+    return BaseAgent(options)
 
 
 def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
@@ -262,8 +269,12 @@ def _mixed_with_change(session: Session, reference: Reference, url: str) -> str:
     server = server_of(config.agent, config.agent_kind)
     if server is not None and expand(server.url, session.environment, where=config.agent_kind) == url:
         return "agent.base is the agent's own address"
-    why = definition_differs(config, session.git, commit, but=("url", "headers")) if commit else ""
-    return f"{why}, and it would be asked as the change's is" if why else ""
+    if not commit:
+        return ""
+    why = definition_differs(config, session.git, commit, but=("url", "headers"))
+    if not why:
+        return ""
+    return f"{why}, and it would be asked as the change's is"
 
 
 async def _other_version(session: Session, reference: Reference, url: str) -> str:
@@ -350,9 +361,11 @@ def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[s
         return ""
     if before.get("setup") != now.get("setup"):
         return "setup differs"
-    old, new = (_definition(agent, but) for agent in (before.get("agent"), now.get("agent")))
-    differing = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-    return f"agent.{one_line(differing[0], MOST_NAMED)} differs" if differing else ""
+    old, new = _definition(before.get("agent"), but), _definition(now.get("agent"), but)
+    for key in sorted({*old, *new}):
+        if old.get(key) != new.get(key):
+            return f"agent.{one_line(key, MOST_NAMED)} differs"
+    return ""
 
 
 def measures_alike(config: Config, git: Git, commit: str) -> bool:
@@ -380,8 +393,10 @@ def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
     """Return a configuration as written, without overrides from the command line or the action."""
     with suppress(GateError, OSError, UnicodeDecodeError):
         text = content()
-        found = parse_document(text.decode(), "gate.yaml") if text is not None else None
-        return found if isinstance(found, Mapping) else None
+        if text is not None:
+            found = parse_document(text.decode(), "gate.yaml")
+            if isinstance(found, Mapping):
+                return found
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -83,59 +83,85 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         if journal.resumed:  # this very run may already be stored
             found = replace(session.baselines(plan, frozenset(run_ids(journal.header))), doubts=found.doubts)
         base = await base_agent(session, found.first, stack)
-        run_id = journal.header.run_id
         draws = _earlier_draws(session, plan, journal.header, found)
         async with TrialRunner(
-            session.config, plan, session.environment, session.run_budget, base, run_id, session.version
+            session.config, plan, session.environment, session.run_budget, base, journal.header.run_id, session.version
         ) as runner:
             run = SuiteRun(session, plan, found.all, journal, runner, base, earlier=draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
-
-            def notes() -> Sequence[str | Finding]:
-                told = _notes(session, plan, journal, earlier_trials, origin)
-                return [*told, *found.notes, unsure, base.note]
-
-            measurement = _Measurement(run, found, draws, notes, started)
+            left_out = earlier_trials - len(journal.resumed)
+            measurement = _Measurement(run, found, draws, started, origin=origin, unsure=unsure, left_out=left_out)
             measurement.close()
             if session.fills_baseline and not session.run_budget.stopped and not journal.header.runs:
                 await _store_further(measurement)
     measured = MeasuredSuite(journal.path, found, measurement.terms)
-    if _is_whole(session):
+    if not session.options.is_shard:
         return measured
     part = replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=runner.judge_cost_usd)
     return replace(measured, of_shard=with_stored(part, load_to_judge(journal.path)))
 
 
 class _Measurement:
-    """A suite while it is measured: the terms its record is closed with, and its verdict so far."""
+    """A suite whose trials were run: the terms that its record is closed with, and its verdict so far.
+
+    ``origin`` describes the record that it continues; ``unsure`` is a note on trials that another version of the agent
+    may have answered; ``left_out`` is the number of an earlier session's trials that ran in an outage.
+    """
 
     def __init__(
         self,
         run: SuiteRun,
         found: References,
         draws: EarlierDraws,
-        notes: Callable[[], Sequence[str | Finding]],
         started: float,
+        *,
+        origin: str,
+        unsure: str,
+        left_out: int,
     ) -> None:
-        self.run, self._found, self._draws, self._notes, self._started = run, found, draws, notes, started
+        self.run, self._found, self._draws, self._started = run, found, draws, started
+        self._origin, self._unsure, self._left_out = origin, unsure, left_out
         self._past = _past_rates(run.session, run.plan, found)
         self._saving = about_sources(run.session)
         self.terms = self._terms_now()
 
     def _terms_now(self, *more: str) -> Terms:
-        run = self.run
+        run, draws = self.run, self._draws
         session = run.session
-        notes = [*self._notes(), *run.notes, *run.runner.notes, *self._draws.notes, *more]
-        terms = _terms(session, run.plan, run.settings, [note for note in notes if note], self._found)
+        told = (*self._notes(), *self._found.notes, self._unsure, run.base.note)
+        notes = [note for note in (*told, *run.notes, *run.runner.notes, *draws.notes, *more) if note]
+        terms = _terms(session, run.plan, run.settings, notes, self._found)
         return replace(
             terms,
             past=self._past,
-            earlier=self._draws.verdicts,
+            earlier=draws.verdicts,
             base_has_no_rules=run.base.without_rules,
-            taken_up=len(run.journal.resumed) if _is_whole(session) else 0,
+            taken_up=0 if session.options.is_shard else len(run.journal.resumed),
             saving=self._saving,
         )
+
+    def _notes(self) -> list[str]:
+        """Return notes on how the result came about."""
+        session, journal = self.run.session, self.run.journal
+        config, cases = session.config, self.run.plan.suite.cases
+        notes = [session.options.note, session.where.note, about_address(config, session.agent)]
+        if self._left_out:
+            down = "do not count: the agent, or what it depends on, was down"
+            notes.append(f"{count(self._left_out, 'trial')} of an earlier session {down}")
+        if journal.resumed:
+            said = f"continues a record of {count(len(journal.resumed), 'trial')}"
+            if self._origin:
+                said += f" of {self._origin}"
+            if not session.run_budget.runs:
+                said += "; nothing new was run"
+            notes += [said, about_literal_version(config)]
+        runs = config.file.budget.runs
+        if runs is not None and runs < len(cases):
+            notes.append(f"budget.runs allows {runs} agent runs, and one epoch of the suite takes {len(cases)}")
+        if config.file.budget.usd is not None and session.run_budget.unpriced:
+            notes.append("some trials report no cost: each is charged like the most expensive other one")
+        return notes
 
     def close(self, note: str = "") -> None:
         """Close the record with the terms of its verdict. More trials may follow; then it is closed again."""
@@ -158,7 +184,7 @@ class _Measurement:
     def verdict(self) -> Verdict:
         """Return the verdict on the trials so far; for a shard, it only shows if its cases were measured."""
         run = self.run
-        if not _is_whole(run.session):
+        if run.session.options.is_shard:
             return run.part().verdict
         record = Record(run.journal.header, tuple(run.trials))
         return judge_record(record, self._found.all, self._terms_now()).verdict
@@ -194,10 +220,6 @@ async def _store_further(measurement: _Measurement) -> None:
         take_back(run.journal.path)
         raise
     measurement.close(note)
-
-
-def _is_whole(session: Session) -> bool:
-    return session.options.shard[1] == 1
 
 
 def _open_journal(session: Session, plan: Plan, header: Header) -> tuple[RecordWriter, str]:
@@ -299,7 +321,7 @@ def _terms(
     doubts = (doubt, *found.doubts) if doubt else found.doubts
     terms = terms_of_plan(plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, where=session.where)
     terms = replace(terms, store=store_kind(config, session.environment))
-    if not _is_whole(session):
+    if options.is_shard:
         return terms
     return replace(
         terms,
@@ -310,7 +332,7 @@ def _terms(
 
 
 def _past_rates(session: Session, plan: Plan, found: References) -> tuple[float, ...]:
-    if not _is_whole(session):
+    if session.options.is_shard:
         return ()
     return past_rates(session.store, found.first, plan.suite.id, session.where, plan.planned, plan.cases, plan.criteria)
 
@@ -322,7 +344,7 @@ def _check_runs(session: Session, plan: Plan) -> None:
     """Refuse a budget of runs that cannot cover the fewest epochs that a decision needs."""
     runs, epochs = session.config.file.budget.runs, session.settings.exact_epochs or 1
     needed = epochs * len(plan.suite.cases)
-    if runs is not None and session.run_budget.launched + needed > runs and session.options.shard[1] == 1:
+    if runs is not None and session.run_budget.launched + needed > runs and not session.options.is_shard:
         what = f"budget.runs {runs} does not cover {epochs} x {len(plan.suite.cases)} runs of {plan.suite.id!r}"
         raise MeasureError(
             what, where=str(session.config.path), hint="nothing was run; raise it, or select fewer cases"
@@ -356,31 +378,10 @@ def planned_header(session: Session, plan: Plan, reference: Reference) -> Header
 
 def _least_epochs(session: Session, plan: Plan) -> int:
     """Return the fewest times that a shard runs each of its cases; 0 for a whole run, whose schedule decides."""
-    if session.options.shard[1] == 1:
+    if not session.options.is_shard:
         return 0
     if session.config.agent_kind != "replay":
         return session.settings.most_epochs
     recorded = Counter(trial.case_id for trial in plan.suite.recorded)
     fewest = min((recorded[case.id] for case in plan.suite.cases), default=0)
     return min(fewest, session.settings.exact_epochs or fewest)
-
-
-def _notes(session: Session, plan: Plan, journal: RecordWriter, earlier_trials: int, origin: str) -> tuple[str, ...]:
-    """Return notes on how the result came about; ``origin`` describes the record that it continues."""
-    about = about_address(session.config, session.agent)
-    notes = [note for note in (session.options.note, session.where.note, about) if note]
-    again = earlier_trials - len(journal.resumed)
-    if again:
-        down = "do not count: the agent, or what it depends on, was down"
-        notes.append(f"{count(again, 'trial')} of an earlier session {down}")
-    if journal.resumed:
-        fresh = "" if session.run_budget.runs else "; nothing new was run"
-        whose = f" of {origin}" if origin else ""
-        notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
-        notes += filter(None, [about_literal_version(session.config)])
-    runs = session.config.file.budget.runs
-    if runs is not None and runs < len(plan.suite.cases):
-        notes.append(f"budget.runs allows {runs} agent runs, and one epoch of the suite takes {len(plan.suite.cases)}")
-    if session.config.file.budget.usd is not None and session.run_budget.unpriced:
-        notes.append("some trials report no cost: each is charged like the most expensive other one")
-    return tuple(notes)

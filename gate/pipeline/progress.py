@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 from gate.model import End, Trial
+from gate.reports.formatting import agree
 from gate.security.escape import console
 
 
-class Progress(Protocol):
-    """Receives news from the pipeline and decides how to show it."""
+class Progress:
+    """Receives news from the pipeline, and shows nothing; its subclasses show it."""
 
     def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None:
         """Announce ``runs`` more trials after ``pause`` seconds, with the reason in words."""
@@ -20,20 +21,11 @@ class Progress(Protocol):
     def trial(self, trial: Trial) -> None:
         """Report that one trial was run and scored."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Show nothing more."""
 
 
-class NoProgress:
-    """Prints nothing; for `--quiet`, reports made from records, and tests."""
-
-    def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None: ...
-
-    def trial(self, trial: Trial) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class ProgressLines:
+class ProgressLines(Progress):
     """Prints a line per round and then at most one every ``every`` seconds, so as not to flood a log."""
 
     def __init__(self, out: TextIO, *, every: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,7 +37,7 @@ class ProgressLines:
     def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None:
         self.done, self.total, self.ends = 0, runs, Counter()
         self.started = self.last = self.clock() + pause  # a pause says nothing about the speed of what follows it
-        self._say(f"{console(suite_id)}: {why}, {runs} {'run' if runs == 1 else 'runs'}")
+        self._say(f"{console(suite_id)}: {why}, {runs} {agree(runs, 'run', 'runs')}")
 
     def trial(self, trial: Trial) -> None:
         self.done += 1
@@ -54,19 +46,15 @@ class ProgressLines:
         if now - self.last >= self.every:
             self.last = now
             rest = left(self.done, self.total, now - self.started)
-            self._say(f"  {self.done} of {self.total:,} runs, {rest} left{self._ends()}")
-
-    def close(self) -> None: ...
-
-    def _ends(self) -> str:
-        return "".join(f", {said}" for said in without_answer(self.ends))
+            counts = [f"  {self.done} of {self.total:,} runs", f"{rest} left", *without_answer(self.ends)]
+            self._say(", ".join(counts))
 
     def _say(self, line: str) -> None:
         self.out.write(line + "\n")
         self.out.flush()
 
 
-class ProgressBar:
+class ProgressBar(Progress):
     """A progress bar on a terminal."""
 
     def __init__(self, out: TextIO) -> None:
@@ -105,8 +93,12 @@ class ProgressBar:
 def without_answer(ends: Mapping[End, int]) -> list[str]:
     """Return how many trials of a round have no answer, because the agent failed or they were not measured."""
     failed, lost = ends.get(End.FAILED, 0), ends.get(End.UNMEASURED, 0)
-    said = [f"the agent failed in {failed:,}"] if failed else []
-    return [*said, f"{lost:,} could not be measured"] if lost else said
+    said = []
+    if failed:
+        said.append(f"the agent failed in {failed:,}")
+    if lost:
+        said.append(f"{lost:,} could not be measured")
+    return said
 
 
 def left(done: int, total: int, elapsed: float) -> str:

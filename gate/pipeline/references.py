@@ -18,14 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import Store
 from gate.baselines.base import Trust, outage_in
-from gate.baselines.ledger import series_of
+from gate.baselines.ledger import Ledger, series_of
 from gate.baselines.pairing import match_cases
 from gate.baselines.reference import Reference
 from gate.baselines.union import run_ids
@@ -97,111 +99,235 @@ def find_references(
     *,
     plan: Sequence[PlannedCase] = (),
 ) -> References:
-    """Return the references of a record.
-
-    ``runs`` are those being compared, which must not be compared with themselves. ``plan`` holds the record's cases,
-    which the anchor has to cover.
+    """Return the references of a record; the parameters are those of `Search`.
 
     Raises:
         BaselineError: a record is truncated, damaged or misplaced; or missing under ``on_missing: fail``.
     """
     if store is None:
-        return References((own_reference(config, None, suite_id, where),))
-    found = _in_own_tree(_found(config, store, suite_id, where, git, runs, plan), config)
-    return _under_trust(config, store, suite_id, where, found)
+        return References((Reference(BaselineInfo(None, missing="baselines are switched off")),))
+    search = Search(config, store, suite_id, where, git, runs, plan)
+    return search.under_trust(_in_own_tree(search.references(), config))
 
 
-def _found(
-    config: Config,
-    store: Store,
-    suite_id: str,
-    where: GitContext,
-    git: Git,
-    runs: Set[str],
-    plan: Sequence[PlannedCase],
-) -> References:
-    ledger = store.ledger(suite_id).at(now().timestamp())
-    found = References((), accepted=acceptance_of(ledger, where, runs), expired=ended_acceptance(ledger, where))
-    anchor = find_anchor(store, suite_id, where, git, runs, plan) if where.anchored else None
-    if anchor is not None:
-        found = replace(found, anchor=anchor.commit or UNCOMMITTED)
-    if where.release and anchor is not None:
-        return replace(found, all=(anchor,))
-    if where.release and runs:
-        itself = find_anchor(store, suite_id, where, git, plan=plan)
-        if itself is not None and itself.commit == where.head:  # the first that was ever recorded
-            return replace(found, all=(itself.without_runs(runs),))
-    rejected = set()
-    if where.release:
-        rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)}
-    own = own_reference(config, store, suite_id, where, exclude=rejected).without_runs(runs)
-    own, move = without_drift(own, store)
-    own = replace(own, of_change=not where.anchored)
-    notes: list[str | Finding] = [] if move is None else [move]
-    if not own.records:
-        lost = note_of_lost_record(ledger, store, suite_id, where)
-        found = replace(found, notes=(lost,) if lost else ())
+class Search(Struct, frozen=True, dict=True):
+    """The search in a store for the records that one suite's record is compared with."""
+
+    config: Config
+    store: Store
+    suite_id: str
+    where: GitContext
+    git: Git
+    runs: Set[str] = frozenset()
+    """The runs that are compared, which must not be compared with themselves."""
+    plan: Sequence[PlannedCase] = ()
+    """The record's cases, which the anchor has to cover."""
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        return self.store.ledger(self.suite_id).at(now().timestamp())
+
+    def references(self) -> References:
+        """Return the references in order, and what the ledger tells about them."""
+        where, ledger = self.where, self.ledger
+        found = References(
+            (), accepted=acceptance_of(ledger, where, self.runs), expired=ended_acceptance(ledger, where)
+        )
+        anchor = None
+        if where.anchored:
+            anchor = self.anchor(self.runs)
+        if anchor is not None:
+            found = replace(found, anchor=anchor.commit or UNCOMMITTED)
+        if where.release:
+            alone = anchor or self._first_release()
+            if alone is not None:
+                return replace(found, all=(alone,))
+        rejected = set()
+        if where.release:
+            rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)}
+        own, move = without_drift(self.own(rejected).without_runs(self.runs), self.store)
+        own = replace(own, of_change=not where.anchored)
+        if not own.records:
+            return self._without_own(found, own, anchor)
+        notes: list[str | Finding] = []
+        if move is not None:
+            notes.append(move)
+        is_ancestor = own.commit in where.ancestors
+        mark = ledger.below(key_of(own.commit))
+        if mark is not None:
+            found = replace(found, fell_short=mark.verdict)
+            if not (where.anchored and is_ancestor):
+                notes.append(note_of_shortfall(mark, own, where))
+        picked = note_of_picked_run(ledger, own)
+        if picked:
+            notes.append(picked)
+        if where.is_cut and not is_ancestor:
+            found = replace(found, doubts=(CUT_OFF,))
+        both: tuple[Reference, ...] = (own,)
+        if anchor is not None and not _is_same(own, anchor):
+            both = (own, anchor)
+        return replace(found, all=both, notes=tuple(notes))
+
+    def _without_own(self, found: References, own: Reference, anchor: Reference | None) -> References:
+        """Return the references of a change that has no record of its own base."""
+        lost = note_of_lost_record(self.ledger, self.store, self.suite_id, self.where)
+        if lost:
+            found = replace(found, notes=(lost,))
         if anchor is not None:
             return replace(found, all=(anchor,))
-        if store.latest(suite_id) is None:
-            own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
-        return replace(found, all=(replace(own, beside=not where.anchored and not where.release),))
-    is_ancestor = own.commit in where.ancestors
-    mark = ledger.below(key_of(own.commit))
-    if mark is not None and not (where.anchored and is_ancestor):
-        notes.append(note_of_shortfall(mark, own, where))
-    picked = note_of_picked_run(ledger, own)
-    if picked:
-        notes.append(picked)
-    return replace(
-        found,
-        all=(own,) if anchor is None or _is_same(own, anchor) else (own, anchor),
-        notes=tuple(notes),
-        doubts=(CUT_OFF,) if where.is_cut and not is_ancestor else (),
-        fell_short="" if mark is None else mark.verdict,
-    )
+        if self.store.latest(self.suite_id) is None:
+            own = replace(own, info=replace(own.info, never_stored=self._commits_with_configuration()))
+        own = replace(own, beside=not self.where.anchored and not self.where.release)
+        return replace(found, all=(own,))
 
+    def _first_release(self) -> Reference | None:
+        """Return the other runs of this very commit if it was the first release that was ever recorded."""
+        if not self.runs:
+            return None
+        itself = self.anchor()
+        if itself is None or itself.commit != self.where.head:
+            return None
+        return itself.without_runs(self.runs)
 
-# --- the own reference ----------------------------------------------------------------------------
+    # --- the own reference ------------------------------------------------------------------------
 
+    def own(self, rejected: Set[str] = frozenset()) -> Reference:
+        """Return the records that a run is compared with as a change, or a reference without any.
 
-def own_reference(
-    config: Config, store: Store | None, suite_id: str, where: GitContext, *, exclude: Set[str] = frozenset()
-) -> Reference:
-    """Return the stored records that a run is compared with as a change, or a reference without any.
+        ``rejected``: commits whose records do not count.
 
-    ``exclude``: commits whose records do not count.
+        Raises:
+            BaselineError: a record is damaged or misplaced; or missing under ``on_missing: fail``.
+        """
+        where = self.where
+        exclude = set(rejected)
+        found = self.store.find(self.suite_id, where.ancestors, exclude=exclude)
+        # No store accepts an outage: somebody put it there by hand.
+        while found is not None and found.commit and outage_in(found.records[0]):
+            exclude.add(found.commit)
+            found = self.store.find(self.suite_id, where.ancestors, exclude=exclude)
+        if found is not None:
+            return found
+        if where.head:
+            here = self.store.find(self.suite_id, (where.head,), exclude=exclude)
+            if here is not None and not self._is_own(here):
+                return here
+        if self.config.file.baseline.on_missing == "fail":
+            raise self._error_of_missing()
+        found = self._saved_last(exclude)
+        if found is None:
+            missing = f"{NOT_STORED} {self.suite_id!r} in the store"
+            if self.store.latest(self.suite_id) is not None:
+                missing = ALL_BELOW
+            return Reference(BaselineInfo(None, missing=missing))
+        if self._is_own(found):
+            return Reference(BaselineInfo(None, missing=OWN, of_itself=True))
+        if where.head is None:
+            return found
+        relation = "not known to be" if where.is_cut else "not"
+        source = f"{found.info.source} (saved last; {relation} an ancestor of this commit)"
+        return replace(found, info=replace(found.info, source=source))
 
-    Raises:
-        BaselineError: a record is damaged or misplaced; or missing under ``on_missing: fail``.
-    """
-    if store is None:
-        return Reference(BaselineInfo(None, missing="baselines are switched off"))
-    exclude = set(exclude)
-    found = store.find(suite_id, where.ancestors, exclude=exclude)
-    # No store accepts an outage: somebody put it there by hand.
-    while found is not None and found.commit and outage_in(found.records[0]):
-        exclude.add(found.commit)
-        found = store.find(suite_id, where.ancestors, exclude=exclude)
-    if found is not None:
-        return found
-    if where.head:
-        here = store.find(suite_id, (where.head,), exclude=exclude)
-        if here is not None and not _is_own(here, where):
-            return here
-    if config.file.baseline.on_missing == "fail":
-        is_out_of_reach = not where.head and store.latest(suite_id) is not None
-        return _no_baseline(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
-    found = _saved_last(store, suite_id, where, exclude)
-    if found is None:
-        return _no_baseline(config, suite_id, where, "" if store.latest(suite_id) is None else ALL_BELOW)
-    if _is_own(found, where):
-        return _no_baseline(config, suite_id, where, OWN, of_itself=True)
-    if where.head is None:
-        return found
-    relation = "not known to be" if where.is_cut else "not"
-    source = f"{found.info.source} (saved last; {relation} an ancestor of this commit)"
-    return replace(found, info=replace(found.info, source=source))
+    def _saved_last(self, exclude: Set[str]) -> Reference | None:
+        """Return the newest record that did not fall short, for a commit without a stored ancestor.
+
+        If it is not known which records are of ancestors, the newest will do: it might be of one.
+        """
+        below = {entry.key for entry in self.store.entries(self.suite_id) if self.ledger.below(entry.key) is not None}
+        sound = self.store.latest(self.suite_id, exclude=exclude | below)
+        if sound is None and (self.where.is_cut or self.where.head is None):
+            return self.store.latest(self.suite_id, exclude=exclude)
+        return sound
+
+    def _is_own(self, found: Reference) -> bool:
+        """True if it measured this very agent. At one commit, recordings and agents outside the repository may
+        differ."""
+        return found.commit is not None and found.commit == self.where.head and bool(found.records[0].header.agent)
+
+    def _error_of_missing(self) -> BaselineError:
+        """Return the error under ``on_missing: fail``, which counts only records of ancestors."""
+        nearest = self.where.base or self.where.head
+        what = f"{NOT_STORED} {self.suite_id!r} in the store"
+        if nearest is not None:
+            what = f"{NOT_STORED} {self.suite_id!r} at {nearest[:12]}"
+            before = len(self.where.ancestors) - 1
+            if before > 0:
+                what += f" or the {count(before, 'commit')} before it"
+        if not self.where.head and self.store.latest(self.suite_id) is not None:
+            what = NO_COMMIT
+        hint = "on the default branch: `gate run --store none`, then `gate baseline save`"
+        return BaselineError(what, where=str(self.config.path), hint=hint)
+
+    def _commits_with_configuration(self) -> int:
+        """Return how many commits of the base's history have the configuration; 0 if it is new or that is unknown."""
+        base, ancestors = self.where.base, self.where.ancestors
+        if base is None:
+            return 0
+        asked = ("--first-parent", "--diff-filter=A", "--format=%H", "--max-count=1", base, "--")
+        added = self.git.ask("log", *asked, self.config.path.name)
+        return ancestors.index(added) + 1 if added in ancestors else 0
+
+    # --- the anchor -------------------------------------------------------------------------------
+
+    def anchor(self, runs: Set[str] = frozenset()) -> Reference | None:
+        """Return the anchor in the history of this commit, without these ``runs``.
+
+        If there is a plan, it must still have most of the anchor's cases.
+        """
+        where = self.where
+        series = series_of(where.release) if where.release else None
+        found = self.store.anchor(
+            self.suite_id, is_near=self._is_near, suits=self._is_covered, series=series, runs=runs, at=now().timestamp()
+        )
+        if found is None or found.commit not in where.ancestors:
+            return found
+        return replace(found, info=replace(found.info, distance=where.ancestors.index(found.commit)))
+
+    @cached_property
+    def _is_shallow(self) -> bool:
+        return self.git.is_shallow()
+
+    def _is_near(self, commit: str | None) -> bool:
+        """True if a commit is, or may be, in the history of this one."""
+        head = self.where.head
+        if commit is None or head is None or self.git.is_ancestor(commit, head):
+            return True
+        return self._is_shallow and self.git.resolve(commit) is None
+
+    def _is_covered(self, record: Record) -> bool:
+        """True if the plan has most of the record's cases."""
+        if not self.plan:
+            return True
+        stored = record.header.plan
+        gone = len(stored) - len(match_cases(self.plan, stored).same)
+        return are_few(gone, len(stored))
+
+    # --- their origin -----------------------------------------------------------------------------
+
+    def under_trust(self, found: References) -> References:
+        """Return the references with the known origin of their records.
+
+        Raises:
+            BaselineError: a proof is required and missing. Not on the default branch: its job makes the next one.
+        """
+        records = [record for reference in found.all for record in reference.records]
+        trust = self.store.trust(self.suite_id, records)
+        if trust is None:
+            return found
+        if trust.required and not self.where.anchored and (trust.troubles or trust.unproven or not records):
+            what = f"no proven baseline of {self.suite_id!r}"
+            hint = "the default branch's job stores one; `require_provenance: warn` goes without"
+            if trust.troubles:
+                what = trust.troubles[0]
+            elif trust.reason:
+                hint = trust.reason
+            raise BaselineError(what, where=str(self.config.path), hint=hint)
+        marked = tuple(_with_provenance(reference, trust) for reference in found.all)
+        found = replace(found, all=marked, doubts=(*found.doubts, *trust.troubles))
+        if not (trust.unproven or trust.told):
+            return found
+        fact = Finding.of("unproven", compared=trust.unproven, told=trust.told, why=trust.reason)
+        return replace(found, notes=(*found.notes, fact))
 
 
 def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Reference | None:
@@ -210,92 +336,9 @@ def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Reference 
     return store.find(suite_id, tuple(commits)) or store.latest(suite_id)
 
 
-def _saved_last(store: Store, suite_id: str, where: GitContext, exclude: Set[str]) -> Reference | None:
-    """Return the newest record that did not fall short, for a commit without a stored ancestor.
-
-    If it is not known which records are of ancestors, the newest will do: it might be of one.
-    """
-    ledger = store.ledger(suite_id).at(now().timestamp())
-    below = {entry.key for entry in store.entries(suite_id) if ledger.below(entry.key) is not None}
-    sound = store.latest(suite_id, exclude=exclude | below)
-    if sound is None and (where.is_cut or where.head is None):
-        return store.latest(suite_id, exclude=exclude)
-    return sound
-
-
-def _is_own(found: Reference, where: GitContext) -> bool:
-    """True if it measured this very agent. At one commit, recordings and agents outside the repository may differ."""
-    return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
-
-
-def _no_baseline(
-    config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False
-) -> Reference:
-    """Return a reference without records; ``why``: the reason why a stored record does not count."""
-    missing = why or f"{NOT_STORED} {suite_id!r} {_looked_in(config, where)}"
-    if config.file.baseline.on_missing == "fail":
-        hint = "on the default branch: `gate run --store none`, then `gate baseline save`"
-        raise BaselineError(missing, where=str(config.path), hint=hint)
-    return Reference(BaselineInfo(None, missing=missing, of_itself=of_itself))
-
-
-def _looked_in(config: Config, where: GitContext) -> str:
-    """Return a description of where a baseline was searched: under ``fail`` only among ancestors, the base first."""
-    nearest = where.base or where.head
-    if config.file.baseline.on_missing != "fail" or nearest is None:
-        return "in the store"
-    before = len(where.ancestors) - 1
-    return f"at {nearest[:12]}" + (f" or the {count(before, 'commit')} before it" if before > 0 else "")
-
-
-def _commits_with(config: Config, where: GitContext, git: Git) -> int:
-    """Return how many commits of the base's history have the configuration; 0 if it is new or that is unknown."""
-    if where.base is None:
-        return 0
-    path = config.path.name
-    added = git.ask("log", "--first-parent", "--diff-filter=A", "--format=%H", "--max-count=1", where.base, "--", path)
-    return where.ancestors.index(added) + 1 if added in where.ancestors else 0
-
-
-# --- the anchor -----------------------------------------------------------------------------------
-
-
-def find_anchor(
-    store: Store,
-    suite_id: str,
-    where: GitContext,
-    git: Git,
-    runs: Set[str] = frozenset(),
-    plan: Sequence[PlannedCase] = (),
-) -> Reference | None:
-    """Return the anchor in the history of this commit; if a ``plan`` is given, it must still have most of the anchor's
-    cases."""
-    shallow = where.head is not None and git.is_shallow()
-
-    def is_near(commit: str | None) -> bool:
-        if commit is None or where.head is None:
-            return True
-        return git.is_ancestor(commit, where.head) or (shallow and git.resolve(commit) is None)
-
-    def suits(record: Record) -> bool:
-        stored = record.header.plan
-        gone = len(stored) - len(match_cases(plan, stored).same)
-        return not plan or are_few(gone, len(stored))
-
-    series = series_of(where.release) if where.release else None
-    at = now().timestamp()
-    found = store.anchor(suite_id, is_near=is_near, suits=suits, series=series, runs=runs, at=at)
-    if found is None or found.commit not in where.ancestors:
-        return found
-    return replace(found, info=replace(found.info, distance=where.ancestors.index(found.commit)))
-
-
 def _is_same(own: Reference, anchor: Reference) -> bool:
     """True if the anchor is the record of the own base, with all its runs."""
     return own.commit == anchor.commit and set(run_ids(own.records[0].header)) == set(run_ids(anchor.records[0].header))
-
-
-# --- their origin ---------------------------------------------------------------------------------
 
 
 def _in_own_tree(found: References, config: Config) -> References:
@@ -309,39 +352,14 @@ def _in_own_tree(found: References, config: Config) -> References:
     return replace(found, all=tuple(renamed))
 
 
-def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext, found: References) -> References:
-    """Return the references with the known origin of their records.
-
-    Raises:
-        BaselineError: a proof is required and missing. Not on the default branch: its job makes the next one.
-    """
-    trust = store.trust(suite_id, [record for reference in found.all for record in reference.records])
-    if trust is None:
-        return found
-    if trust.required and not where.anchored:
-        nothing = not any(reference.records for reference in found.all)
-        if trust.troubles or trust.unproven or nothing:
-            what = f"no proven baseline of {suite_id!r}"
-            hint = "the default branch's job stores one; `require_provenance: warn` goes without"
-            if trust.troubles:
-                what = trust.troubles[0]
-            elif trust.reason:
-                hint = trust.reason
-            raise BaselineError(what, where=str(config.path), hint=hint)
-    marked = tuple(_with_provenance(reference, trust) for reference in found.all)
-    found = replace(found, all=marked, doubts=(*found.doubts, *trust.troubles))
-    if not (trust.unproven or trust.told):
-        return found
-    fact = Finding.of("unproven", compared=trust.unproven, told=trust.told, why=trust.reason)
-    return replace(found, notes=(*found.notes, fact))
-
-
 def _with_provenance(reference: Reference, trust: Trust) -> Reference:
     """Return the reference marked as proven or unproven."""
     if not reference.records:
         return reference
-    doubtful = any(commit_key(record.header) in trust.unproven for record in reference.records)
-    return replace(reference, info=replace(reference.info, provenance="unproven" if doubtful else "proven"))
+    provenance: Literal["proven", "unproven"] = "proven"
+    if any(commit_key(record.header) in trust.unproven for record in reference.records):
+        provenance = "unproven"
+    return replace(reference, info=replace(reference.info, provenance=provenance))
 
 
 # --- what the base's configuration selects and this run leaves out ------------------------------------
@@ -365,7 +383,8 @@ def find_all_references(
         commit = found[0].anchor  # a release is compared with it alone
     if store is None or commit is None or not plans:
         return found
-    run, stored = {suite_key(plan.suite.id) for plan in plans}, store.suites_at(where.ancestors)
+    run = {suite_key(plan.suite.id) for plan in plans}
+    stored = store.suites_at(where.ancestors)
     has_all = stored <= run and all(one.first.records for one in found)
     if has_all and not _has_selection_of_its_own(config):
         return found
@@ -380,16 +399,25 @@ def find_all_references(
                         stored |= _stored_for(_in_place(base, path, config), where, environment)
     except GateError:
         return found
-    doubts = [_cases_left_out(config, plan, before.get(plan.suite.id, ())) for plan in plans]
-    doubts[0] = _suites_gone(stored - run, before) + doubts[0]
-    return [replace(one, doubts=one.doubts + more) for one, more in zip(found, doubts, strict=True)]
+    # A renamed or removed suite would have nothing to be compared with. One store may serve several configurations, so
+    # the base's own configuration tells which suites belong to it.
+    gone = [name for name, cases in before.items() if cases and suite_key(name) in stored - run]
+    doubts = tuple(map(suite_gone, gone))
+    known = []
+    for plan, references in zip(plans, found, strict=True):
+        doubts += _cases_left_out(config, plan, before.get(plan.suite.id, ()))
+        known.append(replace(references, doubts=references.doubts + doubts))
+        doubts = ()  # that a suite is gone is told with the first
+    return known
 
 
 def _in_place(base: Config, path: Path, config: Config) -> Config:
     """Return the base's configuration as if it were in the work tree; ``path`` is the change's, in the base's tree."""
     top, inside = place_of(config.path)
     root = top / base.root.relative_to(path.resolve().parents[len(inside.parts) - 1])
-    return replace(base, root=root, base_root=base.root) if root.is_dir() else base
+    if not root.is_dir():
+        return base
+    return replace(base, root=root, base_root=base.root)
 
 
 def _stored_for(base: Config, where: GitContext, environment: Mapping[str, str]) -> Set[str]:
@@ -419,8 +447,9 @@ def _configurations(path: Path, config: Config, commit: str, git: Git) -> list[P
 
 def _has_selection_of_its_own(config: Config) -> bool:
     """True if the configuration selects cases itself, and not the command line alone."""
-    select = config.file.select
-    return select is not None and any(f"select.{name}" not in config.overridden for name in select.model_fields_set)
+    if config.file.select is None:
+        return False
+    return any(f"select.{name}" not in config.overridden for name in config.file.select.model_fields_set)
 
 
 def _selected_at_base(config: Config, base: Config, suites: Sequence[Suite]) -> dict[str, list[Case]]:
@@ -433,15 +462,6 @@ def _selected_at_base(config: Config, base: Config, suites: Sequence[Suite]) -> 
     return {suite.id: [case for case in suite.cases if selection.takes(case)] for suite in suites}
 
 
-def _suites_gone(gone: Set[str], before: Mapping[str, Sequence[Case]]) -> tuple[str, ...]:
-    """Return a note on each suite that the base has selected cases and records of, but that is not run now.
-
-    A renamed or removed suite would have nothing to be compared with. One store may serve several configurations, so
-    the base's own configuration tells which suites belong to it.
-    """
-    return tuple(suite_gone(suite_id) for suite_id, cases in before.items() if cases and suite_key(suite_id) in gone)
-
-
 def _cases_left_out(config: Config, plan: Plan, before: Sequence[Case]) -> tuple[str, ...]:
     """Return a note if the change's configuration no longer selects some cases that the base's does, and those and the
     removed ones are many."""
@@ -450,8 +470,8 @@ def _cases_left_out(config: Config, plan: Plan, before: Sequence[Case]) -> tuple
     left_out = gone & plan.deselected
     if not left_out or are_few(len(gone), len(owed)):
         return ()
-    known, removed = count(len(owed), "case"), len(gone - left_out)
-    also = ""
+    said = f"{len(left_out)} of {count(len(owed), 'case')}, which `select` takes at the base and no longer does here"
+    removed = len(gone - left_out)
     if removed:
-        also = f", and {removed} that {agree(removed, 'was', 'were')} removed"
-    return (f"{len(left_out)} of {known}, which `select` takes at the base and no longer does here{also}",)
+        said += f", and {removed} that {agree(removed, 'was', 'were')} removed"
+    return (said,)

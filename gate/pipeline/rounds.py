@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from statistics import fmean
 
@@ -54,12 +54,12 @@ def _rerun_of_base(
     if is_itself or base.mixed_with_change:  # as every night: running both sides would excuse drift
         return "never"
     if base.beside or (ran_beside and references and references[0].beside):
-        if base.possible:
+        if base.options is not None:
             return "beside"
         return "never"
-    if session.config.file.baseline.rerun == "auto" and base.possible:
+    if session.config.file.baseline.rerun == "auto" and base.options is not None:
         return "match"
-    if not base.possible and stated != "never":
+    if base.options is None and stated != "never":
         raise ConfigError(
             f"baseline.rerun: {stated} needs the base commit's agent, and it cannot be run here",
             where=str(session.config.path),
@@ -76,19 +76,15 @@ class Numbers:
     """
 
     def __init__(self, resumed: Iterable[Trial]) -> None:
-        self._taken: dict[tuple[str, Side], set[int]] = {}
-        for trial in resumed:
-            self._taken.setdefault((trial.case_id, trial.side), set()).add(trial.number)
+        self._taken = {(trial.case_id, trial.side, trial.number) for trial in resumed}
         self._last = Counter[tuple[str, Side]]()
 
     def next(self, case_id: str, side: Side) -> int:
         place = case_id, side
-        taken = self._taken.get(place, ())
-        number = self._last[place] + 1
-        while number in taken:
-            number += 1
-        self._last[place] = number
-        return number
+        self._last[place] += 1
+        while (*place, self._last[place]) in self._taken:
+            self._last[place] += 1
+        return self._last[place]
 
 
 class SuiteRun:
@@ -146,7 +142,7 @@ class SuiteRun:
 
     async def measure(self) -> None:
         """Measure the cases of a shard, or else whatever the verdict needs."""
-        if self.session.options.shard[1] > 1:
+        if self.session.options.is_shard:
             await self._measure_shard()
         elif self.session.config.agent_kind == "replay":
             await self._replay_trials([case.id for case in self.plan.suite.cases])
@@ -215,8 +211,7 @@ class SuiteRun:
     @property
     def own_cases(self) -> tuple[str, ...]:
         """Return the cases of this shard; all cases if the suite is not divided."""
-        header = self.journal.header
-        return tuple(case.id for case in header.plan if case.shard == header.shard[0])
+        return self.journal.header.own_cases
 
     async def _measure_shard(self) -> None:
         """Run every case of this shard as often as the schedule might, which needs the results of the others."""
@@ -235,11 +230,10 @@ class SuiteRun:
     def _confirmation(self) -> More | None:
         """Return the round that `gate merge` will need of this shard's crashing cases, as only this shard can run
         them."""
-        own = set(self.own_cases)
         before: Sequence[Trial] = ()
         if self.comparisons:
             before = self.comparisons[0].stored
-        cases = [case for case in self.plan.suite.cases if case.id in own]
+        cases = [self.plan.cases[case_id] for case_id in self.own_cases]
         return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
 
     def part(self) -> SuiteResult:
@@ -264,7 +258,7 @@ class SuiteRun:
             await self._round(More((request,), "asking again what could not be measured", number, again=True))
         if self._lost_in(number, cases) or number in rounds_of_outages(self.trials):
             return False
-        if self.session.options.shard[1] == 1:
+        if not self.session.options.is_shard:
             await self._follow_schedule()
         return True
 
@@ -277,50 +271,41 @@ class SuiteRun:
         return tuple([case_id for case_id in cases if case_id not in measured])
 
     async def _replay_trials(self, ids: Sequence[str]) -> None:
-        available = Counter(trial.case_id for trial in self.plan.suite.recorded)
-        wanted = self.settings.exact_epochs or max(available.values(), default=0)
-        if not wanted:
-            raise MeasureError("the suite holds no recorded trials to replay", where=self.plan.suite.source)
+        recorded = self._recorded_jobs(ids)
         self.trials += self.journal.resumed  # a case recorded as failed stays failed
         done = {(trial.case_id, trial.number) for trial in self.trials}
-        each = {case_id: range(1, min(wanted, available[case_id]) + 1) for case_id in ids}
-        missing = sum(map(len, each.values()))
-        for case_id, number in done:
-            missing -= number in each.get(case_id, ())
-        jobs = (job for job in self._recorded_jobs(each, wanted) if (job.case.id, job.number) not in done)
-        if asks_judge(self.plan):
-            todo = list(jobs)
-            if todo:
-                self.session.progress.plan(self.plan.suite.id, len(todo), "replaying recorded trials")
-                await self._run(todo, self.trials)
-        elif missing:
-            await self._replay_batches(jobs, missing)
+        jobs = [job for job in recorded if (job.case.id, job.number) not in done]
+        if jobs:
+            self.session.progress.plan(self.plan.suite.id, len(jobs), "replaying recorded trials")
+            if asks_judge(self.plan):
+                await self._run(jobs, self.trials)
+            else:
+                await self._replay_batches(jobs)
         order = {case_id: place for place, case_id in enumerate(ids)}
         self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
 
-    def _recorded_jobs(self, each: Mapping[str, range], wanted: int) -> Iterator[Job]:
-        """Yield jobs case by case, so that each case is sent once; under a budget by epoch, so that whole epochs
-        remain."""
-        cases = self.plan.cases
-        if self.session.config.file.budget == BudgetSection():
-            for case_id, numbers in each.items():
-                for number in numbers:
-                    yield Job(cases[case_id], number)
-            return
-        for number in range(1, wanted + 1):
-            for case_id, numbers in each.items():
-                if number in numbers:
-                    yield Job(cases[case_id], number)
+    def _recorded_jobs(self, ids: Sequence[str]) -> list[Job]:
+        """Return a job for each recorded trial, case by case, so that each case is sent once."""
+        available = Counter(trial.case_id for trial in self.plan.suite.recorded)
+        most = self.settings.exact_epochs or max(available.values(), default=0)
+        if not most:
+            raise MeasureError("the suite holds no recorded trials to replay", where=self.plan.suite.source)
+        jobs = []
+        for case_id in ids:
+            for number in range(1, min(most, available[case_id]) + 1):
+                jobs.append(Job(self.plan.cases[case_id], number))
+        if self.session.config.file.budget != BudgetSection():
+            jobs.sort(key=lambda job: job.number)  # if it runs out, whole epochs remain
+        return jobs
 
-    async def _replay_batches(self, jobs: Iterable[Job], trials: int) -> None:
-        session, plan = self.session, self.plan
-        session.progress.plan(plan.suite.id, trials, "replaying recorded trials")
-        replay = Replayer(session.config, plan, session.environment, session.run_budget, self.runner.redactor)
-        async with aclosing(replay.run(jobs, trials)) as parts:
+    async def _replay_batches(self, jobs: Sequence[Job]) -> None:
+        session = self.session
+        replay = Replayer(session.config, self.plan, session.environment, session.run_budget, self.runner.redactor)
+        async with aclosing(replay.run(jobs)) as parts:
             async for part in parts:
                 self.journal.extend(part)
                 for trial, _ in part:
-                    if session.options.shard[1] > 1:  # else no schedule follows, and the verdict is the record's
+                    if session.options.is_shard:  # else no schedule follows, and the verdict is the record's
                         self.trials.append(trial)
                     session.progress.trial(trial)
 
@@ -529,15 +514,13 @@ def ran_in_outage(
     trials = [trial for trial in trials if trial.tag != BASE]
     if not trials or session.config.agent_kind == "replay":
         return ()
-    index, total = header.shard
-    own = {case.id for case in header.plan if case.shard == index}
-    cases = [case for case in plan.suite.cases if case.id in own]
+    cases = [plan.cases[case_id] for case_id in header.own_cases]
     found = []
     for reference in references:
         known = replace(
             pair(plan.planned, plan.criteria, reference), cases=cases, trials=trials, settings=session.settings
         )
-        if total > 1:  # few cases are no sample of the suite, so all must fail
+        if session.options.is_shard:  # few cases are no sample of the suite, so all must fail
             known = replace(known, stored=())
         found.append(trials_in_outage(known))
     return min(found, key=len)  # what counts against one of them counts

@@ -77,6 +77,11 @@ class RunOptions(Struct, frozen=True):
     fills_baseline: bool | None = None
     """True to also run trials that the stored baseline lacks; None: only in the default branch's CI job."""
 
+    @property
+    def is_shard(self) -> bool:
+        """True if the run measures a part of each suite and decides nothing."""
+        return self.shard[1] > 1
+
 
 def parse_shard(text: str, where: str = "") -> tuple[int, int]:
     """Return the part and the number of parts, from a text such as ``2/5``.
@@ -117,7 +122,9 @@ class Session(Struct, frozen=True):
     @property
     def kept_epochs(self) -> int:
         """Return how many epochs the run will have made when it ends; 0: as many as its verdict needs."""
-        return wanted_trials(self.config) if self.fills_baseline else 0
+        if not self.fills_baseline:
+            return 0
+        return wanted_trials(self.config)
 
     def baselines(self, plan: Plan, but: Set[str] = frozenset()) -> References:
         """Return the references of a suite, leaving out records of the runs ``but``, which may already be stored."""

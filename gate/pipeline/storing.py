@@ -43,15 +43,16 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
         return f"nothing further was run for later changes: {error}"
     budget = run.session.run_budget
     made, ended = 0, ""
-    cases = _short(run, own)
-    while cases:
-        lacking = budget.lacks(len(cases) + budget.reserved)
+    missing = _missing(run, own)
+    while missing:
+        lacking = budget.lacks(len(missing) + budget.reserved)
         if lacking:
             ended = f"{lacking} has no room for another whole epoch"
             break
-        before, nth = len(run.trials), each - max(_missing(run, own).values()) + 1
+        before, nth = len(run.trials), each - max(missing.values()) + 1
+        why = f"storing trial {nth} of {each} per case for later changes"
         try:
-            is_measured = await run.run_stored_epoch(cases, f"storing trial {nth} of {each} per case for later changes")
+            is_measured = await run.run_stored_epoch(tuple(missing), why)
         except MeasureError as error:
             is_measured, ended = False, str(error)
         made += len(run.trials) - before
@@ -60,23 +61,24 @@ async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> st
         ended = budget.stopped or ended
         if ended:
             break
-        cases = _short(run, own) if verdict() in FIT else ()
+        if verdict() not in FIT:
+            break
+        missing = _missing(run, own)
     budget.stopped = ""
     if not ended:
         return ""
-    left = sum(max(0, missing) for missing in _missing(run, own).values())
-    runs = count(made + left, "run")
+    runs = count(made + sum(_missing(run, own).values()), "run")
     return f"{made:,} of {runs} for later changes were made: {ended}; the verdict counts the whole epochs"
 
 
 def _missing(run: SuiteRun, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return how many trials each case of this shard is short of."""
+    """Return how many trials the cases of this shard are short of that have too few."""
     have = Counter(trial.case_id for trial in run.trials if trial.is_of_epoch and trial.measured)
-    return {case_id: wanted[case_id] - have[case_id] for case_id in run.own_cases}
-
-
-def _short(run: SuiteRun, wanted: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(case_id for case_id, missing in _missing(run, wanted).items() if missing > 0)
+    missing = {}
+    for case_id in run.own_cases:
+        if wanted[case_id] > have[case_id]:
+            missing[case_id] = wanted[case_id] - have[case_id]
+    return missing
 
 
 def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[int, Mapping[str, int]]:
@@ -89,12 +91,13 @@ def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[in
     """
     records: Sequence[Record] = [record, *_pooled(session, plan, record)]
     records, _ = since_last_move(records)  # trials from before the provider moved are not pooled
-    later = pair(plan.planned, plan.criteria, reference_to(records)).stored  # a change would be compared with these
-    later = tuple(trial for trial in later if trial.measured and trial.tag == FULL)
+    compared = pair(plan.planned, plan.criteria, reference_to(records)).stored  # what a change would be compared with
+    later = [trial for trial in compared if trial.measured and trial.tag == FULL]
     own = set(run_ids(record.header))
     others = Counter(trial.case_id for trial in later if trial.run not in own)
-    each = _wanted_of_each(session, plan, later, min((others[case.id] for case in record.header.plan), default=0))
-    return each, {case.id: each - others[case.id] for case in record.header.plan}
+    stored = {case.id: others[case.id] for case in record.header.plan}
+    each = _wanted_of_each(session, plan, later, min(stored.values(), default=0))
+    return each, {case_id: each - have for case_id, have in stored.items()}
 
 
 def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored: int) -> int:
@@ -130,6 +133,8 @@ def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
         if left is not None:
             records.append(left)
     agent = with_tools(record.header.agent, record.trials)
-    if found.commit == where.head:
-        return [one for one in records if not agent or one.header.agent == agent]
-    return [one for one in records if agent and one.header.agent == agent][: POOL - 1]
+    is_of_this_commit = found.commit == where.head
+    if not agent:
+        return records if is_of_this_commit else ()
+    same = [one for one in records if one.header.agent == agent]
+    return same if is_of_this_commit else same[: POOL - 1]

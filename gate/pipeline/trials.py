@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from itertools import islice
@@ -21,14 +21,14 @@ from gate.config.resolve import Plan
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
-from gate.model import RecordedTrial, Side, Trial
+from gate.model import Case, RecordedTrial, Scenario, Side, Trial
 from gate.pipeline.budget import PROBES, RunBudget, judge_of
-from gate.pipeline.execute import Job, User, execute, recorded_user, simulated_user, written_user
+from gate.pipeline.execute import Job, ScriptedUser, SimulatedUser, User, execute
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import own_user
 from gate.records import RecordWriter, from_digest, redacted, to_record
 from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
-from gate.scoring.executor import Executor, open_executor
+from gate.scoring.executor import open_executor
 from gate.scoring.off_loop import off_loop
 from gate.scoring.score import score_recorded, score_trial
 from gate.security.redact import Redactor
@@ -204,8 +204,8 @@ class TrialRunner:
 
     def _check_base(self, side: Side) -> None:
         """Check the base's files before and after its trials, as changes to them may make it worse."""
-        if side is Side.BASELINE and self._base is not None:
-            self._base.check()
+        if side is Side.BASELINE and self._base is not None and self._base.tree is not None:
+            self._base.tree.check()
 
     async def _agent(self, side: Side) -> Agent:
         if side in self._agents:
@@ -214,8 +214,10 @@ class TrialRunner:
             root, options = self.config.root, self.config.agent
             if side is Side.BASELINE:
                 base = self._base
-                assert base is not None and base.possible, "the schedule asks for the base's agent only if it can run"
-                root, options = base.root(), base.options
+                assert base is not None and base.options, "the schedule asks for the base's agent only if it can run"
+                options = base.options
+                if base.tree is not None:
+                    root = base.tree.root
                 self._check_base(side)
             receiver = await self._open_receiver()
             if receiver is not None and options.is_local:
@@ -260,17 +262,22 @@ class TrialRunner:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return notes on the received traces and on the recordings."""
-        traced = (agent for agent in self._agents.values() if isinstance(agent, TracedAgent))
-        found = dict.fromkeys(note for agent in traced for note in agent.notes)
-        return (*found, *(() if self.world is None else self.world.notes))
+        found: list[str] = []
+        for agent in self._agents.values():
+            if isinstance(agent, TracedAgent):
+                found += agent.notes
+        found = list(dict.fromkeys(found))
+        if self.world is not None:
+            found += self.world.notes
+        return tuple(found)
 
-    async def _users(self) -> Callable[[Job], User]:
-        """Return a function that gives the user of a job: a model in a scenario, or the recorded user."""
+    async def _users(self) -> Callable[[Job, Scenario], User] | None:
+        """Return a function that gives the user of a scenario: a model, or a recorded one; None without scenarios."""
         if not any(case.scenario for case in self.plan.suite.cases):
-            return lambda job: written_user(job.case)
+            return None
         if self.config.agent_kind == "replay":
             recorded = in_order(self.plan.suite.recorded)
-            return lambda job: recorded_user(job.case, recorded.get(job.case.id, ()), job.number)
+            return lambda job, _: _recorded_user(job, recorded.get(job.case.id, ()))
         options = self.config.file.simulated_user or SimulatedUserOptions()
         if self._simulator is None:
             from gate.judges.client import open_judge  # weight: only where a user is simulated
@@ -280,7 +287,7 @@ class TrialRunner:
             )
             self._simulator = await self._stack.enter_async_context(opened)
         model = self._simulator
-        return lambda job: simulated_user(job.case, model, options.max_turns)
+        return lambda _, scenario: SimulatedUser(scenario, model, options.max_turns)
 
     async def _open_judge(self) -> Judge | None:
         """Return the judge of the run; None if no criterion uses it."""
@@ -302,6 +309,14 @@ class TrialRunner:
             opened = open_in_agent(self.config.agent, roots, root=self.config.root, environment=self.environment)
             self._processes = await self._stack.enter_async_context(opened)
         return self._processes
+
+
+def _recorded_user(job: Job, trials: Sequence[RecordedTrial]) -> User:
+    """Return the user of a recorded trial, who says what was said then."""
+    if not 1 <= job.number <= len(trials):
+        return ScriptedUser([turn.user for turn in job.case.turns])
+    said = [turn.user for turn in trials[job.number - 1].invocations]
+    return ScriptedUser(said or [job.case.turns[0].user])
 
 
 # --- recorded trials, scored in batches -----------------------------------------------------------
@@ -328,19 +343,27 @@ class Replayer:
         self._setup = ScoringSetup(plan.scorers, config.agent.transient)
         self._recorded = in_order(plan.suite.recorded)
 
-    async def run(self, jobs: Iterable[Job], trials: int) -> AsyncGenerator[list[Recorded], None]:
+    async def run(self, jobs: Sequence[Job]) -> AsyncGenerator[list[Recorded], None]:
         """Yield the scored trials of the jobs in parts, in no particular order; fewer than requested if a budget ends.
 
-        ``trials`` is the number of jobs. Close it (``contextlib.aclosing``) to cancel what is in flight.
+        Close it (``contextlib.aclosing``) to cancel what is in flight.
         """
         options = self._config.file.executor
-        async with open_executor(options, self._setup, self._redactor, self._environment, trials=trials) as executor:
-            pace = _BatchSize(self._config.agent.concurrency if self._run_budget.priced else MOST_TRIALS)
-            slots = 1 if self._run_budget.priced else executor.slots
+        async with open_executor(options, self._setup, self._redactor, self._environment, trials=len(jobs)) as executor:
+            pace, slots = _BatchSize(MOST_TRIALS), executor.slots
+            if self._run_budget.priced:
+                pace, slots = _BatchSize(self._config.agent.concurrency), 1
             source = self._run_budget.affordable(jobs)
             waiting: dict[asyncio.Task[ScoredBatch], list[Job]] = {}
             try:
-                while self._fill(waiting, source, executor, pace, slots):
+                while True:
+                    while len(waiting) < slots:
+                        batch = list(islice(source, pace.size))
+                        if not batch:
+                            break
+                        waiting[asyncio.create_task(executor.score(self._batch(batch)))] = batch
+                    if not waiting:
+                        break
                     done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                     for task in sorted(done, key=lambda task: task.exception() is not None):  # keep successes
                         part, answer = waiting.pop(task), task.result()
@@ -352,28 +375,17 @@ class Replayer:
                 await asyncio.gather(*waiting, return_exceptions=True)
         self._run_budget.close()
 
-    def _fill(
-        self,
-        waiting: dict[asyncio.Task[ScoredBatch], list[Job]],
-        source: Iterator[Job],
-        executor: Executor,
-        pace: _BatchSize,
-        slots: int,
-    ) -> bool:
-        """Start batches while there are slots and jobs. Return True if any is in progress."""
-        while len(waiting) < slots and (part := list(islice(source, pace.size))):
-            waiting[asyncio.create_task(executor.score(self._batch(part)))] = part
-        return bool(waiting)
-
     def _batch(self, jobs: Sequence[Job]) -> Batch:
+        cases: list[Case] = []
         places: dict[str, int] = {}
         recordings = []
         for job in jobs:
+            if job.case.id not in places:
+                places[job.case.id] = len(cases)
+                cases.append(job.case)
             found = self._recorded[job.case.id][job.number - 1]
-            place = places.setdefault(job.case.id, len(places))
-            recordings.append(Recording(place, job.number, found.invocations, found.error))
-        cases = {job.case.id: job.case for job in jobs}
-        return Batch([cases[case_id] for case_id in places], recordings)
+            recordings.append(Recording(places[job.case.id], job.number, found.invocations, found.error))
+        return Batch(cases, recordings)
 
     def _kept(self, jobs: Sequence[Job], scored: Sequence[Scored]) -> list[Recorded]:
         kept = []

@@ -17,7 +17,7 @@ from gate.config.load import load_config
 from gate.errors import EXIT_PRECEDENCE, ExitCode, GateError, MeasureError
 from gate.model import Result
 from gate.pipeline.flow import run_gate
-from gate.pipeline.progress import NoProgress, Progress, ProgressLines
+from gate.pipeline.progress import Progress, ProgressLines
 from gate.pipeline.session import RunOptions
 from gate.pytest_plugin.items import GateFile, GateItem
 from gate.reports.checks import Outcome, ReportItem, checks_of
@@ -172,7 +172,7 @@ class GateSession:
     def _progress(self) -> Progress:
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if terminal is None or self._config.getoption("verbose") < 0:
-            return NoProgress()
+            return Progress()
         terminal.ensure_newline()
         return ProgressLines(terminal._tw)
 

@@ -116,6 +116,11 @@ class Header(Struct, frozen=True):
         """Return the fingerprint of each case's content, by id."""
         return {case.id: case.fingerprint for case in self.plan}
 
+    @property
+    def own_cases(self) -> tuple[str, ...]:
+        """Return the ids of the cases that this shard runs; all cases if the suite is not divided."""
+        return tuple([case.id for case in self.plan if case.shard == self.shard[0]])
+
 
 class Footer(Struct, frozen=True):
     """The summary, in the closing line, of the lines before it."""

@@ -351,7 +351,7 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
         different = f"it was written by version {header.gate_version!r}, not {first.gate_version!r}"
     if different:
         raise MeasureError(f"{name} belongs to another run: {different}", hint="merge shards of one run only")
-    own = {case.id for case in header.plan if case.shard == header.shard[0]}
+    own = set(header.own_cases)
     missing = _missing(record, own)
     if missing:
         what = f"{name} lacks {missing} of {len(own) * header.epochs} planned trials"

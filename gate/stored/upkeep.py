@@ -27,7 +27,7 @@ from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateErro
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.git_context import changed_files, git_context
 from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
-from gate.pipeline.references import References, find_anchor, find_references
+from gate.pipeline.references import References, Search, find_references
 from gate.pipeline.store import is_lost, store_kind, store_of
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
@@ -414,7 +414,7 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
         best: dict[str, Reference | None] = {}
         for suite_id in suites:
             with suppress(BaselineError) if misplaced else nullcontext():  # a run stops at a misplaced record
-                best[suite_id] = find_anchor(store, suite_id, where, git)
+                best[suite_id] = Search(config, store, suite_id, where, git).anchor()
         proofs, doubts = _proofs(store, entries)
     rows = [["suite", "commit", "created (UTC)", "found", "where"]]
     for entry in entries:

@@ -77,6 +77,15 @@ def test_measurements_that_decide_nothing_do_not_hide_a_regressed_one(project: P
 
 
 @pytest.mark.slow
+def test_many_newer_records_of_other_changes_hide_no_measurement(project: Project) -> None:
+    [own] = (project.root / ".gate/records").rglob(f"{project.git('rev-parse', 'HEAD')}.jsonl")
+    for number in range(60):
+        shutil.copy(project.root / ".gate/base.jsonl", own.with_name(f"other-{number}.jsonl"))
+    open_answer = {"c01": ["no_tools", "good", "good"], "c02": ["no_tools", "good", "good", "good"]}
+    assert measured(project, open_answer) == (1, "regressed", "not_shown_fixed")
+
+
+@pytest.mark.slow
 def test_a_replaced_commit_that_another_branch_still_has_is_not_forgotten(project: Project) -> None:
     """As a branch that was pushed before it was amended, or kept as a copy before a rebase."""
     project.git("update-ref", "refs/remotes/origin/change", "HEAD")

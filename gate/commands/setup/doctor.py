@@ -25,7 +25,7 @@ from gate.model import Scale, Trial, Turn
 from gate.pipeline.git_context import NO_GIT, git_context
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import no_own_user
-from gate.pipeline.references import own_reference
+from gate.pipeline.references import Search
 from gate.pipeline.session import proposed_sources, what_counts_always
 from gate.pipeline.store import store_kind, store_of
 from gate.reports.formatting import count, listing
@@ -291,14 +291,17 @@ def _calibration(config: Config, scorer: Scorer) -> Checkup:
 
 def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> Iterator[Checkup]:
     try:
-        where = git_context(config, Git(config.root, environment=environment))
+        git = Git(config.root, environment=environment)
+        where = git_context(config, git)
         with ExitStack() as stack:
             store = store_of(config, environment)
             if store is None:
                 yield note(BASELINE, "store", "switched off: only thresholds decide")
                 return
             stack.enter_context(store)
-            found = [(plan.suite.id, own_reference(config, store, plan.suite.id, where).info) for plan in plans]
+            found = []
+            for plan in plans:
+                found.append((plan.suite.id, Search(config, store, plan.suite.id, where, git).own().info))
             if not plans:
                 store.entries()
             yield ok(BASELINE, "store", f"{store_kind(config, environment)}: can be read")

@@ -333,7 +333,7 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     from gate.config.load import load_config
     from gate.config.resolve import read_suites
     from gate.pipeline.flow import run_gate
-    from gate.pipeline.progress import NoProgress
+    from gate.pipeline.progress import Progress
     from gate.pipeline.session import RunOptions
     from gate.records import read_record
     from gate.reports.files import Outputs
@@ -351,7 +351,7 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
         for one in ids:
             words += ["--case", one]
         options = RunOptions(command=join([*words, "--trials", "1"]), fills_baseline=False)
-        result = run(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
+        result = run(run_gate(load_config(path, overrides), options, Outputs(), environment, Progress()))
     except GateError as error:
         return First((str(error),), error.exit_code, remedy=_remedy(str(error), path, environment, proposal))
     trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}

@@ -15,7 +15,7 @@ from gate.config.load import load_config
 from gate.errors import BaselineError, ConfigError
 from gate.model import CONFIRM, FULL, REPEAT, STORED, Criterion, ErrorKind, Scale, Score, Trial, TrialError
 from gate.pipeline.git_context import NO_DEFAULT_BRANCH, git_context
-from gate.pipeline.references import ALL_BELOW, References, find_references, own_reference
+from gate.pipeline.references import ALL_BELOW, References, Search, find_references
 from gate.pipeline.store import store_of
 from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record
 from gate.records.keys import suite_key
@@ -53,7 +53,10 @@ class Repository:
 
     def find(self, **overrides: str):  # type: ignore[no-untyped-def]
         config = load_config(self.root / "gate.yaml", overrides)
-        return own_reference(config, store_of(config, os.environ), "s", self.git_context(**overrides))
+        store = store_of(config, os.environ)
+        assert store is not None
+        git = Git(self.root, environment=os.environ)
+        return Search(config, store, "s", self.git_context(**overrides), git).own()
 
     def references(self) -> References:
         config, git = load_config(self.root / "gate.yaml"), Git(self.root, environment=os.environ)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.github.job import CONFIG
+from tests.integration.github.job import CONFIG, git
 from tests.integration.github.scenarios import World
 
 CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
@@ -68,3 +68,17 @@ def test_a_configuration_that_moved_is_not_a_first_one(recorded: World, store: s
     done = recorded.pull_request("awful", files=files, inputs={"config": "other.yaml"})
     assert (done.code, done.outputs["verdict"]) == (1, "not_compared"), done.log
     assert "its rules are unknown" in " ".join(done.log.split())
+
+
+@pytest.mark.slow
+def test_the_second_push_of_a_branch_is_not_held_to_the_rules_of_the_first(recorded: World) -> None:
+    work, remote = recorded.repository.work, recorded.repository.remote
+    git(work, "checkout", "-q", "-b", "change", "origin/main")
+    before = "0" * 40
+    for number in (1, 2):
+        head = recorded.repository.commit("awful", branch="change", gate__yaml=LOOSE, note__txt=str(number))
+        payload = {"ref": "refs/heads/change", "before": before, "after": head, "deleted": False}
+        done = recorded.step("push", payload, "refs/heads/change", head)
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+        before = head
+    assert git(remote, "rev-parse", "change") == before

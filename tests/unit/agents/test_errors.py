@@ -78,6 +78,10 @@ def test_events_that_end_no_stream_with_paths_of_its_own(event: Any) -> None:
         [{"delta": "It is "}, {"failure": "down"}, {"delta": "done."}],
         [{"delta": "It is "}, {"error": "down"}],
         [{"delta": "It is "}, {"type": "error", "message": "down"}, {"type": "end"}],
+        [{"delta": "It is "}, {"type": "error", "delta": "It is", "message": "down"}],
+        [{"delta": "It is "}, {"done": True, "error": "down"}, {"delta": "\n"}],
+        [{"delta": "It is ", "error": "down"}, {"id": 1, "choices": [{"delta": {}, "finish_reason": "stop"}]}],
+        [{"delta": "It is "}, {"id": 1, "choices": [{"error": "down", "finish_reason": "error"}]}],
     ],
 )
 def test_events_that_end_a_stream_with_paths_of_its_own(events: Any) -> None:
@@ -86,9 +90,37 @@ def test_events_that_end_a_stream_with_paths_of_its_own(events: Any) -> None:
 
 
 def test_an_error_of_a_tool_from_which_a_plain_stream_recovers() -> None:
-    text = "data: It is \n\nevent: error\ndata: a tool failed\n\n"
+    text = "event: word\ndata: It is \n\nevent: error\ndata: a tool failed\n\n"
     assert read_answer(Stream(f"{text}data: done.\n\n"), user="").text == "It is done."
-    with pytest.raises(AgentFailure, match="a tool failed"):
+    assert read_answer(Stream(f"{text}event: word\ndata: done.\n\n"), user="").text == "It is done."
+    for end in ("", "data: [DONE]\n\n", "event: end\ndata: null\n\n"):
+        with pytest.raises(AgentFailure, match="a tool failed"):
+            read_answer(Stream(text + end), user="")
+
+
+STATE = 'event: values\ndata: {"messages": [{"type": "ai", "content": "It is"}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STATE + 'event: error\ndata: {"error": "down"}\n\nevent: end\ndata: null\n\n',
+        STATE + "event: error\ndata: down\n\nevent: end\ndata: null\n\n",
+        stream(
+            {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "role": "assistant", "delta": "It is"},
+            {"type": "RUN_ERROR", "message": "down"},
+            {"type": "MESSAGES_SNAPSHOT", "messages": [{"role": "assistant", "content": "It is"}]},
+            {"type": "RUN_FINISHED"},
+        ),
+        stream(
+            {"author": "bot", "content": {"parts": [{"text": "It is"}]}},
+            {"error": "down"},
+            {"author": "user", "content": {"parts": [{"text": "What is it?"}]}},
+        ),
+    ],
+)
+def test_no_event_that_adds_nothing_lets_an_answer_go_on_after_an_error(text: str) -> None:
+    with pytest.raises(AgentFailure, match="down"):
         read_answer(Stream(text), user="")
 
 

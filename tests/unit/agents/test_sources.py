@@ -72,7 +72,52 @@ def sources(root: Path, files: Mapping[str, str], *, named: tuple[str, ...] = ()
         pytest.param({"app/bot.py": "X = 'texts/{}'\n"}, {"texts/"}, id="the beginning of a name"),
         pytest.param({"app/bot.py": "X = 'other.a:app'\n"}, {"other/a.py"}, id="a module named by a text"),
         pytest.param({"app/bot.py": "X = 'python -m other.a'\n"}, {"other/a.py"}, id="a command"),
-        pytest.param({"app/bot.py": "", ".env": "PROMPT=texts/system.txt\n"}, {"texts/system.txt"}, id="a variable"),
+        pytest.param(
+            {"app/bot.py": "", ".env": "PROMPT=texts/system.txt\n"}, {".env", "texts/system.txt"}, id="a variable"
+        ),
+        pytest.param({"app/bot.py": "X = load('tone')\n", "app/tone.md": ""}, {"app/tone.md"}, id="a name to complete"),
+        pytest.param({"app/bot.py": "X = 'tone.' + KIND\n", "tone.md": ""}, {"tone.md"}, id="a name without its end"),
+        pytest.param({"app/bot.py": "X = load('ci')\n", ".github/workflows/ci.yml": ""}, set(), id="a hidden folder"),
+        pytest.param(
+            {
+                "app/bot.py": "",
+                "CLAUDE.md": "",
+                "app/AGENTS.md": "",
+                ".claude/skill.md": "",
+                ".mcp.json": "",
+                "app/settings.toml": "",
+            },
+            {"CLAUDE.md", "app/AGENTS.md", ".claude/", ".mcp.json", "app/settings.toml"},
+            id="files that frameworks read of themselves",
+        ),
+        pytest.param(
+            {"app/bot.py": "X = open('a.json')\n", "a.json": '{"$ref": "b.json#/x"}', "b.json": ""},
+            {"a.json", "b.json"},
+            id="a reference into a file",
+        ),
+        pytest.param(
+            {
+                "app/bot.py": "",
+                "pyproject.toml": "[project.scripts]\nask = 'other.a:main'\n[project.entry-points.x]\ny = 'more'\n",
+                "more.py": "",
+            },
+            {"other/a.py", "more.py"},
+            id="programs and plugins that are installed",
+        ),
+        pytest.param(
+            {
+                "app/bot.py": "",
+                "pyproject.toml": "[tool.uv.workspace]\nmembers = ['packages/*']\n",
+                "packages/a/pyproject.toml": "",
+            },
+            {"packages/"},
+            id="the members of a workspace",
+        ),
+        pytest.param(
+            {"app/bot.py": "", "requirements.txt": "--find-links wheels\nx\n", "wheels/x-1-py3-none-any.whl": ""},
+            {"wheels/"},
+            id="packages in a folder",
+        ),
     ],
 )
 def test_all_that_the_agent_reads_counts(tmp_path: Path, files: Mapping[str, str], found: set[str]) -> None:

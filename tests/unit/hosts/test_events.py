@@ -116,7 +116,7 @@ def test_a_push_to_the_default_branch_records() -> None:
 
 def test_a_push_elsewhere_runs_and_records_nothing() -> None:
     found = place("push", branch_push(ref="refs/heads/feature/master"))
-    assert (found.mode, found.base) == (Mode.RUN, BaseKind.BEFORE)
+    assert (found.mode, found.base) == (Mode.RUN, BaseKind.MERGE_BASE)
 
 
 def test_the_first_push_of_a_branch_has_no_commit_before_it() -> None:
