@@ -393,17 +393,16 @@ def _section(model: type[BaseModel], path: tuple[str | int, ...]) -> type[BaseMo
     for part in path:
         for name, field in model.model_fields.items():
             if part in (name, field.alias):
-                model = model_in(field.annotation) or model
+                model = next(iter(models_in(field.annotation)), model)
                 break
     return model
 
 
-def model_in(annotation: Any) -> type[BaseModel] | None:
-    """Return the first model in an annotation such as ``Mapping[str, Dimension] | None``."""
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models in an annotation such as ``Mapping[str, Dimension] | None``."""
     if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
-        return annotation
+        return [annotation]
+    found: list[type[BaseModel]] = []
     for argument in getattr(annotation, "__args__", ()):
-        found = model_in(argument)
-        if found is not None:
-            return found
-    return None
+        found += models_in(argument)
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel, to_snake
 
-from gate.errors import ConfigError, closest, model_in, unknown_key
+from gate.errors import ConfigError, closest, models_in, unknown_key
 
 _BESIDE_CRITERIA = (
     ("custom_metrics", "customMetrics"),
@@ -86,6 +86,6 @@ def snake_keys(data: Any, model: type[BaseModel] | None, where: str) -> Any:
             if snake in data:
                 raise ConfigError(f"both {snake} and {key} are given", where=where, hint="keep one of them")
             name = snake
-        inner = model_in(fields[name].annotation) if name in fields else None
-        result[name] = value if inner is None else snake_keys(value, inner, where)
+        inner = models_in(fields[name].annotation) if name in fields else []
+        result[name] = snake_keys(value, inner[0], where) if inner else value
     return result

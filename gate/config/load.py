@@ -17,7 +17,7 @@ from gate.config.place import FilePlace
 from gate.config.removed import removed_keys, without_removed_keys
 from gate.config.schema import BaselineSection, File
 from gate.config.specs import CriterionSpec
-from gate.errors import ConfigError, first_problem, kind_of, model_in, unknown_key
+from gate.errors import ConfigError, first_problem, kind_of, models_in, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
 from gate.formats.yaml_text import EMPTY
@@ -290,8 +290,7 @@ def _sections_with(key: str) -> list[str]:
     """Return the sections that have a key which the file has at its top."""
     found = ["agent"] if key in AGENTS or key in AgentOptions.model_fields else []
     for name, info in File.model_fields.items():
-        model = model_in(info.annotation)
-        if model is not None and key in model.model_fields:
+        if any(key in model.model_fields for model in models_in(info.annotation)):
             found.append(name)
     return found
 
