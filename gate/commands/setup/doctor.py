@@ -201,7 +201,7 @@ def _criteria(config: Config, plans: Sequence[Plan], probed: Probed | None) -> I
     for plan in plans:
         first, calls_seen = None, True  # only the first suite's first case was run
         if probed is not None and plan is plans[0]:
-            first, calls_seen = probed.first[0], config.agent.reports_calls or shows_calls(probed.trials)
+            first, calls_seen = probed.trials[0], config.agent.reports_calls or shows_calls(probed.trials)
         for scorer in plan.scorers:
             if scorer.needs_calls and not calls_seen:
                 what = "needs reported tool calls; the answers to the first case report none"
