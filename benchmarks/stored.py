@@ -4,7 +4,7 @@
         [--write docs/dev/evidence/decision.md]
 
 Typical suites, held to stored trials alone. A merge stores five trials a case, and each night adds up to ten, until
-they are enough for a drop of 20 points: that number, which the gate estimates from the trials
+they are enough for the drop that `baseline.power` states: that number, which the gate estimates from the trials
 themselves, stands in the last table beside what simulated changes say of it. The third table plays a merge and two
 nights by that default, and then the change.
 """

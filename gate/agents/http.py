@@ -9,10 +9,8 @@ import re
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from string import ascii_letters, digits
-from time import time
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -45,7 +43,7 @@ from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import StrictModel
 from gate.security.escape import one_line
 from gate.security.limits import MAX_LOG_CHARS, shorten
-from gate.system.http import PARTIAL, Client, HttpError, Response, check_url
+from gate.system.http import PARTIAL, Client, HttpError, Response, check_url, retry_after
 
 if TYPE_CHECKING:
     from gate.system.cookies import Cookies
@@ -247,7 +245,7 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any] | Non
         if kind == "openai":
             message += "OPENAI_API_KEY is what is sent; "
         message += "headers: {Authorization: Bearer ${NAME}} sends a variable of the environment"
-    wait = _seconds_to_wait(response.headers.get("retry-after"))
+    wait = retry_after(response.headers)
     turn = None
     if media_type(response) == "application/json":
         with suppress(AgentFailure):
@@ -258,18 +256,6 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any] | Non
 def _target(response: Response) -> str:
     """Return the target of a redirect, without the query, which may hold credentials."""
     return shorten(response.headers.get("location", "nowhere").partition("?")[0], 200)
-
-
-def _seconds_to_wait(header: str | None) -> float | None:
-    """Return ``Retry-After`` in seconds, from a number or a date; None if it is neither."""
-    if header is None:
-        return None
-    if header.isascii() and header.isdecimal():
-        return float(header[:9])
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time())
-    except ValueError:
-        return None
 
 
 def connections() -> int:

@@ -12,7 +12,6 @@ REMOVED: Mapping[str, str] = {
     "agent.http.until_close": "name the stream's last event under `response.events.done`, or send a Content-Length",
     "agent.*.socket": "let the server listen on a port, and give its address as `url`",
     "agent.mcp.stateless": "leave it out: the server is asked which version it speaks",
-    "baseline.power": "leave it out: stored trials grow until a drop of 20 points is found in 80 % of changes",
     "baseline.pool": "leave it out: up to 5 records of one agent are pooled",
     "criteria.*.strict": "leave it out: the mean always decides",
     "custom_metrics": "name the function in the criterion: `polite: {metric: checks.polite, threshold: 0.5}`",

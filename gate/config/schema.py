@@ -16,7 +16,7 @@ from gate.errors import kind_of
 from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions, SimulatedUserOptions
 from gate.model import Scale
-from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, ON_INCONCLUSIVE, REMOTE
+from gate.model.defaults import ALPHA, CONFIRM_AFTER, MAX_ERROR_RATE, ON_INCONCLUSIVE, POWER_DROP, POWER_FIND, REMOTE
 from gate.model.strict import FileBelow, StrictModel, one_or_more
 from gate.model.strictness import DOWN, FREE, UP, Tightens, steps
 from gate.scoring.options import ExecutorOptions
@@ -39,6 +39,15 @@ NO_STORE = "none"
 """Value of ``baseline.store``: baselines are neither stored nor looked up."""
 
 
+class PowerSection(StrictModel):
+    """`power: {drop: 0.2, find: 0.8}`: the stored trials grow until so large a drop is found in so many changes."""
+
+    drop: float = Field(default=POWER_DROP, gt=0, le=1)
+    """Drop in the pass rate to find, 0 to 1."""
+    find: float = Field(default=POWER_FIND, ge=0.5, le=0.99)
+    """Share of such changes that the gate should find."""
+
+
 class BaselineSection(StrictModel):
     """The store of baselines, and what to do without one. The options of the store are among these keys."""
 
@@ -58,9 +67,11 @@ class BaselineSection(StrictModel):
     """A commit, branch or tag to compare with. Default: the merge base."""
     trials: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
     """Trials per case that the default branch stores; it runs missing ones, and they count in its verdict. ``auto``: 5,
-    and up to 10 more in each further run of the same agent, up to 25, until the gate would find a drop of 20 points in
-    80 % of changes, and few unchanged agents are inconclusive; none beyond an exact number of ``trials``. ``off``:
-    none."""
+    and up to 10 more in each further run of the same agent, up to 25, until ``baseline.power`` is reached and few
+    unchanged agents are inconclusive; none beyond an exact number of ``trials``. ``off``: none."""
+    power: PowerSection = unstated()
+    """The power that the stored trials should reach, with 5 to 25 per case; under ``trials: auto``."""
+
     accept_days: Annotated[int, DOWN] = Field(default=90, ge=1, le=MOST_DAYS)
     """Number of days for which an accepted regression counts; ``gate baseline accept --until`` shortens it.
     Afterwards, the acceptance is void."""

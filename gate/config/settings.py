@@ -66,7 +66,8 @@ def goal_of(config: Config) -> Goal | None:
     stored."""
     if config.file.baseline.trials != "auto" or not wanted_trials(config):
         return None
-    return Goal()
+    power = config.file.baseline.power
+    return Goal(power.drop, power.find)
 
 
 def expired_quarantine(config: Config, now: datetime) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 AgentCore scenarios, as a JSON list or JSON Lines. Each row becomes a case; expectations that cannot be checked are
 refused.
 
-`carry` lists the losses of a row instead, for `gate import`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from gate.formats.shapes import as_list, as_mapping
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
 from gate.model.strict import one_or_more
 from gate.security.limits import shorten
-from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, expected_parts, nothing_unread, without_losses
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, expected_parts, nothing_unread
 
 Row = Mapping[str, Any]
 Losses = list[tuple[str, bool]]
@@ -404,11 +403,11 @@ def _wrapper(data: Any) -> str:
 _WRAPPERS = ("data", "items", "examples", "goldens", "scenarios", "rows")
 
 
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return the cases of a file, and their losses. Raises `ConfigError` for a row of no known kind."""
     rows, lost = _rows(document)
-    found, losses = _carry(rows)
-    return found, [*lost, *losses]
+    found = _read(rows)
+    return replace(found, losses=(*lost, *found.losses))
 
 
 def _rows(document: Document) -> tuple[Document, list[Loss]]:
@@ -423,14 +422,13 @@ def _rows(document: Document) -> tuple[Document, list[Loss]]:
     lines = [document.location(key, number).line or 1 for number in range(len(rows))]
     for other, held in document.data.items():
         if other != key and says_something(held) and (str(other),) not in IGNORED:
-            lost.append(Loss("", str(other), keys=(len(lines),)))
-            lines.append(document.location(str(other)).line or 1)
+            lost.append(Loss("", str(other), unread=True, location=str(document.location(str(other)))))
     return replace(document, data=rows, lines=None, row_lines=lines), lost
 
 
 @nothing_unread(IGNORED, checks=_checks)
-def _carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """Return the cases of the rows, and their losses. Raises `ConfigError` as `carry`."""
+def _read(document: Document) -> Contents:
+    """Return the cases of the rows, and their losses. Raises `ConfigError` as `read`."""
     cases, recorded, losses = [], [], list[Loss]()
     for number, row in enumerate(document.data):
         reader = _kind(row)
@@ -446,7 +444,7 @@ def _carry(document: Document) -> tuple[Contents, list[Loss]]:
             continue
         cases.append(case)
         for what, check in found.losses:
-            losses.append(Loss(case.id, what, check, (number,)))
+            losses.append(Loss(case.id, what, check, location=str(document.location(number))))
         origin = f"{document.location(number)}, trial 1"
         if found.recorded is not None:
             recorded.append(RecordedTrial(case.id, 1, (found.recorded,), origin=origin))
@@ -455,7 +453,7 @@ def _carry(document: Document) -> tuple[Contents, list[Loss]]:
     criteria = None
     if any(case.rubrics for case in cases):
         criteria = _CRITERIA
-    return Contents(tuple(cases), tuple(recorded), criteria), losses
+    return Contents(tuple(cases), tuple(recorded), criteria, losses=tuple(losses))
 
 
 def _case(document: Document, found: _RowFinds, number: int) -> Case:
@@ -469,18 +467,10 @@ def _case(document: Document, found: _RowFinds, number: int) -> Case:
     )
 
 
-def read(document: Document) -> Contents:
-    """Return the cases of a file. Raises `ConfigError` if it cannot be read or has checks that the gate lacks."""
-    rows, lost = _rows(document)
-    found, losses = _carry(rows)
-    return without_losses(rows, found, [*lost, *losses])
-
-
 FORMAT = Format(
     shape="rows of DeepEval, LangSmith, Langfuse, OpenAI Evals or AgentCore",
     recognises=recognises,
     read=read,
-    carry=carry,
     suffixes=(".csv",),
     ignored=IGNORED,
 )

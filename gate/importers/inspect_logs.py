@@ -29,9 +29,8 @@ from gate.suites.base import (
     Format,
     Loss,
     is_answered,
+    note_lost_checks,
     nothing_unread,
-    without_check,
-    without_losses,
 )
 
 _ATTACHMENT = "attachment://"
@@ -46,12 +45,6 @@ Sample = Mapping[str, Any]
 
 def recognises(data: Any) -> bool:
     return isinstance(data, Mapping) and isinstance(data.get("eval"), Mapping) and "status" in data
-
-
-def read(document: Document) -> Contents:
-    """Return the cases and trials of a log. Raises `ConfigError` if it did not end well or cannot be read."""
-    found, losses = carry(document)
-    return without_losses(document, found, [without_check(loss) for loss in losses])
 
 
 _RUN, _MADE = "how the log was made", "of the model's own record of a message"
@@ -88,8 +81,11 @@ IGNORED = Ignored(
 
 
 @nothing_unread(IGNORED, checks=False)
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """Return the cases and trials of a log, and the scorers without a counterpart. Raises as `read`."""
+def read(document: Document) -> Contents:
+    """Return the cases and trials of a log, and the scorers without a counterpart.
+
+    Raises `ConfigError` if it did not end well or cannot be read.
+    """
     _check_whole(document)
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
     seen, blocking = set[tuple[str, int]](), dict[str, bool]()
@@ -114,7 +110,8 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
             for name in _scorers(sample):
                 if name != _INCLUDES or not case.options:
                     losses.append(Loss(case.id, f"scorer {name}"))
-    return Contents(tuple(cases.values()), tuple(recorded), _criteria(cases.values(), blocking) or None), losses
+    criteria = _criteria(cases.values(), blocking) or None
+    return Contents(tuple(cases.values()), tuple(recorded), criteria, losses=tuple(losses))
 
 
 def _criteria(cases: Iterable[Case], blocking: Mapping[str, bool]) -> dict[str, Any]:
@@ -328,7 +325,7 @@ FORMAT = Format(
     shape="an Inspect log, `.eval` or dumped as JSON: `eval` and `samples`",
     recognises=recognises,
     read=read,
-    carry=carry,
     open=read_eval_archive,
     ignored=IGNORED,
+    settle=note_lost_checks,
 )

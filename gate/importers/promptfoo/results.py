@@ -39,7 +39,7 @@ MAX_ERROR_CHARS = 1_000
 Row = Mapping[str, Any]
 
 
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return the cases and trials of results, and the assertions without a counterpart. Raises `ConfigError`."""
     held = document.data["results"]
     if held["version"] != VERSION:
@@ -65,7 +65,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         what = "when answers from promptfoo's cache were measured (`--no-cache` measures anew)"
         losses.append(Loss("", what, check=False))
     criteria = {**(criteria_of(made) or {}), SCORER: {"metric": "recorded_score", "scorer": SCORER, "threshold": 1.0}}
-    return Contents(tuple(cases), tuple(recorded), criteria), [*losses, *losses_of(made)]
+    return Contents(tuple(cases), tuple(recorded), criteria, losses=(*losses, *losses_of(made)))
 
 
 def _made(document: Document, listed: list[Any]) -> Iterator[Made]:

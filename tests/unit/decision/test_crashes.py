@@ -16,7 +16,7 @@ from gate.model.finding import Finding
 from gate.pipeline.terms import own_terms
 from gate.pipeline.verdict import judge_record, load_to_judge
 from gate.records import parse_record, record_lines
-from gate.reports.explanation import agent_failures
+from gate.reports.view import View
 from gate.statistics.intervals import fisher_less
 from tests.recorded import drawn
 from tests.unit.decision.records import (
@@ -395,8 +395,8 @@ def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     answers = [trial("case-00", n, round=2, tag="confirm", trajectory=1.0) for n in range(2, 8)]
     cleared = judge(SUITE, [TRAJECTORY], [*trials, *answers], BASELINE)
     assert cleared.verdict is Verdict.PASS
-    assert agent_failures(cleared).startswith("the agent failed in 1 of 7 trials of 1 case")
-    assert agent_failures(result) == "", "the headline says it"
+    assert View(cleared).agent_failures.startswith("the agent failed in 1 of 7 trials of 1 case")
+    assert View(result).agent_failures == "", "the headline says it"
     crashes = cleared.crashes
     assert crashes is not None and (crashes.baseline_failed, crashes.baseline_trials) == (0, 5)
     assert (crashes.cases, crashes.failed, crashes.trials) == (("case-00",), 1, 7)

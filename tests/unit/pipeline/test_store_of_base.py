@@ -38,6 +38,7 @@ VALUES: dict[str, list[Any]] = {
     "rerun": ["auto", "never"],
     "against": ["HEAD", "main"],
     "trials": ["auto", "off", 3],
+    "power": [{"drop": 0.2, "find": 0.8}, {"drop": 0.5}],
     "accept_days": [1, 90, 360],
     "require_provenance": ["off", "warn", "block"],
     "key": ["", KEY],
