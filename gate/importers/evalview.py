@@ -262,8 +262,7 @@ def _project_weights(document: Document) -> WeightsModel | None:
     try:
         found = ProjectModel.model_validate(data)
     except ValidationError as error:
-        models: dict[str, type[BaseModel]] = {"": ProjectModel, "scoring": ScoringModel, "weights": WeightsModel}
-        raise validation_error(Document(data, str(path), PROJECT.stem, lines), error, models) from None
+        raise validation_error(Document(data, str(path), PROJECT.stem, lines), error, ProjectModel) from None
     return found.weights or found.scoring.weights
 
 
@@ -282,17 +281,6 @@ MIN_SCORE = 70.0
 """EvalView's ``min_score`` of a test without any."""
 SOURCE_THRESHOLDS = {SCORE: MIN_SCORE, CHECKS["hallucination"]: 1.0}
 """EvalView's thresholds for a test without any: its default ``min_score``, and no contradiction."""
-_MODELS: dict[str, type[BaseModel]] = {
-    "": EvalViewFile,
-    "input": InputModel,
-    "turns": EvalViewTurn,
-    "expected": Expectation,
-    "output": OutputModel,
-    "thresholds": ThresholdsModel,
-    "weights": WeightsModel,
-    "variance": VarianceModel,
-    "checks": ChecksModel,
-}
 
 
 def recognises(data: Any) -> bool:
@@ -308,7 +296,7 @@ def read(document: Document) -> Contents:
     try:
         file = EvalViewFile.model_validate({key: held for key, held in document.data.items() if key not in _IGNORED})
     except ValidationError as error:
-        raise validation_error(document, error, _MODELS, ignored=_IGNORED) from error
+        raise validation_error(document, error, EvalViewFile, ignored=_IGNORED) from error
     if file.own_weights is None:
         file = file.model_copy(update={"weights": _project_weights(document)})
     turns = [Turn(turn.query, turn.expected.calls()) for turn in file.turns or ()]

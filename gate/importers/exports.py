@@ -26,8 +26,6 @@ from gate.security.limits import shorten
 from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, expected_parts, nothing_unread
 
 Row = Mapping[str, Any]
-Losses = list[tuple[str, bool]]
-"""The losses; True marks a lost check."""
 
 
 class _RowFinds(Struct):
@@ -41,7 +39,8 @@ class _RowFinds(Struct):
     recorded: Invocation | None = None
     unanswered: bool = False
     """True if the agent was asked but its answer is missing."""
-    losses: Losses = []
+    losses: list[Loss] = []
+    """Without the id of the case."""
     put_away: str = ""
     """The reason why the row is not a case; empty if it is one."""
 
@@ -102,7 +101,7 @@ def _expected(value: Any, what: str) -> str | None:
     return response_of(value, what)
 
 
-def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
+def _said(messages: Any, what: str, losses: list[Loss], *, instructed: bool = False) -> list[Turn]:
     """Return the user's texts in a list of messages as turns; with ``instructed``, after their instructions."""
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
         raise ShapeError(f"{what}: expected a list of messages, as {_MESSAGES}")
@@ -117,7 +116,7 @@ def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False)
                 said.append("\n\n".join(before))
                 before = []
         else:
-            losses.append((f"{what}: what the {shorten(str(role), 40)} says", False))
+            losses.append(Loss("", f"{what}: what the {shorten(str(role), 40)} says", check=False))
     if not said:
         raise ShapeError(f"{what}: expected texts of a user")
     losses[:] = dict.fromkeys(losses)
@@ -128,7 +127,7 @@ _MESSAGES = '[{"role": "user", "content": "…"}]'
 _USER, _INSTRUCTIONS = ("user", "human"), ("system", "developer")
 
 
-def _conversation(value: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
+def _conversation(value: Any, what: str, losses: list[Loss], *, instructed: bool = False) -> list[Turn]:
     """Return the turns of an input: a text, messages, or a mapping with either."""
     if isinstance(value, list):
         return _said(value, what, losses, instructed=instructed)
@@ -201,7 +200,7 @@ def _golden(row: Row) -> _RowFinds:
         if not turns:
             raise ShapeError("scenario: a simulated user cannot be carried over; state turns")
         metadata |= _kept(row, "scenario", "user_description", "persona")
-        outcome, losses, rubrics = adk.get(row, "expected_outcome"), Losses(), list[Rubric]()
+        outcome, losses, rubrics = adk.get(row, "expected_outcome"), list[Loss](), list[Rubric]()
         if outcome:
             rubrics = _rubrics([outcome], "expected_outcome")
         return _RowFinds(_said(turns, "turns", losses), name, metadata, rubrics, losses=losses)
@@ -235,7 +234,7 @@ def _kept(row: Row, *names: str) -> dict[str, Any]:
 
 def _example(row: Row) -> _RowFinds:
     """Read a LangSmith example."""
-    losses = [(f"{key}, which are part of the question", True) for key in _ATTACHED if row.get(key)]
+    losses = [Loss("", f"{key}, which are part of the question") for key in _ATTACHED if row.get(key)]
     turns = _conversation(row.get("inputs"), "inputs", losses)
     stated, bare = "outputs", plain_copy(row)
     if bare.get("outputs") in _EMPTY and bare.get("reference_outputs") not in _EMPTY:
@@ -254,7 +253,7 @@ _ATTACHED = ("attachments", "attachment_urls")
 def _item(row: Row) -> _RowFinds:
     """Read a Langfuse dataset item, in either spelling."""
     response = _expected(adk.get(row, "expected_output"), "expectedOutput")
-    losses = Losses()
+    losses = list[Loss]()
     turns = _with_expectation(_conversation(row.get("input"), "input", losses), response)
     status, away = row.get("status"), ""
     if status == "ARCHIVED":
@@ -277,10 +276,10 @@ def _evals_row(row: Row) -> _RowFinds:
     stated = [name for name in dict.fromkeys(("ideal", *_ANSWERS)) if bare.get(name) not in _EMPTY and name != asked]
     answered = next(iter(stated), None)
     ideal = item.get(answered)
-    losses = [(name, name in _EXPECTED) for name in stated[1:]]
+    losses = [Loss("", name, check=name in _EXPECTED) for name in stated[1:]]
     if isinstance(ideal, list):
         if len(ideal) > 1:
-            losses.append((f"further texts of {answered}", True))
+            losses.append(Loss("", f"further texts of {answered}"))
         ideal = ideal[0]
     response = _expected(ideal, str(answered))
     metadata = {}
@@ -307,12 +306,12 @@ def _scenario(row: Row) -> _RowFinds:
     for one in given:
         response = _expected(adk.get(one, "expected_response"), "expected_response")
         turns += _with_expectation([Turn(question_of(one.get("input"), "input"))], response)
-    losses = Losses()
+    losses = list[Loss]()
     names = adk.get(row, "expected_trajectory")
     if isinstance(names, Mapping):
         names = adk.get(names, "tool_names")
     if names and len(turns) > 1:
-        losses.append(("expected_trajectory of several turns", True))
+        losses.append(Loss("", "expected_trajectory of several turns"))
     elif names is not None:
         tools = _calls(names, "expected_trajectory", "arguments")
         turns = [Turn(turn.user, tools, turn.response) for turn in turns]
@@ -443,8 +442,8 @@ def _read(document: Document) -> Contents:
             losses.append(Loss(case.id, f"the whole item: {found.put_away}", check=False))
             continue
         cases.append(case)
-        for what, check in found.losses:
-            losses.append(Loss(case.id, what, check, location=str(document.location(number))))
+        for loss in found.losses:
+            losses.append(replace(loss, case=case.id, location=str(document.location(number))))
         origin = f"{document.location(number)}, trial 1"
         if found.recorded is not None:
             recorded.append(RecordedTrial(case.id, 1, (found.recorded,), origin=origin))

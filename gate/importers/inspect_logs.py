@@ -31,6 +31,7 @@ from gate.suites.base import (
     is_answered,
     note_lost_checks,
     nothing_unread,
+    recorded_criterion,
 )
 
 _ATTACHMENT = "attachment://"
@@ -120,7 +121,7 @@ def _criteria(cases: Iterable[Case], blocking: Mapping[str, bool]) -> dict[str, 
     if any(case.options for case in cases):
         found["contains"] = {}
     for scorer, decides in blocking.items():
-        found[f"inspect:{scorer}"] = {"metric": "recorded_score", "scorer": scorer}
+        found[f"inspect:{scorer}"] = recorded_criterion(scorer)
         if not decides:
             found[f"inspect:{scorer}"]["blocking"] = False
     return found
@@ -284,10 +285,12 @@ def _plain(spoken: Any, sample: Sample) -> Any:
         return spoken
     attached = sample.get("attachments")
     texts = as_mapping(attached)
-    return [_message(one, texts) if isinstance(one, Mapping) else one for one in spoken]
+    return [_message(one, texts) for one in spoken]
 
 
-def _message(message: Mapping[str, Any], texts: Mapping[str, Any]) -> Mapping[str, Any]:
+def _message(message: Any, texts: Mapping[str, Any]) -> Any:
+    if not isinstance(message, Mapping):
+        return message
     found: dict[str, Any] = {"content": _attached(message.get("content"), texts)}
     calls = message.get("tool_calls")
     if isinstance(calls, list):

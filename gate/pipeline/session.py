@@ -244,8 +244,13 @@ def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
     """Return the tracked files, baselines among them, that differ from the base of a change, relative to the root."""
     if where.base is None or where.anchored or where.base == where.head:
         return frozenset()
+    return frozenset(_differing_here(git, where.base))
+
+
+def _differing_here(git: Git, commit: str) -> list[str]:
+    """Return the files that differ from a commit, relative to the root."""
     below = Path(git.prefix() or ".")
-    return frozenset(os.path.relpath(name, below) for name in git.differing(where.base))
+    return [os.path.relpath(name, below) for name in git.differing(commit)]
 
 
 def proposed_sources(config: Config, git: Git, setup: str | None = None) -> Sources:
@@ -267,8 +272,7 @@ def about_sources(session: Session) -> str:
     agent = config.agent
     if not agent.is_local or agent.sources or where.base is None or where.anchored:
         return ""
-    below = Path(git.prefix() or ".")
-    changed = [os.path.relpath(name, below) for name in git.differing(where.base)]
+    changed = _differing_here(git, where.base)
     sources = proposed_sources(config, git, session.options.setup).names
     fixed = [config.path.name, *config.file.suite]
     entry = (*agent.entry, *agent.folders, *what_counts_always(config, git, session.options.setup))

@@ -7,7 +7,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.model import CriterionResult, SuiteResult, Verdict
 from gate.model.finding import Finding
 from gate.reports.formatting import agree, by_chance, count
-from gate.reports.reasons import narrow_miss_of
+from gate.reports.reasons import narrow_miss
 from gate.reports.words import about, thin
 
 
@@ -21,8 +21,11 @@ def how_sure(suite: SuiteResult) -> str:
             return _seen(by)
         case Verdict.BELOW_THRESHOLD:
             row = deciding_row(by)
-            if row is not None:
-                return narrow_miss_of(row)
+            if row is None:
+                return ""
+            missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
+            if missed is not None:
+                return narrow_miss(missed, row.criterion)
         case Verdict.INCONCLUSIVE if by.outcome is not None and not _is_apart_from_looks(by.cause):
             look = by.outcome.evidence.last_look
             if look is not None:

@@ -382,19 +382,14 @@ class View:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """The warnings that are not shown in the headline, below it, or in the first case."""
-        lines = []
-        if self.agent_failures and not self._shows_failure:
+        lines, facts = [], self.suite.crashes
+        shown, _ = self.evidence
+        is_shown = shown is not None and facts is not None and facts.message in shown.reasons
+        if self.agent_failures and not is_shown:
             lines.append(self.agent_failures)
         lines += [line for found, line in self._warnings if not self._is_told(found)]
         told = (self.headline, *self.opening)
         return tuple(line for line in lines if not any(line in said for said in told))
-
-    @property
-    def _shows_failure(self) -> bool:
-        """True if the first case shows the most common failure of the agent."""
-        case, _ = self.evidence
-        facts = self.suite.crashes
-        return case is not None and facts is not None and facts.message in case.reasons
 
     def _is_told(self, found: Finding) -> bool:
         """True if the text above already states a warning, or if it does not concern this verdict."""

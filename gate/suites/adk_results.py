@@ -19,7 +19,16 @@ from gate.formats.reading import Ignored
 from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Scenario, Turn
 from gate.security.limits import shorten
 from gate.suites import adk as adk_suite
-from gate.suites.base import Contents, Document, Format, Loss, is_answered, note_losses, nothing_unread
+from gate.suites.base import (
+    Contents,
+    Document,
+    Format,
+    Loss,
+    is_answered,
+    note_losses,
+    nothing_unread,
+    recorded_criterion,
+)
 
 FAILED = (2, "2", "FAILED")
 """google-adk's ``EvalStatus.FAILED``, as value or name."""
@@ -109,7 +118,7 @@ def _read(document: Document) -> Contents:
     for trial in recorded:
         for turn in trial.invocations:
             for score in turn.foreign:
-                criteria[score.scorer] = {"metric": "recorded_score", "scorer": score.scorer, "threshold": 1.0}
+                criteria[score.scorer] = recorded_criterion(score.scorer, threshold=1.0)
     return Contents(tuple(cases.values()), tuple(recorded), criteria or None, losses=tuple(losses))
 
 

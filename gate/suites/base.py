@@ -263,17 +263,17 @@ def refuse_duplicates(cases: Iterable[Case]) -> None:
 def validation_error(
     document: Document,
     error: ValidationError,
-    models: Mapping[str, type[BaseModel]],
+    model: type[BaseModel],
     *,
     added: int = 0,
     ignored: Iterable[str] = (),
 ) -> ConfigError:
     """Return the first problem of a validation in one line, with its location and the nearest known key.
 
-    ``models`` holds the model of the file under ``""``; ``added`` is the number of keys put in front of the document
-    before validation, and ``ignored`` are the keys of the file that were left out of it.
+    ``model`` is that of the file; ``added`` is the number of keys put in front of the document before validation, and
+    ``ignored`` are the keys of the file that were left out of it.
     """
-    problem = first_problem(error, models[""])
+    problem = first_problem(error, model)
     path = problem.path[added:]
     subject = _subject(document, path)
     if problem.kind == "unknown":
@@ -335,6 +335,14 @@ def expected_parts(text: str | None) -> tuple[Part, ...] | None:
     return parts_of(text)
 
 
+_RECORDED = "recorded_score"
+
+
+def recorded_criterion(scorer: str, **more: Any) -> dict[str, Any]:
+    """Return the criterion that reads the scores of another tool's scorer; ``more``: further keys of it."""
+    return {"metric": _RECORDED, "scorer": scorer, **more}
+
+
 def is_recorded(criterion: Any) -> bool:
     """True for a criterion that reads another tool's scores of recorded trials."""
-    return isinstance(criterion, Mapping) and criterion.get("metric") == "recorded_score"
+    return isinstance(criterion, Mapping) and criterion.get("metric") == _RECORDED

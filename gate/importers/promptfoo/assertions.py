@@ -20,7 +20,7 @@ from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.importers.promptfoo.templates import TemplateError, filled, number_text
 from gate.model import Part, Rubric, ToolCall
 from gate.security.limits import shorten
-from gate.suites.base import expected_parts
+from gate.suites.base import Loss, expected_parts
 
 CONTAINS, NOT_CONTAINS, REGEX, SCHEMA = "contains", "not_contains", "regex", "json_schema"
 TRAJECTORY, FORBIDDEN = "tool_trajectory_avg_score", "forbidden_tools"
@@ -61,8 +61,8 @@ class Checks(Struct):
     thresholds: dict[str, float] = {}
     rubrics: list[Rubric] = []
     response: str | None = None
-    losses: list[tuple[str, bool]] = []
-    """The losses; True marks a lost check."""
+    losses: list[Loss] = []
+    """The losses, without the id of the case."""
 
     def add(self, assertion: Any) -> None:
         """Add an assertion or a set of them. Raises `NotPromptfooError`."""
@@ -71,7 +71,7 @@ class Checks(Struct):
         if assertion["type"] == "assert-set":
             self._add_set(assertion)
         elif assertion.get("weight") == 0:
-            self.losses.append((f"{_named(kept_whole(assertion))}, which has weight 0 and only reports", False))
+            self.lose(f"{_named(kept_whole(assertion))}, which has weight 0 and only reports", check=False)
         else:
             self._add_one(assertion)
 
@@ -79,7 +79,9 @@ class Checks(Struct):
         members = assertion.get("assert")
         if not isinstance(members, list):
             raise NotPromptfooError("assert-set: expected a list under assert")
-        self.losses += [(f"assert-set with {key}", True) for key in assertion if key not in (*_KEYS, "assert")]
+        for key in assertion:
+            if key not in (*_KEYS, "assert"):
+                self.lose(f"assert-set with {key}")
         self.drop_threshold("assert-set", assertion.get("threshold"))
         for member in members:
             self.add(member)
@@ -87,7 +89,10 @@ class Checks(Struct):
     def drop_threshold(self, what: str, threshold: Any) -> None:
         """Record as a loss that a threshold is dropped: all assertions must hold."""
         if threshold is not None:
-            self.losses.append((f"threshold {threshold} of the {what} (all of its assertions must hold)", False))
+            self.lose(f"threshold {threshold} of the {what} (all of its assertions must hold)", check=False)
+
+    def lose(self, what: str, *, check: bool = True) -> None:
+        self.losses.append(Loss("", what, check))
 
     def _add_one(self, assertion: Mapping[str, Any]) -> None:
         kind = assertion["type"]
@@ -99,11 +104,11 @@ class Checks(Struct):
             except (NotReadError, TemplateError) as error:
                 reason = f": {error}"
         if not carried:
-            self.losses.append((f"{_named(kept_whole(assertion))}{reason}", True))
+            self.lose(f"{_named(kept_whole(assertion))}{reason}")
             return
         for key in ("weight", "metric"):
             if assertion.get(key) is not None:
-                self.losses.append((f"{key} of {kind}", False))
+                self.lose(f"{key} of {kind}", check=False)
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str) and value.startswith(SCHEME):
@@ -284,7 +289,7 @@ def _rubric(
         checks.rubrics.append(Rubric(text, text, kind))
     for name in ("threshold", "provider", "rubricPrompt"):
         if assertion.get(name) is not None:
-            checks.losses.append((f"{name} of {assertion['type']}", False))
+            checks.lose(f"{name} of {assertion['type']}", check=False)
     return True
 
 

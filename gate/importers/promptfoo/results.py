@@ -28,7 +28,7 @@ from gate.importers.promptfoo.cases import (
 )
 from gate.model import Case, ForeignScore, Invocation, RecordedTrial, ToolCall, Usage, parts_of
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Loss
+from gate.suites.base import Contents, Document, Loss, recorded_criterion
 
 VERSION = 3
 SCORER = "promptfoo"
@@ -64,7 +64,7 @@ def read(document: Document) -> Contents:
     if any(map(_cached, rows)):
         what = "when answers from promptfoo's cache were measured (`--no-cache` measures anew)"
         losses.append(Loss("", what, check=False))
-    criteria = {**(criteria_of(made) or {}), SCORER: {"metric": "recorded_score", "scorer": SCORER, "threshold": 1.0}}
+    criteria = {**(criteria_of(made) or {}), SCORER: recorded_criterion(SCORER, threshold=1.0)}
     return Contents(tuple(cases), tuple(recorded), criteria, losses=(*losses, *losses_of(made)))
 
 
