@@ -212,7 +212,7 @@ class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
             text = f"nobody answers the graph's interrupt: {shorten(question, 500)}"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}; metadata: {{resume: […]}} of the case, or {REMEDY}")
         self._sessions[request.session_id].is_waiting = True
-        messages = formats.after_last_question(self._new(self._messages(state), request))
+        messages = formats.after_last_question(self._new(self._messages(state), request), request.user)
         said = Invocation(request.user, reports_calls=True)
         if messages:
             said = read_answer({"messages": messages}, user=request.user)

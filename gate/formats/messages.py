@@ -290,21 +290,29 @@ _WRAPPER = frozenset({"lc", "type", "id", "kwargs", "data", "name"})
 _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system", "ToolMessage": "tool"}
 
 
-def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
-    """Return the messages after the user's last question; all of them if the user asks nothing."""
-    for start in range(len(messages), 0, -1):
-        if _asks(messages[start - 1]):
-            return messages[start:]
-    return messages
+def after_last_question(messages: Sequence[Any], question: str = "") -> Sequence[Any]:
+    """Return the messages after the user's last question; all of them if the user asks nothing.
+
+    ``question``: its text, if it is known. What an application says to itself in the user's name after that, such as an
+    observation or a critique, is then part of the turn.
+    """
+    places = [place for place, message in enumerate(messages, 1) if _asks(message)]
+    own = [place for place in places if question.strip() and _text_of(messages[place - 1]) == question.strip()]
+    return messages[max(own or places, default=0) :]
+
+
+def _text_of(message: Any) -> str:
+    content = unwrapped(message).get("content")
+    try:
+        return text_of(_parts(content)).strip()
+    except FormatError:
+        return ""
 
 
 def _asks(message: Any) -> bool:
-    """True if a message is from the user: Anthropic's API also puts tool results, alone, into the user's messages."""
-    if not is_from_user(message):
-        return False
-    content = unwrapped(message).get("content")
-    results = _typed(content, _is_result)
-    return not results or len(results) < len(as_list(content))
+    """True if a message is the user's question: Anthropic's API also puts tool results into the user's messages, which
+    agents such as Claude Code send with a reminder beside them."""
+    return is_from_user(message) and not _typed(unwrapped(message).get("content"), _is_result)
 
 
 def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
@@ -399,7 +407,10 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
 
 
 def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
-    parts = _parts(message.get("content"))
+    content = message.get("content")
+    if content is None and isinstance(message.get("parts"), list):
+        content = message["parts"]
+    parts = _parts(content)
     if not parts and isinstance(message.get("refusal"), str):
         parts = (Part(message["refusal"]),)
     if text_of(parts):
@@ -428,15 +439,26 @@ def _calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
     if listed is not None and not isinstance(listed, list):
         raise FormatError(f"tool_calls must be a list, not {_kind(listed)}")
     calls = list(map(to_call, listed or ()))
-    known = {call.id for call in calls if call.id}
-    for part in _typed(message.get("content"), _is_call):
-        call = to_call(part)
-        if call.id not in known:
-            calls.append(call)
+    for held in (_typed(message.get("content"), _is_call), _interface_calls(message)):
+        known = {call.id for call in calls if call.id}
+        calls += [call for call in map(to_call, held) if call.id not in known]
     former = message.get("function_call")
     if former is not None and not calls:
         calls.append(to_call(former))
     return calls
+
+
+def _interface_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the calls in a message of the AI SDK's user interface, whose parts hold a call with its result."""
+    found: list[Mapping[str, Any]] = []
+    for part in mappings_in([*as_list(message.get("content")), *as_list(message.get("parts"))]):
+        kind = str(part.get("type"))
+        if isinstance(part.get("toolInvocation"), Mapping):
+            found.append(part["toolInvocation"])
+        elif kind.startswith(("tool-", "dynamic-tool")) and not (_is_call(kind) or _is_result(kind)):
+            name = part.get("toolName", kind.removeprefix("tool-"))
+            found.append({**part, "toolName": name, "error": part.get("errorText")})
+    return found or mappings_in(message.get("toolInvocations"))  # of version 4, which may repeat those of the parts
 
 
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:

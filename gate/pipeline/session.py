@@ -31,7 +31,7 @@ from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_references
 from gate.pipeline.store import store_of
-from gate.security.environment import in_ci
+from gate.security.environment import in_ci, is_allowed, varies_by_run
 from gate.security.limits import shorten
 from gate.security.tree import OwnPackage
 from gate.suites import case_files
@@ -197,10 +197,12 @@ def _agent_fingerprint(
     agent = config.agent
     if not agent.is_local:
         return fingerprint_of_version(config, version)
-    seen = {}
+    seen: dict[str, str | None] = {}
     for name, value in agent.env.items():
-        if value is None and SECRET_NAME.search(name) is None:
-            seen[name] = environment.get(name)
+        if value is not None:
+            continue
+        matched = [one for one in environment if is_allowed(one, (name,)) and not varies_by_run(one)]
+        seen |= {one: environment.get(one) for one in (name, *matched) if SECRET_NAME.search(one) is None}
     options = stated_options(agent)
     settings = [
         {key: value for key, value in options.items() if key not in ("version", "base", "user", "reads_suite")},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict
 from gate.reports.certainty import deciding_row
+from gate.reports.words import losses_only_warn
 
 TO_MEASURE = "fix what prevented the measurement, then run the job again"
 LOOK_AT_ERRORS = "if the error is the agent's own, fix it; if what it depends on was down, run the job again"
@@ -24,11 +25,11 @@ def next_step(suite: SuiteResult, label: str = "") -> str:
         case Verdict.REGRESSED if suite.deciding.cause.kind == "not_shown_fixed":
             if suite.deciding.cause["now"].kind == "incomplete":
                 return ", or ".join(_after_gaps(suite, label))
-            return f"run the job again, since a measurement that passes clears it, or {_accept(label)}"
+            return f"run the job again, since a measurement that passes clears it, or {_accept(suite, label)}"
         case Verdict.REGRESSED if suite.trade is not None:
-            return f"fix what was lost, or {_accept(label)}"
+            return f"fix what was lost, or {_accept(suite, label)}"
         case Verdict.REGRESSED:
-            return f"fix it, or {_accept(label)}"
+            return f"fix it, or {_accept(suite, label)}"
         case Verdict.BELOW_THRESHOLD if suite.deciding.cause.kind == "nothing_passes":
             return "fix the agent or the suite"
         case Verdict.BELOW_THRESHOLD if _is_hard(suite.deciding):
@@ -43,10 +44,12 @@ def next_step(suite: SuiteResult, label: str = "") -> str:
             return _after_error(suite)
 
 
-def _accept(label: str) -> str:
+def _accept(suite: SuiteResult, label: str) -> str:
     """Return the way to accept a loss."""
     if label:
         return f"add the label `{label.replace('`', '')}` if this is intended"
+    if any(one.reference == "anchor" for one in (suite, *suite.further)):  # only what is merged is compared with it
+        return 'if this is intended, run `gate baseline accept --why "…"`'
     return 'if this is intended, merge it, then run `gate baseline accept --why "…"`'
 
 
@@ -70,7 +73,7 @@ def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
     elif reasons.intersection(("changed", "other_judge")):
         ways.append("score the baseline's own record again (`gate rescore`)")
     if suite.is_acceptable:
-        ways.append(_accept(label))
+        ways.append(_accept(suite, label))
     return ways
 
 
@@ -99,5 +102,7 @@ def _after_error(suite: SuiteResult) -> str:
     if suite.cause.kind == "collapsed":
         if suite.cause["copies"]:
             return "clear the cache or add cases, then run the job again"
+        if losses_only_warn(suite, suite.cause["criterion"]):
+            return f"fix it, or if this is intended, {OTHER_RULE}"
         return "fix the agent; if it is not broken, add cases"
     return TO_MEASURE

@@ -53,6 +53,8 @@ _BY_NAME_ALONE = ("GITHUB_TOKEN",)
 token."""
 
 
+_OF_EACH_RUN = ("GITHUB_*", "RUNNER_*", "CI_*", "GITLAB_*", "CIRCLE_*", "BITBUCKET_*", "BUILDKITE_*", "JENKINS_*")
+_OF_EACH_SHELL = ("HOSTNAME", "OLDPWD", "PWD", "SHLVL", "_")
 _ON_DEMAND = ("schedule", "workflow_dispatch", "repository_dispatch")
 """GitHub events that no change triggers."""
 _OF_CHANGES = ("push", "merge_request_event", "external_pull_request_event", "parent_pipeline")
@@ -87,6 +89,11 @@ def is_on_demand(environment: Mapping[str, str]) -> bool:
 def is_withheld(name: str) -> bool:
     """True if a variable is never passed on, even if the configuration names it."""
     return _any_of(_NEVER).match(name) is not None
+
+
+def varies_by_run(name: str) -> bool:
+    """True if CI systems or shells set a variable anew in each run, so that its value says nothing of an agent."""
+    return _any_of((*_OF_EACH_RUN, *_OF_EACH_SHELL)).match(name) is not None
 
 
 def is_allowed(name: str, patterns: tuple[str, ...]) -> bool:

@@ -227,6 +227,16 @@ def test_another_case_is_measured_and_another_threshold_is_not(project: Project)
     assert asked(project) > 0
 
 
+def test_a_variable_that_a_pattern_hands_on_belongs_to_the_agent(tmp_path: Path) -> None:
+    project = with_baseline(tmp_path, {**CONFIG, "agent": {**AGENT_SECTION, "env": ["MODEL_*", "GITHUB_*"]}})
+    change(project, "README.md")
+    asked(project)
+    run(project, GITHUB_RUN_ID="7", MODEL_KEY="secret", TONE="not handed on")
+    assert asked(project) == 0
+    run(project, MODEL_NAME="small")
+    assert asked(project) >= CASES
+
+
 def test_a_work_tree_with_changes_is_measured(project: Project) -> None:
     change(project, "README.md")
     asked(project)

@@ -21,7 +21,7 @@ from gate.reports.next_step import next_step
 from gate.reports.reasons import fails, is_excused
 from gate.reports.story import enough_cases, story
 from gate.reports.view import View
-from gate.reports.words import tell_short
+from gate.reports.words import tell, tell_short
 from gate.stored.explain import rule_lines
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED, result
@@ -238,3 +238,16 @@ def test_a_proof_is_told_below_the_headline_that_names_its_cases() -> None:
     suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=cause)
     assert "1 of 40 cases broke: a" in View(suite).headline
     assert not any("5/5" in line for line in story(suite))
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_only_a_loss_that_can_block_needs_more_cases_to_be_proven(blocks: bool) -> None:
+    row = PASSED.criteria[0]
+    criterion = replace(row.criterion, blocks_regression=blocks)
+    cause = Finding.of("collapsed", criterion=criterion.name, cases=30, trials=30, copies=False)
+    suite = replace(
+        PASSED, verdict=Verdict.ERROR, cause=cause, criteria=(replace(row, criterion=criterion), *PASSED.criteria[1:])
+    )
+    told = f"{tell(cause, suite)}; {next_step(suite)}"
+    assert ("too few to prove a loss" in told, "add cases" in told) == (blocks, blocks)
+    assert ("its losses only warn" in told, "change the rule" in told) == (not blocks, not blocks)
