@@ -26,7 +26,7 @@ from pydantic import (
 
 from gate.agents import AGENTS
 from gate.agents.hints import looks_like, says_elsewhere
-from gate.errors import ConfigError, first_problem, unknown_key
+from gate.errors import ConfigError, first_problem, kind_of, unknown_key
 from gate.formats import answers, streams
 from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
@@ -78,7 +78,11 @@ def _names_or_values(value: Any) -> Any:
     if not isinstance(names, list | tuple):
         return names
     for name in names:
-        if isinstance(name, str) and "=" in name:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"expected names, found {kind_of(name)}: write {{NAME: value}}, without a list, for values"
+            )
+        if "=" in name:
             first = name.partition("=")[0]
             raise ValueError(f"{first}=… is no name: write {{{first}: …}} to give a value")
     return dict.fromkeys(names)
