@@ -21,8 +21,8 @@ from msgspec.structs import replace
 sys.path.insert(0, str(Path(__file__).parent))
 import page
 
-from gate.decision import Comparison, Settings, next_step
-from gate.model import Case, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
+from gate.decision import Comparison, Settings, next_step, verdict_on
+from gate.model import Case, Criterion, Scale, Score, Side, Trial, Verdict
 from gate.model.calibration import JudgeCalibration
 from gate.statistics.agreement import corrected_interval, is_usable
 from gate.statistics.intervals import wilson
@@ -158,9 +158,11 @@ def play(change: Change, judge: Judge, seed: int, *, corrected: bool) -> Verdict
     trials: list[Trial] = []
     counts: Counter[str] = Counter()
     while True:
-        step = next_step(Comparison(cases, [criterion], trials, stored, Settings(), seed=seed))
-        if isinstance(step, SuiteResult):
-            return next(row.verdict for row in step.criteria if row.criterion.name == criterion.name)
+        known = Comparison(cases, [criterion], trials, stored, Settings(), seed=seed)
+        step = next_step(known)
+        if isinstance(step, Verdict):
+            rows = verdict_on(known, scheduled=True).criteria
+            return next(row.verdict for row in rows if row.criterion.name == criterion.name)
         for request in step.requests:
             assert request.side is Side.CANDIDATE
             for case_id in request.cases * request.n:

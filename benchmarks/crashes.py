@@ -19,8 +19,8 @@ from random import Random
 sys.path.insert(0, str(Path(__file__).parent))
 import page
 
-from gate.decision import Comparison, Settings, next_step
-from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, SuiteResult, Trial, TrialError
+from gate.decision import Comparison, Settings, next_step, verdict_on
+from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, Trial, TrialError, Verdict
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
 SECONDS, AT_ONCE = 2.0, 16
@@ -112,9 +112,11 @@ def play(world: World, seed: int) -> tuple[str, int, int]:
     trials: list[Trial] = []
     numbers: Counter[tuple[str, Side]] = Counter()
     while True:
-        step = next_step(Comparison(cases, [CRITERION], trials, stored, settings, seed=seed))
-        if isinstance(step, SuiteResult):
-            return step.verdict.value, len(trials), step.crashes.failed if step.crashes else 0
+        known = Comparison(cases, [CRITERION], trials, stored, settings, seed=seed)
+        step = next_step(known)
+        if isinstance(step, Verdict):
+            crashes = verdict_on(known, scheduled=True).crashes
+            return step.value, len(trials), crashes.failed if crashes else 0
         lab.clock += step.pause
         for request in step.requests:
             for case_id in request.cases * request.n:

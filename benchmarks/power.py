@@ -31,7 +31,8 @@ from simulate import MATCH, SUITES, Agent, World, _rates
 
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import Config, Metric, State
-from gate.decision.power import Design, Rates, Scores, power_of
+from gate.decision.power import Rates
+from gate.insight.power import Design, KnownSuite, Scores, power_of
 from gate.model import Side
 from gate.statistics.intervals import mean_interval, wilson
 
@@ -87,16 +88,16 @@ class Known:
         scored = (rng.gauss(level - 0.1 * (not passes), 0.12) for level in self.levels[case])
         return [float(passes), *(min(1.0, max(0.0, value)) for value in scored)]
 
-    def recorded(self, rng: Random) -> Rates:
+    def recorded(self, rng: Random) -> KnownSuite:
         """Return the counts of a record with five trials a case."""
         rows = [[self.trial(rng, case, rate) for _ in range(5)] for case, rate in enumerate(self.rates)]
         counts = tuple((int(sum(row[0] for row in trials)), len(trials)) for trials in rows)
         if not self.asked.criteria:
-            return Rates(counts)
+            return KnownSuite(Rates(counts))
         passing, failing = (
             tuple(tuple(row[1:] for row in trials if row[0] == side) for trials in rows) for side in (1.0, 0.0)
         )
-        return Rates(counts, Scores(self.metrics[1:], passing, failing))
+        return KnownSuite(Rates(counts), Scores(self.metrics[1:], passing, failing))
 
 
 class Changed(Agent):

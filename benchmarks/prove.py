@@ -27,7 +27,8 @@ from recorded import SHARED, read, read_damage
 
 from gate.baselines.pairing import as_baseline
 from gate.decision import Settings
-from gate.decision.power import Drawn, outcomes_by_case
+from gate.decision.outcomes import outcomes_by_case
+from gate.insight.power import Drawn
 from gate.insight.prove import BLOCKS, Source, _change, is_below, prove, source_of, threshold_of
 from gate.model import Case, Criterion, Scale, Score, Trial
 from gate.records import cases_of, read_record
@@ -71,8 +72,8 @@ def blocked(rates: Sequence[float], seed: int) -> bool:
     """Return whether the gate blocks one unchanged change."""
     rng = Random(f"fresh {seed}")
     known = source(rates, rng)
-    _, result, _ = _change(known, SETTINGS, drawn_of(rates), rng)
-    return result.verdict in BLOCKS
+    _, verdict, _ = _change(known, SETTINGS, drawn_of(rates), rng)
+    return verdict in BLOCKS
 
 
 def missed(rates: Sequence[float], seed: int) -> bool:
@@ -92,7 +93,7 @@ def said_of_threshold(rates: Sequence[float], record: int) -> float:
     """Return what `gate prove` says of the threshold by one record."""
     known = source(rates, Random(f"record {record}"))
     rng = Random(f"threshold {record}")
-    drawn = [[one.rate for one in known.rates.draw(rng, len(rates))] for _ in range(SINGLE // SINGLE_RECORDS)]
+    drawn = [[one.rate for one in known.suite.draw(rng, len(rates))] for _ in range(SINGLE // SINGLE_RECORDS)]
     return fmean(missed(one, 1000 * record + number) for number, one in enumerate(drawn))
 
 

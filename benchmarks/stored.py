@@ -26,12 +26,12 @@ from simulate import SUCCESS, SUITES, Agent, Answer, Cell, World, _rates, is_nul
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import State
 from gate.decision.power import Rates, chance_of_finding, stored_enough, stored_wanted
-from gate.decision.settings import MOST_ADDED, Goal
+from gate.decision.settings import MOST_ADDED, Goal, Settings
 from gate.model import Side
 from gate.model.defaults import STORED_TRIALS
 
 STORED = (5, 10, 15, 25)
-ALPHA, EPOCHS = 0.02, 3
+SETTINGS = Settings()
 GOAL = Goal()
 NIGHTS = 2
 RECORDS = 20
@@ -102,7 +102,7 @@ def trials_each(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
 def wanted(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
     """Return the trials a case that a night brings a baseline to, as `gate.pipeline.storing` counts them."""
     rates = Rates(tuple((int(sum(row[0] for row in rows)), len(rows)) for rows in stored.values()))
-    enough = stored_enough(rates, GOAL, alpha=ALPHA, epochs=EPOCHS)
+    enough = stored_enough(rates, GOAL, SETTINGS)
     return max(STORED_TRIALS, min(trials_each(stored) + MOST_ADDED, enough))
 
 
@@ -129,13 +129,11 @@ def by_estimate(pool: ProcessPoolExecutor, runs: int, seed: int) -> Iterator[str
     columns += [f"{stored} stored: estimate, simulated" for stored in (5, 15)]
     yield from page.head(f"suite, −{100 * GOAL.drop:.0f} points ({runs} changes, {RECORDS} records)", columns)
     for suite, cases in GOALS:
-        wanted = sorted(
-            stored_wanted(recorded(suite, cases, 5, n), GOAL, alpha=ALPHA, epochs=EPOCHS) for n in range(RECORDS)
-        )
+        wanted = sorted(stored_wanted(recorded(suite, cases, 5, n), GOAL, SETTINGS) for n in range(RECORDS))
         cells = [f"{wanted[RECORDS // 2]} ({wanted[0]}–{wanted[-1]})"]
         for stored in (5, 15):
             records = [recorded(suite, cases, stored, n) for n in range(RECORDS)]
-            said = fmean(chance_of_finding(r, GOAL.drop, stored, alpha=ALPHA, epochs=EPOCHS) for r in records)
+            said = fmean(chance_of_finding(r, GOAL.drop, stored, SETTINGS) for r in records)
             world = World(f"{suite} {cases}", suite=suite, cases=cases, drop=GOAL.drop)
             found = cell(pool, world, stored, runs, seed)
             cells.append(f"{said:.2f}, {page.share(found.blocked, runs, 2)}")

@@ -22,7 +22,7 @@ import page
 from msgspec.structs import replace
 
 from gate.decision import Comparison, Settings, next_step
-from gate.model import Case, Criterion, Replay, Scale, Score, Side, SuiteResult, Trial
+from gate.model import Case, Criterion, Replay, Scale, Score, Side, Trial, Verdict
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
 TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0.0))
@@ -122,9 +122,9 @@ def play(world: World, seed: int) -> tuple[str, int, int]:
     settings = Settings(rerun="match" if world.base else "never")
     while True:
         known = Comparison(cases, [CRITERION], trials, lab.stored, settings, seed=seed)
-        step = next_step(known, verdict_only=True)
-        if isinstance(step, SuiteResult):
-            return step.verdict.value, len(trials), sum(t.replay is None or t.replay.live > 0 for t in trials)
+        step = next_step(known)
+        if isinstance(step, Verdict):
+            return step.value, len(trials), sum(t.replay is None or t.replay.live > 0 for t in trials)
         for request in step.requests:
             for case_id in request.cases * request.n:
                 numbers[request.side, case_id] += 1

@@ -99,7 +99,7 @@ class A2AContext(Struct):
     """Artifacts that the task had before this turn."""
 
 
-class A2AAgent(ServerAgent):
+class A2AAgent(ServerAgent[A2AServer, A2AContext]):
     """One context per trial, one message per turn; the next turn continues a task that asks for input."""
 
     Options = A2AOptions
@@ -109,10 +109,8 @@ class A2AAgent(ServerAgent):
     def __init__(self, server: A2AServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, environment)
         self._headers["Accept"] = "application/json, text/event-stream"
-        self._server = server
         self._interface: Interface | None = None
         self._asking = asyncio.Lock()
-        self._conversations: dict[str, A2AContext] = {}
 
     async def open_session(self, request: Request) -> None:
         async with self._asking:  # one trial fetches the card, and the others wait for it
@@ -124,11 +122,7 @@ class A2AAgent(ServerAgent):
         named = ""
         if self._server.context == "gate":
             named = request.session_id
-        self._conversations[request.session_id] = A2AContext(named)
-
-    async def close_session(self, session_id: str) -> None:
-        self._conversations.pop(session_id, None)
-        await super().close_session(session_id)
+        self._sessions[request.session_id] = A2AContext(named)
 
     async def _find_interface(self, request: Request) -> Interface:
         card_url = self._url
@@ -169,7 +163,7 @@ class A2AAgent(ServerAgent):
         raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.a2a.endpoint: {shorten(path, 100)} sends them here")
 
     async def answer(self, request: Request) -> Invocation:
-        held = self._conversations[request.session_id]
+        held = self._sessions[request.session_id]
         if request.turn and not held.context_id:
             text = "the server named no context with its first answer, so the conversation cannot go on"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.a2a.context: gate names one from the start")

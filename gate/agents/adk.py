@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -38,18 +37,13 @@ class AdkOptions(AgentOptions):
     """The server and the app."""
 
 
-class AdkAgent(ServerAgent):
+class AdkAgent(ServerAgent[AdkServer, str]):
     """Creates a session with the case's state, and reads the events of each run."""
 
     Options = AdkOptions
     kind = "adk"
     takes_attached = True
     reports_calls = True
-
-    def __init__(self, server: AdkServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, environment)
-        self._server = server
-        self._sessions: dict[str, str] = {}
 
     def _names(self, request: Request) -> tuple[str, str]:
         return request.app.get("app_name") or self._server.app, request.app.get("user_id") or self._server.user
@@ -71,10 +65,6 @@ class AdkAgent(ServerAgent):
             self._sessions[request.session_id] = find(session, "id")
         except LookupError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the new session has {error}") from error
-
-    async def close_session(self, session_id: str) -> None:
-        self._sessions.pop(session_id, None)
-        await super().close_session(session_id)
 
     async def answer(self, request: Request) -> Invocation:
         app, user = self._names(request)

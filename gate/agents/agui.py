@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from gate.agents.base import AgentFailure, AgentOptions, ByAddress, Request, Stream, decode_answer, read_answer
 from gate.agents.http import Server, ServerAgent
 from gate.model import ErrorKind, Invocation
@@ -29,7 +27,7 @@ class AguiOptions(AgentOptions):
     """The address of the agent."""
 
 
-class AguiAgent(ServerAgent):
+class AguiAgent(ServerAgent[AguiServer, None]):
     """One thread per trial, one run per turn; the events report the calls and their results."""
 
     Options = AguiOptions
@@ -39,7 +37,6 @@ class AguiAgent(ServerAgent):
     def __init__(self, server: AguiServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, environment)
         self._headers["Accept"] = "text/event-stream"
-        self._server = server
 
     async def answer(self, request: Request) -> Invocation:
         body = {
@@ -57,4 +54,4 @@ class AguiAgent(ServerAgent):
             raise AgentFailure(
                 ErrorKind.PROTOCOL, "the answer is no stream of events, as AG-UI's are: is the path right?"
             )
-        return replace(read_answer(answer, user=request.user), duration=response.duration)
+        return read_answer(answer, user=request.user, duration=response.duration)

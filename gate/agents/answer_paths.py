@@ -183,12 +183,24 @@ class StatePaths(StrictModel):
         """True if the path of the text is given; otherwise the answer has one of the usual forms."""
         return self.output is not None or self.messages is not None
 
-    def read(self, body: Any) -> dict[str, Any]:
-        """Return the named parts: null counts as absent, and a missing name is an error unless marked with ``?``."""
+    @property
+    def tells_tools(self) -> bool:
+        """True if an answer can report tool calls."""
+        return not self.names_parts or self.messages is not None or self.tool_calls is not None
+
+    def read(self, body: Any) -> Any:
+        """Return the named parts: null counts as absent, and a missing name is an error unless marked with ``?``.
+
+        If no part is named, return the answer itself.
+        """
+        if not self.names_parts:
+            return body
         return {name: read(body) for name, read in self._readers()}
 
-    def read_known(self, body: Any) -> dict[str, Any]:
-        """Return the named parts that an answer with an error has."""
+    def read_known(self, body: Any) -> Any:
+        """Return the named parts that an answer with an error has; the answer itself if no part is named."""
+        if not self.names_parts:
+            return body
         parts = {}
         for name, read in self._readers():
             with suppress(AgentFailure):
@@ -217,6 +229,12 @@ class ResponsePaths(ResultPaths):
 
     events: EventPaths | None = None
     """Paths in each event of a streamed answer. Default: the known dialects."""
+
+    @property
+    def tells_tools(self) -> bool:
+        if not self.names_parts and self.events is not None:
+            return self.events.tool_calls is not None
+        return super().tells_tools
 
 
 def part_at(body: Any, path: str, name: str) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import (
     BeforeValidator,
     ConfigDict,
@@ -25,7 +26,7 @@ from pydantic import (
 
 from gate.agents import AGENTS
 from gate.agents.hints import looks_like, says_elsewhere
-from gate.errors import ConfigError, first_problem, unknown_key
+from gate.errors import ConfigError, first_problem, kind_of, unknown_key
 from gate.formats import answers, streams
 from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
@@ -77,7 +78,11 @@ def _names_or_values(value: Any) -> Any:
     if not isinstance(names, list | tuple):
         return names
     for name in names:
-        if isinstance(name, str) and "=" in name:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"expected names, found {kind_of(name)}: write {{NAME: value}}, without a list, for values"
+            )
+        if "=" in name:
             first = name.partition("=")[0]
             raise ValueError(f"{first}=… is no name: write {{{first}: …}} to give a value")
     return dict.fromkeys(names)
@@ -449,10 +454,14 @@ class Agent(ABC):
         """End a session; called after the last turn of a trial, however it ended."""
 
 
-def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
+def read_answer(answer: Any, *, user: str, mapping: str = "", duration: float | None = None) -> Invocation:
     """Return the agent's answer, in the forms of docs/reference/agents.md.
 
-    ``mapping``: the configuration key that gives the paths of its parts, for the hint of an error.
+    Args:
+        answer: the answer as the agent sent it, decoded.
+        user: the text that it answers.
+        mapping: the configuration key that gives the paths of its parts, for the hint of an error.
+        duration: seconds that the agent took.
 
     Raises:
         AgentFailure: the answer is unreadable or reports an error.
@@ -460,8 +469,9 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
     refuse_error(answer)
     try:
         if isinstance(answer, Stream):
-            return streams.to_invocation(answer, user=user, whole=answer.whole)
-        return answers.to_invocation(answer, user=user)
+            found = streams.to_invocation(answer, user=user, whole=answer.whole)
+        else:
+            found = answers.to_invocation(answer, user=user)
     except FormatError as error:
         if isinstance(answer, Stream):  # the error itself says how to read its texts
             hint = looks_like(next((event.data for event in streams.events_of(answer)), None), mapping)
@@ -469,13 +479,21 @@ def read_answer(answer: Any, *, user: str, mapping: str = "") -> Invocation:
             hint = says_elsewhere(answer, mapping)
         text = f"the answer cannot be read: {error}{hint}"
         raise AgentFailure(ErrorKind.PROTOCOL, text, turn=so_far(answer)) from error
+    if duration is None:
+        return found
+    return replace(found, duration=duration)
 
 
-def refuse_error(answer: Any, read: Callable[[Any], Any] | None = None) -> None:
+def unchanged(answer: Any) -> Any:
+    """Return the answer: its parts have their usual names."""
+    return answer
+
+
+def refuse_error(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> None:
     """Raise AgentFailure for a stream that ends with an error, or an object that states one, such as ``error`` or
     ``errors``, whatever else it says.
 
-    ``read`` finds the parts of an answer of another form.
+    ``parts_of`` finds the parts of an answer of another form.
     """
     stated = None
     if isinstance(answer, Stream):
@@ -487,19 +505,18 @@ def refuse_error(answer: Any, read: Callable[[Any], Any] | None = None) -> None:
     text = f"the agent reports an error: {shorten(text_or_json(stated), 1000)}"
     if isinstance(answer, OBJECT) and "jsonrpc" in answer:
         text += looks_like(answer)
-    raise AgentFailure(ErrorKind.CRASH, text, turn=so_far(answer, read))
+    raise AgentFailure(ErrorKind.CRASH, text, turn=so_far(answer, parts_of))
 
 
-def so_far(answer: Any, read: Callable[[Any], Any] | None = None) -> Invocation | None:
+def so_far(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> Invocation | None:
     """Return what an answer that reports an error or breaks off says of its turn; None if that cannot be read."""
     try:
         if isinstance(answer, Stream):
             return streams.so_far(answer)
         if isinstance(answer, OBJECT):
             answer = {key: value for key, value in answer.items() if key not in ("error", "errors")}
-        if read is not None:
-            answer = read(answer)
-        elif isinstance(answer, OBJECT) and "events" in answer:  # google-adk's
+        answer = parts_of(answer)
+        if isinstance(answer, OBJECT) and "events" in answer:  # google-adk's
             answer = answer["events"]
         return answers.to_invocation(answer, user="")
     except (FormatError, AgentFailure):

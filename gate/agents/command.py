@@ -13,13 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from time import perf_counter
-from typing import IO, Annotated, Any, Self
+from typing import IO, Annotated, Any
 
-from msgspec.structs import replace
 from pydantic import field_validator
 
 from gate.agents.base import (
-    Agent,
     AgentFailure,
     AgentOptions,
     Request,
@@ -30,7 +28,7 @@ from gate.agents.base import (
     refuse_disguised,
     so_far,
 )
-from gate.agents.programs import Program, ProgramLine, without_answer
+from gate.agents.programs import ProgramAgent, ProgramLine, without_answer
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import WORDS_SCHEMA
 from gate.security.limits import MAX_ANSWER_BYTES
@@ -80,14 +78,14 @@ class CommandOptions(AgentOptions):
         return value
 
 
-class CommandAgent(Agent):
+class CommandAgent(ProgramAgent):
     """Runs a process per turn; if persistent, gives each session a process, which serves the next session
     afterwards."""
 
     Options = CommandOptions
 
     def __init__(self, options: CommandOptions, root: Path, environment: Mapping[str, str]) -> None:
-        self._program = Program(options.command, root, environment, key="agent.command")
+        super().__init__(options.command, root, environment, key="agent.command")
         self._persistent = options.persistent
         self._idle: list[ProgramLine] = []
         self._lines: dict[str, ProgramLine] = {}
@@ -103,19 +101,13 @@ class CommandAgent(Agent):
     ) -> CommandAgent:
         return cls(options, root, allowed_environment(environment, options.env))
 
-    async def __aenter__(self) -> Self:
-        self._program.user = self.user
-        await self._program.__aenter__()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        try:
-            await asyncio.gather(*(line.end() for line in (*self._idle, *self._lines.values())))
-        finally:
-            await self._program.__aexit__()
+    def lines(self) -> list[ProgramLine]:
+        return [*self._idle, *self._lines.values()]
 
     async def answer(self, request: Request) -> Invocation:
-        return await (self._next_line(request) if self._persistent else self._run(request))
+        if self._persistent:
+            return await self._next_line(request)
+        return await self._run(request)
 
     def process_of(self, session_id: str) -> str:
         line = self._lines.get(session_id)
@@ -135,7 +127,7 @@ class CommandAgent(Agent):
         output = Collector(limit=MAX_ANSWER_BYTES)
         with _question(request) as question:
             start = perf_counter()
-            child = await self._program.start(request.environment, stdin=question.fileno(), output=lambda: output)
+            child = await self.start(request.environment, stdin=question.fileno(), output=lambda: output)
         ended = asyncio.ensure_future(child.process.wait())
         flooded = asyncio.ensure_future(output.overflow.wait())
         try:
@@ -162,12 +154,15 @@ class CommandAgent(Agent):
         answer = decode_answer(output.data)
         if isinstance(answer, str) and not isinstance(answer, Stream):
             refuse_disguised(answer)
-        return replace(read_answer(answer, user=request.user), duration=duration)
+        return read_answer(answer, user=request.user, duration=duration)
 
     async def _next_line(self, request: Request) -> Invocation:
         line = self._lines.get(request.session_id)
         if line is None:
-            line = self._idle.pop() if self._idle else await self._program.open_line(self.world)
+            if self._idle:
+                line = self._idle.pop()
+            else:
+                line = await self.open_line()
             self._lines[request.session_id] = line
             line.take(request.session_id)
         elif not line.alive:
@@ -181,7 +176,7 @@ class CommandAgent(Agent):
         finally:
             request.log.add(line.child.tail)
             line.child.forget()
-        return replace(read_answer(answer, user=request.user), duration=perf_counter() - start)
+        return read_answer(answer, user=request.user, duration=perf_counter() - start)
 
 
 def _question(request: Request) -> IO[bytes]:

@@ -9,14 +9,11 @@ import re
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from string import ascii_letters, digits
-from time import time
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
-from msgspec.structs import replace
 from pydantic import AfterValidator, Field, field_validator
 
 from gate.agents.answer_paths import CheckedPath, ResponsePaths, part_at
@@ -35,6 +32,7 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
     so_far,
+    unchanged,
 )
 from gate.agents.hints import LACKS, refused_by, unconnected
 from gate.errors import MeasureError
@@ -45,7 +43,7 @@ from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import StrictModel
 from gate.security.escape import one_line
 from gate.security.limits import MAX_LOG_CHARS, shorten
-from gate.system.http import PARTIAL, Client, HttpError, Response, check_url
+from gate.system.http import PARTIAL, Client, HttpError, Response, check_url, retry_after
 
 if TYPE_CHECKING:
     from gate.system.cookies import Cookies
@@ -108,24 +106,30 @@ def shown_address(url: str) -> str:
     return one_line(f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}", MOST_SHOWN)
 
 
-class ServerAgent(Agent):
+ServerT = TypeVar("ServerT", bound=Server)
+SessionT = TypeVar("SessionT")
+
+
+class ServerAgent(Agent, Generic[ServerT, SessionT]):
     """An agent behind a server, reached through one client; error statuses become failures."""
 
     kind: ClassVar[str]
     """The key under ``agent`` of its section."""
     starts_clock = True
-    parts_of: Callable[[Any], Any] | None = None
-    """Finds the parts of an answer with an error; None if the answer has one of the usual forms."""
+    parts_of: Callable[[Any], Any] = staticmethod(unchanged)
+    """Finds the parts of an answer with an error."""
 
-    def __init__(self, server: Server, environment: Mapping[str, str]) -> None:
+    def __init__(self, server: ServerT, environment: Mapping[str, str]) -> None:
         kind = self.kind
+        self._server = server
         self._environment = environment
+        self._sessions: dict[str, SessionT] = {}
+        """The state of each open session, by its id."""
         self._url = expand(server.url, environment, where=f"agent.{kind}.url")
         check_url(self._url, where=f"agent.{kind}.url")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain"}
         for name, value in server.headers.items():
             self._headers[name] = expand(value, environment, where=f"agent.{kind}.headers.{name}")
-
         self._cookies: dict[str, Cookies] = {}
 
     @classmethod
@@ -205,6 +209,7 @@ class ServerAgent(Agent):
             raise MeasureError(what, where="agent.version", hint=hint)
 
     async def close_session(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
         self._cookies.pop(session_id, None)
 
     async def _ask_for_json(self, request: Request, body: Any, path: str) -> tuple[Any, float]:
@@ -229,7 +234,7 @@ def _beginning(body: bytes) -> str:
     return text[:MAX_LOG_CHARS].rstrip(WORD_CHARS)
 
 
-def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any] | None) -> AgentFailure:
+def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> AgentFailure:
     """Return the failure that a status other than 2xx means for this kind of agent."""
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
@@ -247,7 +252,7 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any] | Non
         if kind == "openai":
             message += "OPENAI_API_KEY is what is sent; "
         message += "headers: {Authorization: Bearer ${NAME}} sends a variable of the environment"
-    wait = _seconds_to_wait(response.headers.get("retry-after"))
+    wait = retry_after(response.headers)
     turn = None
     if media_type(response) == "application/json":
         with suppress(AgentFailure):
@@ -258,18 +263,6 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any] | Non
 def _target(response: Response) -> str:
     """Return the target of a redirect, without the query, which may hold credentials."""
     return shorten(response.headers.get("location", "nowhere").partition("?")[0], 200)
-
-
-def _seconds_to_wait(header: str | None) -> float | None:
-    """Return ``Retry-After`` in seconds, from a number or a date; None if it is neither."""
-    if header is None:
-        return None
-    if header.isascii() and header.isdecimal():
-        return float(header[:9])
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time())
-    except ValueError:
-        return None
 
 
 def connections() -> int:
@@ -338,40 +331,34 @@ class HttpOptions(AgentOptions):
 
     @property
     def tells_tools(self) -> bool:
-        told = self.http.response
-        if told is None or not told.names_parts:
-            return told is None or told.events is None or told.events.tool_calls is not None
-        return told.messages is not None or told.tool_calls is not None
+        return self.http.response is None or self.http.response.tells_tools
 
 
-class HttpAgent(ServerAgent):
+class HttpAgent(ServerAgent[HttpRequest, str | int]):
     """One request per turn, made from a template."""
 
     Options = HttpOptions
     kind = "http"
 
-    def __init__(self, http: HttpRequest, environment: Mapping[str, str]) -> None:
-        super().__init__(http, environment)
-        self._http = http
-        if http.response is not None and http.response.names_parts:
-            self.parts_of = http.response.read_known
-        self._ids: dict[str, str | int] = {}
-        """The id that the server gave each session."""
+    def __init__(self, server: HttpRequest, environment: Mapping[str, str]) -> None:
+        super().__init__(server, environment)
+        self._paths = server.response or ResponsePaths()
+        self.parts_of = self._paths.read_known
 
     async def open_session(self, request: Request) -> None:
-        if self._http.setup is not None:
-            response = await self._ask_beside(self._http.setup, request)
-            if self._http.setup.response is not None:
+        setup = self._server.setup
+        if setup is not None:
+            response = await self._ask_beside(setup, request)
+            if setup.response is not None:
                 body = decode_answer(response.body, must_be_json=True)
-                self._ids[request.session_id] = session_id_at(body, self._http.setup.response.session_id)
+                self._sessions[request.session_id] = session_id_at(body, setup.response.session_id)
 
     async def close_session(self, session_id: str) -> None:
-        if self._http.teardown is not None:
+        if self._server.teardown is not None:
             request = Request("", 1, session_id, 0, "", ({"role": "user", "content": ""},))
             with suppress(AgentFailure, TimeoutError):
                 async with asyncio.timeout(CLOSING_SECONDS):
-                    await self._ask_beside(self._http.teardown, request)
-        self._ids.pop(session_id, None)
+                    await self._ask_beside(self._server.teardown, request)
         await super().close_session(session_id)
 
     async def _ask_beside(self, told: SessionRequest, request: Request) -> Response:
@@ -389,30 +376,27 @@ class HttpAgent(ServerAgent):
     def _payload(self, request: Request) -> dict[str, Any]:
         """Return the request's payload, with the server's session id if it gave one."""
         payload = request.payload()
-        if request.session_id in self._ids:
-            payload["session_id"] = self._ids[request.session_id]
+        if request.session_id in self._sessions:
+            payload["session_id"] = self._sessions[request.session_id]
         return payload
 
     async def answer(self, request: Request) -> Invocation:
         payload = self._payload(request)
         body: Any = payload
-        if self._http.request is not None:
-            body = render(self._http.request, payload)
-        method, told = self._http.method, self._http.response
-        if method == "GET":
+        if self._server.request is not None:
+            body = render(self._server.request, payload)
+        if self._server.method == "GET":
             body = None
-        response = await self._ask(request, body, method=method)
-        answer = _decode(response)
-        if told is not None and isinstance(answer, Stream):
-            if told.events is not None:
-                answer = told.events.read(answer)
-        elif told is not None:
+        response = await self._ask(request, body, method=self._server.method)
+        answer, paths = _decode(response), self._paths
+        if not isinstance(answer, Stream):
             refuse_error(answer, self.parts_of)
-            if told.session_id is not None:
-                self._ids[request.session_id] = session_id_at(answer, told.session_id)
-            if told.names_parts:
-                answer = told.read(answer)
-        return replace(read_answer(answer, user=request.user, mapping="http.response"), duration=response.duration)
+            if paths.session_id is not None:
+                self._sessions[request.session_id] = session_id_at(answer, paths.session_id)
+            answer = paths.read(answer)
+        elif paths.events is not None:
+            answer = paths.events.read(answer)
+        return read_answer(answer, user=request.user, mapping="http.response", duration=response.duration)
 
 
 def session_id_at(answer: Any, path: str) -> str | int:

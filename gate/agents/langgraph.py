@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
+from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import Field
 
@@ -60,11 +61,26 @@ class LangGraphOptions(AgentOptions):
 
     @property
     def tells_tools(self) -> bool:
-        told = self.langgraph.response
-        return told is None or not told.names_parts or told.messages is not None or told.tool_calls is not None
+        return self.langgraph.response is None or self.langgraph.response.tells_tools
 
 
-class LangGraphAgent(ServerAgent):
+class _Thread(Struct):
+    """A trial's thread on the server."""
+
+    thread_id: str
+    resume: Iterator[Any]
+    """The unused answers to interrupts from the session's case."""
+    told: list[Any] = []
+    """The messages in its state after the last turn."""
+    is_waiting: bool = False
+    """True if its last run waits for an answer."""
+
+    @property
+    def path(self) -> str:
+        return f"/threads/{quote(self.thread_id, safe='')}"
+
+
+class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
     """Reads the messages in the final state of a run; the new ones after the user's last question are the turn."""
 
     Options = LangGraphOptions
@@ -72,15 +88,8 @@ class LangGraphAgent(ServerAgent):
 
     def __init__(self, server: LangGraphServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, environment)
-        self._server = server
-        self._threads: dict[str, str] = {}
-        self._waiting: dict[str, bool] = {}
-        """Session → True if its last run waits for an answer."""
-        self._told: dict[str, list[Any]] = {}
-        """The messages in each session's state after its last turn."""
-        self._given: dict[str, Iterator[Any]] = {}
-        """The unused answers to interrupts from each session's case."""
-        self.reports_calls = server.response is None or not server.response.names_parts
+        self._paths = server.response or StatePaths()
+        self.reports_calls = not self._paths.names_parts
 
     async def open_session(self, request: Request) -> None:
         thread, _ = await self._ask_for_json(request, {}, "/threads")
@@ -90,21 +99,16 @@ class LangGraphAgent(ServerAgent):
             raise AgentFailure(ErrorKind.PROTOCOL, f"the new thread has {error}") from error
         if not isinstance(found, str) or not found:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the new thread's id is none: {shorten(repr(found), 60)}")
-        self._threads[request.session_id] = found
-        self._given[request.session_id] = iter(in_list(request.metadata.get("resume", [])))
-
-    async def close_session(self, session_id: str) -> None:
-        self._threads.pop(session_id, None)
-        self._waiting.pop(session_id, None)
-        self._told.pop(session_id, None)
-        self._given.pop(session_id, None)
-        await super().close_session(session_id)
+        resume = iter(in_list(request.metadata.get("resume", [])))
+        self._sessions[request.session_id] = _Thread(found, resume)
 
     async def answer(self, request: Request) -> Invocation:
+        thread = self._sessions[request.session_id]
         asked: dict[str, Any] = {"input": self._input(request)}
-        if self._waiting.pop(request.session_id, False):
+        if thread.is_waiting:
             asked = {"command": {"resume": request.user}}
-        answers = chain(self._given[request.session_id], render(list(self._server.resume), request.payload()))
+        thread.is_waiting = False
+        answers = chain(thread.resume, render(list(self._server.resume), request.payload()))
         state, duration = await self._run(request, asked)
         try:
             for _ in range(MOST_RESUMES):
@@ -112,7 +116,7 @@ class LangGraphAgent(ServerAgent):
                 known = list(islice(answers, len(interrupts)))
                 if not interrupts or len(known) < len(interrupts):
                     turn = await self._ended(state, interrupts, request)
-                    self._told[request.session_id] = self._messages(state)
+                    thread.told = self._messages(state)
                     return replace(turn, duration=duration)
                 given: Any = known[0]
                 if len(known) > 1:
@@ -140,8 +144,8 @@ class LangGraphAgent(ServerAgent):
             told = getattr(self._server, name)
             if told:
                 body[name] = render(told, request.payload())
-        path = f"/threads/{quote(self._threads[request.session_id], safe='')}/runs/wait"
-        state, duration = await self._ask_for_json(request, body, path)
+        path = self._sessions[request.session_id].path
+        state, duration = await self._ask_for_json(request, body, f"{path}/runs/wait")
         if isinstance(state, Mapping) and "__error__" in state:
             raise AgentFailure(ErrorKind.CRASH, f"the run failed: {shorten(str(state['__error__']), 1000)}")
         return state, duration
@@ -161,8 +165,8 @@ class LangGraphAgent(ServerAgent):
         messages = as_list(as_mapping(state).get("messages"))
         if not messages or not as_mapping(messages[-1]).get("tool_calls"):
             return
-        path = f"/threads/{quote(self._threads[request.session_id], safe='')}/state"
-        response = await self._ask(request, None, path=path, method="GET")
+        path = self._sessions[request.session_id].path
+        response = await self._ask(request, None, path=f"{path}/state", method="GET")
         told = decode_answer(response.body, must_be_json=True)
         if isinstance(told, Mapping) and told.get("next"):
             text = f"the run stopped before {shorten(json.dumps(told['next']), 100)}, with a call that nothing answered"
@@ -170,11 +174,11 @@ class LangGraphAgent(ServerAgent):
 
     def _read(self, state: Any, request: Request, *, failed: bool = False) -> Invocation:
         """Return the turn in a state; ``failed``: as far as the state shows it."""
-        told, answer = self._server.response, dict[str, Any]()
-        if told is not None and told.names_parts and failed:
-            answer = told.read_known(state)
-        elif told is not None and told.names_parts:
-            answer = told.read(state)
+        answer: dict[str, Any]
+        if self._paths.names_parts and failed:
+            answer = self._paths.read_known(state)
+        elif self._paths.names_parts:
+            answer = self._paths.read(state)
         else:
             try:
                 answer = {"messages": find(state, "messages")}
@@ -191,8 +195,7 @@ class LangGraphAgent(ServerAgent):
 
     def _messages(self, state: Any) -> list[Any]:
         """Return the messages in a state; none if it has none."""
-        told = self._server.response
-        path = (told.messages if told is not None else None) or "messages"
+        path = self._paths.messages or "messages"
         try:
             return as_list(find(state, path.removesuffix("?")))
         except PathError:
@@ -200,7 +203,7 @@ class LangGraphAgent(ServerAgent):
 
     def _new(self, messages: list[Any], request: Request) -> list[Any]:
         """Return the messages of this turn, and those from its question on if a graph replaces its state."""
-        return _later(messages, self._told.get(request.session_id, []))
+        return _later(messages, self._sessions[request.session_id].told)
 
     def _interrupted(self, state: Any, interrupts: Sequence[Mapping[str, Any]], request: Request) -> Invocation:
         """Return the turn of a run that waits at an interrupt."""
@@ -208,8 +211,8 @@ class LangGraphAgent(ServerAgent):
         if self._server.interrupts == "fail":
             text = f"nobody answers the graph's interrupt: {shorten(question, 500)}"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}; metadata: {{resume: […]}} of the case, or {REMEDY}")
-        self._waiting[request.session_id] = True
-        messages = formats.after_last_question(self._new(self._messages(state), request))
+        self._sessions[request.session_id].is_waiting = True
+        messages = formats.after_last_question(self._new(self._messages(state), request), request.user)
         said = Invocation(request.user, reports_calls=True)
         if messages:
             said = read_answer({"messages": messages}, user=request.user)

@@ -16,7 +16,6 @@ from time import perf_counter
 from typing import Annotated, Any, Self
 
 from msgspec import Struct
-from msgspec.structs import replace
 from pydantic import model_validator
 
 from gate import __version__
@@ -31,6 +30,7 @@ from gate.agents.base import (
     decode_answer,
     read_answer,
     so_far,
+    unchanged,
 )
 from gate.agents.http import (
     CLOSING_SECONDS,
@@ -42,7 +42,7 @@ from gate.agents.http import (
     render,
     session_id_at,
 )
-from gate.agents.programs import Program, ProgramLine
+from gate.agents.programs import ProgramAgent, ProgramLine
 from gate.errors import ConfigError, nearest
 from gate.formats import answers, streams
 from gate.formats.json_text import parse_json
@@ -111,8 +111,7 @@ class McpOptions(AgentOptions):
 
     @property
     def tells_tools(self) -> bool:
-        told = self.mcp.response
-        return told is None or not told.names_parts or told.messages is not None or told.tool_calls is not None
+        return self.mcp.response is None or self.mcp.response.tells_tools
 
 
 class McpSession(Struct):
@@ -241,18 +240,14 @@ class McpAgent(Agent):
         if request.traceparent:
             params["_meta"] = {"traceparent": request.traceparent}
         result, duration = await self._call(session, request, "tools/call", params)
-        told = self._server.response
-        parts_of = told.read_known if told is not None and told.names_parts else None
-        answer = body_of(result, named=told is not None, parts_of=parts_of)
-        if told is not None:
-            if told.session_id is not None:
-                session.given = session_id_at(answer, told.session_id)
-            if told.names_parts:
-                answer = told.read(answer)
-        return replace(read_answer(answer, user=request.user, mapping="mcp.response"), duration=duration)
+        paths = self._server.response or ResultPaths()
+        answer = body_of(result, named=self._server.response is not None, parts_of=paths.read_known)
+        if paths.session_id is not None:
+            session.given = session_id_at(answer, paths.session_id)
+        return read_answer(paths.read(answer), user=request.user, mapping="mcp.response", duration=duration)
 
 
-class _OverHttp(McpAgent, ServerAgent):
+class _OverHttp(McpAgent, ServerAgent[McpServer, McpSession]):
     """A session of streamable HTTP; every message carries the server's session id."""
 
     kind = "mcp"
@@ -260,14 +255,14 @@ class _OverHttp(McpAgent, ServerAgent):
     def __init__(self, server: McpServer, environment: Mapping[str, str]) -> None:
         ServerAgent.__init__(self, server, environment)
         self._headers["Accept"] = "application/json, text/event-stream"
-        self._server, self._arguments, self._sessions = server, None, {}
+        self._arguments = None
 
     async def open_session(self, request: Request) -> None:
         session = self._sessions[request.session_id] = McpSession()
         await self._greet(session, request)
 
     async def close_session(self, session_id: str) -> None:
-        session = self._sessions.pop(session_id, None)
+        session = self._sessions.get(session_id)
         if session is not None and session.mcp_id:
             request = Request("", 1, session_id, 0, "", ())
             with suppress(AgentFailure, TimeoutError):
@@ -290,27 +285,18 @@ class _OverHttp(McpAgent, ServerAgent):
         await self._ask(request, message, headers=_headers_of(session, message))
 
 
-class _OverStdio(McpAgent):
+class _OverStdio(McpAgent, ProgramAgent):
     """A process per trial, or one that serves trials in turn."""
 
     starts_clock = True
 
     def __init__(self, server: McpServer, root: Path, environment: Mapping[str, str]) -> None:
+        ProgramAgent.__init__(self, server.command, root, environment, key="agent.mcp.command")
         self._server, self._arguments, self._sessions = server, None, {}
-        self._program = Program(server.command, root, environment, key="agent.mcp.command")
         self._idle: list[McpSession] = []
 
-    async def __aenter__(self) -> Self:
-        self._program.user = self.user
-        await self._program.__aenter__()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        try:
-            open_ones = [*self._idle, *self._sessions.values()]
-            await asyncio.gather(*(session.line.end() for session in open_ones if session.line is not None))
-        finally:
-            await self._program.__aexit__()
+    def lines(self) -> list[ProgramLine]:
+        return [session.line for session in (*self._idle, *self._sessions.values()) if session.line is not None]
 
     async def open_session(self, request: Request) -> None:
         while self._idle:
@@ -323,7 +309,7 @@ class _OverStdio(McpAgent):
         session = self._sessions[request.session_id] = McpSession()
         try:
             async with asyncio.timeout(STARTING_SECONDS):
-                session.line = await self._program.open_line(self.world)
+                session.line = await self.open_line()
                 session.line.take(request.session_id)
                 await self._greet(session, request)
         except TimeoutError as error:
@@ -390,7 +376,7 @@ def arguments_for(schema: Any) -> dict[str, Any]:
     return {**filled, **dict.fromkeys(others, "{{message}}")}
 
 
-def body_of(result: Mapping[str, Any], *, named: bool = False, parts_of: Callable[[Any], Any] | None = None) -> Any:
+def body_of(result: Mapping[str, Any], *, named: bool = False, parts_of: Callable[[Any], Any] = unchanged) -> Any:
     """Return the result of a tool: structured content if it is an answer or paths lead into it, else the text.
 
     ``parts_of`` finds the parts of structured content with an error.

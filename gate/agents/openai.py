@@ -58,7 +58,7 @@ class OpenAIOptions(AgentOptions):
     """The server and the model."""
 
 
-class OpenAIAgent(ServerAgent):
+class OpenAIAgent(ServerAgent[OpenAIServer, None]):
     """One request per turn with the whole history; ``OPENAI_API_KEY`` is sent unless a header replaces it."""
 
     Options = OpenAIOptions
@@ -67,7 +67,6 @@ class OpenAIAgent(ServerAgent):
 
     def __init__(self, server: OpenAIServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, environment)
-        self._server = server
         self.parts_of = lambda answer: {"messages": _said(answer, chat=server.api == "chat")}
         key = environment.get("OPENAI_API_KEY")
         if key and not any(name.lower() == "authorization" for name in server.headers):

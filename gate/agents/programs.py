@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from gate.agents.base import AgentFailure
+from gate.agents.base import Agent, AgentFailure
 from gate.errors import ConfigError
 from gate.model import ErrorKind
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.system.child import Descendants
-from gate.system.own_user import OwnUser
 from gate.system.processes import Child, LineChannel
 
 if TYPE_CHECKING:
-    from gate.world.world import WorkerAddress, World
+    from gate.world.world import WorkerAddress
 
 MOST_OF_ERROR = 4_000
 """Characters of standard error that an error text holds; the last ones."""
 
 
-class Program:
-    """Entered for a run; everything that it started has ended when it is left."""
+class ProgramAgent(Agent):
+    """Base of agents that are programs; everything that it started has ended when it is left."""
 
     def __init__(self, argv: Sequence[str], root: Path, environment: Mapping[str, str], *, key: str) -> None:
         """``key`` is the configuration key of the program."""
         self._argv, self._root, self._key = argv, root, key
         self._descendants = Descendants()
         self._environment = self._descendants.marked(environment)
-        self.user: OwnUser | None = None
 
     async def __aenter__(self) -> Self:
         self._descendants.watch(0 if self.user is None else self.user.number)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._descendants.end()
+        try:
+            await asyncio.gather(*[line.end() for line in self.lines()])
+        finally:
+            self._descendants.end()
+
+    @abstractmethod
+    def lines(self) -> list[ProgramLine]:
+        """Return the processes that stay, each with a session or without one."""
 
     async def start(self, more: Mapping[str, str] | None = None, **options: Any) -> Child:
         """Return a new process, with ``more`` in its environment. Raises ConfigError if the program is missing, or
@@ -54,10 +61,12 @@ class Program:
         except OSError as error:
             raise AgentFailure(ErrorKind.HOST, f"cannot run the command: {error}", transient=True) from error
 
-    async def open_line(self, world: World | None) -> ProgramLine:
+    async def open_line(self) -> ProgramLine:
         """Return a process that stays, with its own address of the outside world if that is recorded or replayed."""
-        place = None if world is None else world.place()
-        start = self.start if place is None else partial(self.start, place.environment)
+        place, start = None, self.start
+        if self.world is not None:
+            place = self.world.place()
+            start = partial(self.start, place.environment)
         child, lines = await LineChannel.over_pipes(start, MAX_ANSWER_BYTES)
         return ProgramLine(child, lines, place)
 

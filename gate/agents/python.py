@@ -71,14 +71,19 @@ class PythonOptions(AgentOptions):
 
     @property
     def entry(self) -> tuple[str, ...]:
-        module = self.python.partition(":")[0] if ":" in self.python else self.python.rpartition(".")[0]
+        module, colon, _ = self.python.partition(":")
+        if not colon:
+            module = self.python.rpartition(".")[0]
         name = module.replace(".", "/")
-        found = (f"{folder}/{name}{suffix}" for folder in (".", *self.path) for suffix in (".py", "/__init__.py"))
-        return tuple(map(posixpath.normpath, found))
+        found: list[str] = []
+        for folder in (".", *self.path):
+            found += [posixpath.normpath(f"{folder}/{name}{suffix}") for suffix in (".py", "/__init__.py")]
+        return tuple(found)
 
     @property
     def folders(self) -> tuple[str, ...]:
-        return tuple(name for name in map(posixpath.normpath, self.path) if name.startswith(".."))
+        names = map(posixpath.normpath, self.path)
+        return tuple([name for name in names if name.startswith("..")])
 
     @property
     def is_local(self) -> bool:
@@ -148,7 +153,9 @@ class _Worker:
         try:
             async with asyncio.timeout(START_SECONDS):
                 line = await self._lines.next()
-            first = _object(line) if line else {}
+            first = {}
+            if line:
+                first = _object(line)
         except TimeoutError as error:
             raise MeasureError(f"the agent was not imported within {START_SECONDS:g} s") from error
         except (ValueError, RecursionError):
@@ -327,8 +334,7 @@ class PythonAgent(Agent):
             return replace(_read_events(reply["answer"], request.user), duration=reply["duration"])
         if isinstance(reply["answer"], str):
             refuse_truncated(reply["answer"])
-        invocation = read_answer(reply["answer"], user=request.user)
-        return replace(invocation, duration=reply["duration"])
+        return read_answer(reply["answer"], user=request.user, duration=reply["duration"])
 
     async def _reply(self, request: Request) -> dict[str, Any]:
         key = (request.case_id, request.trial)
@@ -340,7 +346,9 @@ class PythonAgent(Agent):
 
     def process_of(self, session_id: str) -> str:
         worker = self._sessions.get(session_id)
-        return worker.child.name if worker is not None else ""
+        if worker is None:
+            return ""
+        return worker.child.name
 
     async def close_session(self, session_id: str) -> None:
         worker = self._sessions.pop(session_id, None)
@@ -360,9 +368,10 @@ class PythonAgent(Agent):
             if worker.casualties > 1:
                 self._suspects.add(key)
             request.log.add(worker.child.tail)
-            tail = f": {worker.child.tail}" if worker.child.tail else ""
-            message = f"the agent's process {worker.exit_reason}{tail}"
-            last = (worker.child.tail.splitlines() or [""])[-1]
+            message, last = f"the agent's process {worker.exit_reason}", ""
+            if worker.child.tail:
+                message += f": {worker.child.tail}"
+                last = worker.child.tail.splitlines()[-1]
             raise AgentFailure(ErrorKind.CRASH, message, collateral=worker.casualties > 1, said=last) from None
         if "error" in reply:
             error = reply["error"]
@@ -379,7 +388,7 @@ class PythonAgent(Agent):
             raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended", collateral=True)
         if self.world is not None:
             return await self._alone_with(request, slots)
-        living = [worker for worker in slots if worker is not None and worker.alive]
+        living = _living(slots)
         if len(living) < len(slots):
             request.clock.stop()
             async with self._starting:
@@ -396,8 +405,8 @@ class PythonAgent(Agent):
         """
         request.clock.stop()
         while True:
-            held = set(map(id, self._sessions.values()))
-            free = next((w for w in slots if w is not None and w.alive and id(w) not in held), None)
+            held = list(self._sessions.values())
+            free = next((worker for worker in _living(slots) if worker not in held), None)
             if free is not None:
                 assert free.place is not None
                 free.place.session_id = request.session_id
@@ -420,7 +429,9 @@ class PythonAgent(Agent):
         self._changed = asyncio.Event()
 
     async def _restart(self, slots: list[_Worker | None], which: Sequence[int] | None = None) -> list[_Worker]:
-        for index in range(len(slots)) if which is None else which:
+        if which is None:
+            which = range(len(slots))
+        for index in which:
             worker = slots[index]
             if worker is not None and worker.alive:
                 continue
@@ -432,7 +443,7 @@ class PythonAgent(Agent):
                 self._failed_starts += 1
                 raise AgentFailure(ErrorKind.CRASH, error.what) from error
             self._failed_starts = 0
-        return [worker for worker in slots if worker is not None and worker.alive]  # one may end while another starts
+        return _living(slots)  # one may end while another starts
 
     def _no_module(self, name: str) -> MeasureError:
         folders = [self._root, *(self._root / path for path in self._options.path)]
@@ -440,7 +451,9 @@ class PythonAgent(Agent):
         return MeasureError(what, where="agent.python", hint=_near_module(name, folders))
 
     async def _start(self) -> _Worker:
-        place = None if self.world is None else self.world.place()
+        place = None
+        if self.world is not None:
+            place = self.world.place()
         try:
             child, lines = await LineChannel.over_socket(
                 lambda descriptor: self._launch(descriptor, place), 2 * MAX_ANSWER_BYTES
@@ -480,8 +493,14 @@ class PythonAgent(Agent):
             "line_limit": 8 * MAX_ANSWER_BYTES,
         }
         argv = [self._interpreter, str(WORKER), json.dumps(options)]
-        environment = {**self._environment, **({} if place is None else place.environment)}
+        environment = self._environment
+        if place is not None:
+            environment = {**environment, **place.environment}
         return await Child.start(argv, cwd=self._root, environment=environment, pass_fds=(descriptor,), user=self.user)
+
+
+def _living(slots: Sequence[_Worker | None]) -> list[_Worker]:
+    return [worker for worker in slots if worker is not None and worker.alive]
 
 
 def _read_events(events: Any, user: str) -> Invocation:
@@ -493,15 +512,20 @@ def _read_events(events: Any, user: str) -> Invocation:
 
 def _near_module(name: str, folders: Sequence[Path]) -> str:
     """Return a hint that names the module with the nearest name in the same place."""
-    package, _, leaf = name.rpartition(".")
-    places = [folder.joinpath(*package.split(".")) if package else folder for folder in folders]
-    files = [path for place in places if place.is_dir() for path in place.iterdir()]
-    names = {path.stem for path in files if path.suffix == ".py"} | {
-        p.name for p in files if (p / "__init__.py").exists()
-    }
+    *package, leaf = name.split(".")
+    names = set()
+    for folder in folders:
+        place = folder.joinpath(*package)
+        if not place.is_dir():
+            continue
+        for path in place.iterdir():
+            if path.suffix == ".py":
+                names.add(path.stem)
+            if (path / "__init__.py").exists():
+                names.add(path.name)
     near = closest(leaf, names)
     if near:
-        return f"did you mean {f'{package}.{near}' if package else near!r}?"
+        return f"did you mean {'.'.join([*package, near])!r}?"
     return "modules are looked for beside the configuration and in agent.path"
 
 
@@ -510,7 +534,7 @@ def interpreter_of(executable: str | None, root: Path) -> str:
         return sys.executable
     path = root / Path(executable).expanduser()
     if path.is_dir():
-        path = path / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        path = path / "bin/python"
     if not os.access(path, os.X_OK) or path.is_dir():
         raise ConfigError(
             f"no interpreter at {executable}",

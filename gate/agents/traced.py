@@ -171,12 +171,13 @@ def joined(turns: Sequence[TracedTurn]) -> TracedTurn:
     usage = None
     if len(usages) == len(said):
         usage = total_usage(tuple(usages))
+    unseen = set(chain.from_iterable([one.unseen for one in said]))
     whole = replace(
         last.invocation,
         tool_calls=tuple(chain.from_iterable([one.tool_calls for one in said])),
         usage=usage,
         reports_calls=all(one.reports_calls for one in said),
-        unseen=tuple([part for part in PARTS if any(part in one.unseen for one in said)]),
+        unseen=tuple([part for part in PARTS if part in unseen]),
     )
     return replace(last, invocation=whole)
 

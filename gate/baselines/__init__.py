@@ -47,7 +47,12 @@ def store_models(kind: str, given: Mapping[str, Any]) -> list[type[StoreOptions]
     models = []
     if kind != "none":
         models.append(STORES.load(kind, where="baseline.store").Options)
-    known = {key for model in models for key in model.model_fields}
+    known: set[str] = set()
+    for model in models:
+        known.update(model.model_fields)
     if known.issuperset(given):
         return models
-    return [*models, *(STORES.load(name).Options for name in STORES if name != kind)]
+    for name in STORES:
+        if name != kind:
+            models.append(STORES.load(name).Options)
+    return models

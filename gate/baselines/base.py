@@ -22,7 +22,7 @@ from gate.baselines.reference import Reference, reference_to
 from gate.baselines.union import without
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import BaselineError, BaselineWriteError
-from gate.model import STORED, Side
+from gate.model import STORED, Side, Trial
 from gate.model.defaults import REMOTE
 from gate.model.strict import StrictModel
 from gate.records import Record, strip
@@ -275,39 +275,48 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     Left out are trials of the base commit's agent, since they are not of this commit, and epochs for later changes that
     an outage spoiled.
     """
-    header, footer = record.header, record.footer
-    problem = ""
-    if footer is None:
-        problem = "it was not closed: continue the run with --resume"
-    elif footer.stopped:
-        problem = f"its run was stopped: {footer.stopped}"
-    elif header.dirty:
-        problem = "it was measured with uncommitted changes: commit or ignore what `git status` lists, and run again"
-    elif header.selected and not (scope and scope <= {case.id for case in header.plan}):
-        problem = f"it holds a selection of the suite, {len(header.plan)} cases: run all that the configuration names"
+    header = record.header
     down = rounds_of_outages(record.trials)
     own = []
     for trial in record.trials:
         is_spoiled = trial.tag == STORED and trial.round in down
         if trial.side is Side.CANDIDATE and not is_spoiled:
             own.append(trial)
-    measured = {trial.case_id for trial in own}
-    missing = [case.id for case in header.plan if case.id not in measured]
-    if not problem and missing:
-        problem = f"{len(missing)} of its cases were not run"
-    elif not problem and not own:
-        problem = "it holds no trial"
-    problem = shard_of(record) or problem or outage_in(record)
-    if same_as(record):
-        problem = f"nothing was run for it: its trials are those of {same_as(record)[:12]}, which are stored"
-    if not problem and header.commit is not None and not COMMIT_ID.fullmatch(header.commit):
-        problem = f"its commit is not one: {header.commit[:60]!r}"
+    problem = _unfit(record, own, scope)
     if problem:
         raise BaselineWriteError(f"not a baseline: {problem}", where=header.suite_id)
     agent = header.agent
     if not header.stripped:
         agent = with_tools(agent, own)
     return strip(replace(record, header=replace(header, agent=agent), trials=tuple(own)))
+
+
+def _unfit(record: Record, own: Sequence[Trial], scope: Set[str] | None) -> str:
+    """Return the first reason why a record with these trials of its own cannot be a baseline; empty if it can."""
+    header, footer = record.header, record.footer
+    if same_as(record):
+        return f"nothing was run for it: its trials are those of {same_as(record)[:12]}, which are stored"
+    if shard_of(record):
+        return shard_of(record)
+    if footer is None:
+        return "it was not closed: continue the run with --resume"
+    if footer.stopped:
+        return f"its run was stopped: {footer.stopped}"
+    if header.dirty:
+        return "it was measured with uncommitted changes: commit or ignore what `git status` lists, and run again"
+    planned = header.contents.keys()
+    if header.selected and not (scope and scope <= planned):
+        return f"it holds a selection of the suite, {len(planned)} cases: run all that the configuration names"
+    missing = planned - {trial.case_id for trial in own}
+    if missing:
+        return f"{len(missing)} of its cases were not run"
+    if not own:
+        return "it holds no trial"
+    if outage_in(record):
+        return outage_in(record)
+    if header.commit is not None and not COMMIT_ID.fullmatch(header.commit):
+        return f"its commit is not one: {header.commit[:60]!r}"
+    return ""
 
 
 def same_as(record: Record) -> str:

@@ -151,7 +151,9 @@ class BucketStore(BlobStore):
         try:
             # A bucket lists whole folders only, and the prefix may be a part of a name.
             folder = prefix.rpartition("/")[0]
-            listed = [entry["path"] for part in self._bucket.list(folder or None) for entry in part]
+            listed = []
+            for part in self._bucket.list(folder or None):
+                listed += [entry["path"] for entry in part]
         except (BaseError, OSError) as error:
             raise BaselineError(told(error), where=self._where) from None
         return [key for key in listed if key.startswith(prefix)]

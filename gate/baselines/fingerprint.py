@@ -13,7 +13,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -54,19 +54,31 @@ def _canonical(value: Any) -> Any:
     if kind in _CANONICAL or (not value and kind in (dict, list)):
         return value
     if isinstance(value, (list, tuple)):
-        return [item if type(item) in _CANONICAL else _canonical(item) for item in value]
+        return _canonical_list(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("a fingerprint of a number that is not finite")
         return int(value) if value.is_integer() and abs(value) < _EXACT else value
     if isinstance(value, (dict, Mapping)):  # the first check saves the second, which is slow
-        return {
-            key if type(key) is str else _key(key): held if type(held) in _CANONICAL else _canonical(held)
-            for key, held in value.items()
-        }
+        return _canonical_object(value)
     if isinstance(value, (set, frozenset)):
-        return sorted((_canonical(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+        return sorted(map(_canonical, value), key=lambda item: json.dumps(item, sort_keys=True))
     return value
+
+
+def _canonical_list(values: Iterable[Any]) -> list[Any]:
+    found = []
+    for value in values:
+        found.append(value if type(value) in _CANONICAL else _canonical(value))
+    return found
+
+
+def _canonical_object(values: Mapping[Any, Any]) -> dict[str, Any]:
+    found = {}
+    for key, value in values.items():
+        name = key if type(key) is str else _key(key)
+        found[name] = value if type(value) in _CANONICAL else _canonical(value)
+    return found
 
 
 def _key(key: Any) -> str:
@@ -82,8 +94,8 @@ def of_case(case: Case) -> str:
     """
     content = case.content
     if content is None:
-        own = [_canonical(part) for part in (case.state, case.metadata, case.app)]
-        content = [[_turn(turn) for turn in case.turns], *own]
+        turns = [_turn(turn) for turn in case.turns]
+        content = [turns, _canonical(case.state), _canonical(case.metadata), _canonical(case.app)]
         if case.scenario is not None:
             content.append(_canonical(to_builtins(case.scenario)))
     else:
@@ -92,19 +104,26 @@ def of_case(case: Case) -> str:
 
 
 def _turn(turn: Turn) -> list[Any]:
-    tools = None if turn.tools is None else [_tool(tool) for tool in turn.tools]
-    found = [turn.user, tools, _parts(turn.response), _rubrics(turn.rubrics)]
+    found = [turn.user, _tools(turn.tools), _parts(turn.response), _rubrics(turn.rubrics)]
     if turn.attached:
-        found.append([_canonical(part) for part in turn.attached])
+        found.append(_canonical_list(turn.attached))
     return found
 
 
-def _tool(tool: ToolCall) -> list[Any]:
-    return [tool.name, _canonical(tool.args), tool.any_args, tool.category, _canonical(tool.result), tool.error]
+def _tools(tools: Sequence[ToolCall] | None) -> list[list[Any]] | None:
+    if tools is None:
+        return None
+    found = []
+    for tool in tools:
+        args, result = _canonical(tool.args), _canonical(tool.result)
+        found.append([tool.name, args, tool.any_args, tool.category, result, tool.error])
+    return found
 
 
-def _parts(parts: tuple[Part, ...] | None) -> list[list[Any]] | None:
-    return None if parts is None else [[part.text, part.thought] for part in parts]
+def _parts(parts: Sequence[Part] | None) -> list[list[Any]] | None:
+    if parts is None:
+        return None
+    return [[part.text, part.thought] for part in parts]
 
 
 def _rubrics(rubrics: tuple[Rubric, ...]) -> list[list[Any]]:
@@ -125,7 +144,7 @@ _PACE = ("timeout", "concurrency", "retries", "sources", "version", "base", "use
 
 def of_definition(kind: str, options: Mapping[str, Any]) -> str:
     """Return the fingerprint of an agent's definition: its kind, its requests, and how its answers are read."""
-    return of_json(["definition", kind, {key: value for key, value in options.items() if key not in _PACE}])
+    return of_json(["definition", kind, _without(options, _PACE)])
 
 
 def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:
@@ -135,8 +154,12 @@ def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:
     """
     asked = options.get(kind)
     if isinstance(asked, dict):
-        asked = {key: value for key, value in asked.items() if key not in _PLACE}
+        asked = _without(asked, _PLACE)
     return of_json(["agent", "version", of_definition(kind, {**options, kind: asked}), version])
+
+
+def _without(options: Mapping[str, Any], keys: Container[str]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key not in keys}
 
 
 def with_tools(agent: str, trials: Iterable[Trial]) -> str:
@@ -229,14 +252,22 @@ def of_agent(
             raise ConfigError(what, where=str(git.root), hint="globs are relative to this folder, such as src/**")
     if not names:
         raise ConfigError("the agent has no files here", where=str(git.root), hint="its code belongs next to the suite")
+    return of_json(["agent", _digest_of_files(git.root, names, tracked), settings])
+
+
+def _digest_of_files(root: Path, names: Iterable[str], commits: Mapping[str, str]) -> str:
+    """Return the digest of the names, modes and contents of files. The commit of a submodule identifies its content,
+    even if its files are not read."""
     digest = hashlib.sha256()
     for name in names:
-        # A submodule's commit identifies its content, even if its files are not read.
-        pinned = tracked.get(name, "")
-        content = (b"repository", pinned.encode()) if pinned else _content(git.root / name)
-        for field in (os.fsencode(name), *content):
+        commit = commits.get(name, "")
+        if commit:
+            kind, content = b"repository", commit.encode()
+        else:
+            kind, content = _content(root / name)
+        for field in (os.fsencode(name), kind, content):
             digest.update(len(field).to_bytes(8, "big") + field)
-    return of_json(["agent", digest.hexdigest(), settings])
+    return digest.hexdigest()
 
 
 def files_named(names: Iterable[str], sources: Sequence[str], entry: Sequence[str]) -> list[str]:
@@ -250,8 +281,11 @@ def _writer_at(name: str, exclude: Sequence[str], environments: tuple[str, ...])
     steps = name.split("/")
     if "__pycache__" in steps or name.startswith(environments):
         return "Python"
-    if ".gate" in steps or any(_glob(pattern).match(name) for pattern in exclude if not _is_root(pattern)):
+    if ".gate" in steps:
         return "the gate"
+    for pattern in exclude:
+        if not _is_root(pattern) and _glob(pattern).match(name):
+            return "the gate"
     return ""
 
 

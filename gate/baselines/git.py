@@ -429,7 +429,9 @@ def _listed(clone: Git, tip: str | None) -> _Tree:
 def _file(path: str) -> _File | None:
     """Return a path on the branch as a record; None if its name has another form."""
     name = _NAME.fullmatch(path)
-    return None if name is None else _File(path, name["suite"], name["created"], name["key"], name["agent"])
+    if name is None:
+        return None
+    return _File(path, name["suite"], name["created"], name["key"], name["agent"])
 
 
 def _named(header: Header) -> _File:

@@ -172,7 +172,9 @@ def read(data: bytes, where: str) -> Proofs:
         found = msgspec.json.decode(data, type=_File)
         if found.v > VERSION:
             raise UntrustedError(f"proofs of format {found.v}; this version reads up to {VERSION}", where=where)
-        ledgers = {suite: read_ledger(text.encode(), suite, where).lines for suite, text in found.ledgers.items()}
+        ledgers = {}
+        for suite, text in found.ledgers.items():
+            ledgers[suite] = read_ledger(text.encode(), suite, where).lines
     except (msgspec.MsgspecError, BaselineError, ValueError, RecursionError):
         raise UntrustedError("not the gate's proofs, or damaged", where=where) from None
     digests = {}

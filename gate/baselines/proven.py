@@ -93,12 +93,18 @@ class ProvenStore(Store):
     @property
     def problems(self) -> list[str]:
         """Return the reasons why something could not be looked up."""
-        return [problem for prover in self._provers for problem in prover.problems]
+        found: list[str] = []
+        for prover in self._provers:
+            found += prover.problems
+        return found
 
     @property
     def reasons(self) -> list[str]:
         """Return the reasons why the evidence that was found proves nothing."""
-        return [reason for prover in self._provers for reason in prover.reasons]
+        found: list[str] = []
+        for prover in self._provers:
+            found += prover.reasons
+        return found
 
     def proofs(self, suite_id: str) -> Proofs:
         """Return the proofs of a suite known so far."""
@@ -157,10 +163,9 @@ class ProvenStore(Store):
             if key in unproven:
                 continue
             if reason and why == UNPROVEN:
-                why_in_full = f"{why} ({reason})"
+                passed_over.append((what, f"{why} ({reason})"))
             else:
-                why_in_full = why
-            passed_over.append((what, why_in_full))
+                passed_over.append((what, why))
         way_out = ""
         if not self._required:  # else an error says it
             way_out = "; the default branch's next job stores another"

@@ -46,7 +46,7 @@ class Reference(Struct, frozen=True):
 
     def without_runs(self, runs: Set[str]) -> Reference:
         """Return the reference without the trials of these runs: a record compared with itself always passes."""
-        if runs.isdisjoint(one for record in self.records for one in run_ids(record.header)):
+        if runs.isdisjoint(_runs_of(self.records)):
             return self
         kept = []
         for record in self.records:
@@ -66,21 +66,30 @@ def reference_to(records: Sequence[Record], *, distance: int | None = None, sour
     return Reference(info, tuple(records))
 
 
+def _runs_of(records: Sequence[Record]) -> set[str]:
+    """Return the runs whose trials the records hold."""
+    found: set[str] = set()
+    for record in records:
+        found.update(run_ids(record.header))
+    return found
+
+
 def _trials_per_case(records: Sequence[Record]) -> float:
     """Return the mean number of trials per case; reruns were picked by their outcomes, so they do not count."""
-    cases = {case.id for record in records for case in record.header.plan}
+    cases: set[str] = set()
     measured = 0
     for record in records:
+        cases |= record.header.contents.keys()
         measured += sum(trial.measured and trial.is_of_epoch for trial in record.trials)
     return measured / (len(cases) or 1)
 
 
 def identity(reference: Reference) -> str:
     """Return the commit of a reference and a digest of its runs: equal for two only if their trials are the same."""
-    runs = sorted({run_id for record in reference.records for run_id in run_ids(record.header)})
+    runs = _runs_of(reference.records)
     if not runs:
         return "no baseline"
-    digest = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
+    digest = hashlib.sha256("\n".join(sorted(runs)).encode()).hexdigest()[:12]
     return f"{(reference.commit or 'no commit')[:12]} (runs {digest})"
 
 

@@ -28,11 +28,11 @@ def history(
     of records, or archives (zip) of them. Default: the configured baseline store, such as the branch
     gate-baselines, or else the records in the results folder. Lists and counts records that it cannot read.
     """
-    from gate.insight.history import history_of_configured
+    from gate.insight.history import history_of
     from gate.insight.history_text import history_text
     from gate.reports.history_json import render
 
-    found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)
+    found = history_of(sources, config_path, os.environ, suite_id=suite_id)
     if as_json:
         click.echo(render(found), nl=False)
         return

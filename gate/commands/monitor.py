@@ -15,7 +15,7 @@ from gate.commands.output import show, width_of
 
 if TYPE_CHECKING:
     from gate.monitor.report import MonitorReport
-    from gate.monitor.service import Setup
+    from gate.monitor.watch import Setup
 
 
 @click.command(cls=Once)
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("--status", "looking", is_flag=True, help="Report from the stored state; read no traces.")
 @click.option("--sample-rate", type=float, help="Share of the traces to score, 0 to 1; 1 scores all.")
-@click.option("--state", type=PATH, help="File of the monitor's state.")
+@click.option("--state", type=PATH, help="File of the monitor's state. Default: monitor.sqlite beside the records.")
 @click.option("--against", metavar="RECORD", help="Compare with CI's results: `baseline`, or a record file.")
 @click.option(
     "--versus",
@@ -91,7 +91,7 @@ def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
 
     def say(report: MonitorReport) -> None:
         width = width_of(os.environ)
-        show(text_of(report, setup.options.section, quiet=given["quiet"], width=width), width)
+        show(text_of(report, setup.section, quiet=given["quiet"], width=width), width)
 
     try:
         state = wait_for_state(setup.state_path, patience=0.0)
@@ -102,7 +102,7 @@ def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
         with state:
             run_coroutine(watch(setup, state, os.environ, say))
     except (Cancelled, KeyboardInterrupt):
-        show(text_of(stored_report(setup), setup.options.section, quiet=True), width_of(os.environ))
+        show(text_of(stored_report(setup), setup.section, quiet=True), width_of(os.environ))
     raise SystemExit(0)
 
 
@@ -124,7 +124,7 @@ def _finish(
     if write and given["json_path"] is not None:
         files.write_text(given["json_path"], to_json(report))
     width = width_of(os.environ)
-    show(text_of(report, setup.options.section, quiet=given["quiet"], width=width), width)
+    show(text_of(report, setup.section, quiet=given["quiet"], width=width), width)
     against = ExitCode.PASS
     if given["versus"] is not None:
         verdict, text = compared_with(setup, given["versus"])

@@ -23,13 +23,13 @@ def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str 
     Writes pages of suites, criteria, tags, cases, versions, cost and time, and badges to the folder OUT: static
     files for a pages branch or an artifact, which load nothing from elsewhere. SOURCES are as for `gate history`.
     """
-    from gate.insight.history import history_of_configured
+    from gate.insight.history import history_of
     from gate.insight.site import commit_link, write_site
     from gate.reports.formatting import count
     from gate.security.escape import console
     from gate.system.git import Git, GitError
 
-    found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)
+    found = history_of(sources, config_path, os.environ, suite_id=suite_id)
     remote = ""
     with suppress(GitError):  # no repository or no remote: commits are shown without links
         remote = Git(config_path.absolute().parent, environment=os.environ).remote_url("origin")

@@ -1,9 +1,9 @@
 """Decides: pass, regressed or inconclusive, at a stated error rate. Pure: no network, clock, environment or disk.
 
-A `Comparison` is one suite against one reference. `next_step` returns the trials to run next, or the verdict; `wanted`
-only the trials to run next; `verdict_on` the verdict on the trials so far. The modules, in the order of their use:
+A `Comparison` is one suite against one reference. `next_step` returns the trials to run next, or the verdict if there
+are none; `verdict_on` returns the whole result on the trials so far. The modules, in the order of their use:
 
-- `settings` and `comparison`: the rules, and the trials of both sides. `repeats` and `coupling` find trials that are
+- `settings` and `comparison`: the rules, and the trials of both sides. `copies` and `coupling` find trials that are
   not independent draws; `correction` corrects the scores of a calibrated judge.
 - `prepare`: completes the scores (`all_pass`, `consistency`) and leaves out what does not count (`unseen` tool calls,
   incomplete `stored_epochs`, failures in `outages`).
@@ -12,12 +12,12 @@ only the trials to run next; `verdict_on` the verdict on the trials so far. The 
 - `crashes`, `problems` and `gaps`: agent failures, and what kept the suite from being measured or compared.
 - `rules`: the first that applies gives the verdict; `causes` has its grounds, `verdict` assembles the result.
 - `warnings`, `changes`, `course`, `tags`, `pairs`, `estimates`: facts that change no verdict.
-- `power`: the changes that a suite finds, by simulation.
+- `power`: the drops that stored trials can show, estimated.
 """
 
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT, More, Request
-from gate.decision.next_step import confirmation, next_step, trials_in_outage, verdict_on, wanted
+from gate.decision.next_step import confirmation, next_step, trials_in_outage, verdict_on
 from gate.decision.outcomes import PASS_RATE
 from gate.decision.rules import exit_code
 from gate.decision.settings import Settings

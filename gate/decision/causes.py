@@ -72,12 +72,9 @@ def got_worse(
     comparison: Comparison, rows: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome
 ) -> Finding:
     """Return the grounds for a proven loss: a trade-off, the cases that broke, or the suite as a whole."""
-    trade = trade_of(outcome)
+    trade = trade_of(outcome, cases)
     if trade is not None:
-        suspected = most_suspect(cases)
-        if trade["named"] or not suspected:
-            return trade
-        return trade.but(cases=suspected)
+        return trade
     broken = [case for case in cases if case.status is CaseStatus.BROKEN]
     if broken and proven_by_cases(outcome):
         counts = outcome.evidence.cases
@@ -123,7 +120,7 @@ def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]
     return tuple(found[:MOST_SUSPECTS])
 
 
-def trade_of(outcome: Outcome) -> Finding | None:
+def trade_of(outcome: Outcome, cases: Iterable[CaseResult]) -> Finding | None:
     """Return the trade-off in a proven regression, or None if there is none.
 
     Cases broke, or the statistic that is most sensitive to a few large drops rejected; others gained; and no metric
@@ -138,9 +135,7 @@ def trade_of(outcome: Outcome) -> Finding | None:
         change = evidence.metrics.get(name)
         if change is None or change.change < -ROUNDING:
             return None
-    lost = suspects(evidence)
-    if outcome.cases:
-        lost = tallies(evidence, outcome.cases)
+    lost = tallies(evidence, outcome.cases) if outcome.cases else most_suspect(cases)
     if not lost:
         return None
     gained = sorted(gains.items(), key=lambda one: (-(one[1].e_value or 0.0), one[0]))
@@ -173,13 +168,6 @@ def proven_by_cases(outcome: Outcome) -> bool:
 def tallies(evidence: EvidenceSummary, case_ids: Iterable[str]) -> tuple[CaseTally, ...]:
     """Return how often the cases passed on both sides, without cases that have no counts."""
     return tuple([tally(case_id, evidence.cases[case_id]) for case_id in case_ids if case_id in evidence.cases])
-
-
-def suspects(evidence: EvidenceSummary) -> tuple[CaseTally, ...]:
-    """Return the cases that fail more often than before, by decreasing evidence. Readers get `most_suspect` instead."""
-    fell = [(case_id, counts) for case_id, counts in evidence.cases.items() if _passes_less(counts)]
-    fell.sort(key=lambda one: (one[1].e_value is not None, -(one[1].e_value or 0.0), one[0]))
-    return tuple([tally(case_id, counts) for case_id, counts in fell[:MOST_SUSPECTS]])
 
 
 def most_suspect(cases: Iterable[CaseResult]) -> tuple[CaseTally, ...]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gate.decision.copies import Copies, copies_among
 from gate.decision.correction import Correction, correction_for
 from gate.decision.coupling import CoupledTrials, coupling
 from gate.decision.engine.state import Request, epochs_spent, runs_of
 from gate.decision.outcomes import RATE_METRIC, all_unchecked, holds, measured_values, pass_rate, passed
-from gate.decision.repeats import Repeats, repeats
 from gate.decision.settings import Settings
 from gate.model import FULL, NARROW, Case, Criterion, Side, Trial, Verdict
 from gate.model.finding import Finding
@@ -36,6 +36,7 @@ class Incomparable(str, Enum):
 
 
 ByCase = Mapping[str, tuple[Trial, ...]]
+T = TypeVar("T")
 
 
 class Comparison(Struct, frozen=True, dict=True):
@@ -325,9 +326,9 @@ class Comparison(Struct, frozen=True, dict=True):
     # --- independent draws ----------------------------------------------------------------------------
 
     @cached_property
-    def repeats(self) -> Repeats:
+    def copies(self) -> Copies:
         """The trials that are not independent draws because they repeat another of their run."""
-        return repeats(self.stored, self.trials, self.passes)
+        return copies_among(self.stored, self.trials, self.passes)
 
     @cached_property
     def coupling(self) -> CoupledTrials:
@@ -338,7 +339,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def dropped(self) -> frozenset[int]:
         """The trials (by ``id``) that are not independent draws."""
-        return self.repeats.dropped | self.coupling.dropped
+        return self.copies.dropped | self.coupling.dropped
 
     def counted(self, trials: Iterable[Trial]) -> tuple[Trial, ...]:
         """Return the trials that are independent draws."""
@@ -364,28 +365,33 @@ class Comparison(Struct, frozen=True, dict=True):
     def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
         """Return the candidate's values of a criterion in its epochs, by judged case; cases without a value are left
         out."""
-        key = criterion.name, "now"
-        if key not in self.cache:
-            trials = {case.id: self.measured(case.id, full=True) for case in self.judged}
-            self.cache[key] = _values_by_case(trials, criterion)
-        found: dict[str, list[float]] = self.cache[key]
-        return found
+
+        def by_case() -> dict[str, list[float]]:
+            return _values_by_case({case.id: self.measured(case.id, full=True) for case in self.judged}, criterion)
+
+        return self.once(f"now: {criterion.name}", by_case)
 
     def stored_values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
         """Return the baseline's values that can be compared with those, by case; cases without a value are left out."""
-        key = criterion.name, "stored"
-        if key not in self.cache:
+
+        def by_case() -> dict[str, list[float]]:
             trials = {}
             for case_id, group in self.baseline.items():
                 if (case_id, criterion.name) not in self.not_comparable:
                     trials[case_id] = group
-            self.cache[key] = _values_by_case(trials, criterion)
-        found: dict[str, list[float]] = self.cache[key]
+            return _values_by_case(trials, criterion)
+
+        return self.once(f"stored: {criterion.name}", by_case)
+
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """Return the value with this name, computed at the first call for this comparison."""
+        if name not in self._known:
+            self._known[name] = compute()
+        found: T = self._known[name]
         return found
 
     @cached_property
-    def cache(self) -> dict[tuple[str, str], Any]:
-        """Values that are computed only once, by criterion and kind."""
+    def _known(self) -> dict[str, Any]:
         return {}
 
 

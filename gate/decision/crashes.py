@@ -16,7 +16,7 @@ from statistics import fmean
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import Request
 from gate.decision.outages import commonest_error
-from gate.model import CONFIRM, PROBE, CrashFacts, Scale, Side, Trial
+from gate.model import CONFIRM, PROBE, CrashFacts, Scale, Side, Trial, Verdict
 from gate.model.finding import Finding
 from gate.statistics.intervals import fisher_less
 
@@ -238,8 +238,8 @@ def is_of_provider(comparison: Comparison, why: Finding) -> bool:
     return True
 
 
-def proven(comparison: Comparison) -> float | None:
-    """Return the p-value if the confirmation alone proves the candidate worse; else None.
+def proven(comparison: Comparison) -> Finding | None:
+    """Return the finding that the confirmation alone proves the candidate worse; None if it does not.
 
     The cases were picked only by the candidate's earlier failures, so for an unchanged agent their new trials are
     exchangeable with those stored at the baseline. `unconfirmed` must also rule out the provider.
@@ -254,7 +254,7 @@ def proven(comparison: Comparison) -> float | None:
     p = _p_of_answering_less(now, then)
     if p > CRASH_SHARE * comparison.settings.own_alpha:
         return None
-    return p
+    return Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=p)
 
 
 def _slowed_down(comparison: Comparison, others: Iterable[Trial], failed: int) -> Finding | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
-from gate.decision.crashes import clearing, count_failed, crash_facts, probed, probes, spread, unexplained
+from gate.decision.crashes import clearing, count_failed, probed, probes, spread, unexplained
 from gate.decision.engine.state import More, Request
 from gate.decision.findings import findings_of
 from gate.decision.outages import excused
@@ -38,36 +38,18 @@ FEW_CRASHING = 3
 # --- the public questions -------------------------------------------------------------------------
 
 
-def next_step(comparison: Comparison, *, verdict_only: bool = False) -> More | SuiteResult:
-    """Return the next trials to run, or the verdict.
-
-    ``verdict_only`` computes only the verdict and the criteria, which saves a second per 10,000 cases. The pipeline
-    completes baseline, cost, duration and commit of the result.
-    """
+def next_step(comparison: Comparison) -> More | Verdict:
+    """Return the next trials to run, or the verdict if there are none; `verdict_on` gives the whole result."""
     known = prepared(comparison)
     step = _before_the_verdict(known)
     if isinstance(step, More):
         return step
-    table = table_of(known, step, can_run=True, with_cases=not verdict_only)
+    table = table_of(known, step, can_run=True, with_cases=False)
     if not known.stopped:
         further = _to_settle_failures(known, table, step)
         if further is not None:
             return further
-    return result_of_table(table, verdict_only=verdict_only)
-
-
-def wanted(comparison: Comparison) -> More | None:
-    """Return the next trials to run, like `next_step`; None if there are none and `verdict_on` gives the verdict.
-
-    If no agent failed, that verdict affects only the number of rounds, so it is not computed here.
-    """
-    known = prepared(comparison)
-    step = _before_the_verdict(known)
-    if isinstance(step, More):
-        return step
-    if known.stopped or crash_facts(known) is None:
-        return None
-    return _to_settle_failures(known, table_of(known, step, can_run=True, with_cases=False), step)
+    return judge(table).verdict
 
 
 def verdict_on(comparison: Comparison, *, scheduled: bool = False) -> SuiteResult:
@@ -227,7 +209,7 @@ def _whether_repeats_count(comparison: Comparison) -> More | None:
     the baseline's agent reruns them, too: if it still answers as it did when stored, it is deterministic, however the
     change reworded its answers.
     """
-    known = comparison.repeats
+    known = comparison.copies
     if not known.untold or comparison.settings.exact_epochs is not None or not comparison.trials:
         return None
     if known.ask:

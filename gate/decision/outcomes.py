@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from gate.decision import all_pass, consistency
-from gate.model import Case, Criterion, Direction, Scale, Score, Trial
+from gate.model import Case, Criterion, Direction, Scale, Score, Side, Trial
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
 """The name of metric 0: 1 if a trial meets every blocking criterion."""
@@ -123,6 +123,31 @@ def outcomes_of(trials: Iterable[Trial], case: Case, criteria: Iterable[Criterio
         if outcome is not None:
             found.append(outcome)
     return found
+
+
+def outcomes_by_case(
+    trials: Iterable[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case]
+) -> dict[str, list[bool]]:
+    """Return True or False per candidate trial for pass or fail, by case, without trials that could not be measured."""
+    groups = trials_by_outcome(trials, criteria, cases)
+    return {case_id: [outcome for _, outcome in group] for case_id, group in groups.items()}
+
+
+def trials_by_outcome(
+    trials: Iterable[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case]
+) -> dict[str, list[tuple[Trial, bool]]]:
+    """Return the candidate's trials of known outcome by case, each with True if it passed.
+
+    ``cases``: those with thresholds of their own; other cases have none.
+    """
+    groups: dict[str, list[tuple[Trial, bool]]] = {}
+    for trial in trials:
+        if trial.side is not Side.CANDIDATE:
+            continue
+        outcome = passed(trial, cases.get(trial.case_id) or Case(trial.case_id, ()), criteria)
+        if outcome is not None:
+            groups.setdefault(trial.case_id, []).append((trial, outcome))
+    return groups
 
 
 def as_values(outcomes: Iterable[bool]) -> list[float]:

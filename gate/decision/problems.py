@@ -107,7 +107,7 @@ def collapsed(comparison: Comparison) -> Finding | None:
             counts.append((0, len(now[case_id]), better, len(before[case_id])))
         share = (mean_of_means([before[case_id] for case_id in both]) - worst) / (best - worst)
         if share >= OFTEN or (share > 0 and stratified_fisher_less(counts) <= RARE):
-            copies = bool(comparison.repeats.cases)
+            copies = bool(comparison.copies.cases)
             name, cases, trials = criterion.name, len(both), len(values)
             return Finding.of("collapsed", criterion=name, cases=cases, trials=trials, copies=copies)
     return None
@@ -115,9 +115,9 @@ def collapsed(comparison: Comparison) -> Finding | None:
 
 def copies_fail(comparison: Comparison) -> Finding | None:
     """Return the cases that always passed and now always fail with answers that are copies of one another."""
-    if comparison.same_as or not comparison.repeats.lost:
+    if comparison.same_as or not comparison.copies.lost:
         return None
-    return Finding.of("cases_fail", cases=comparison.repeats.lost, why="copies")
+    return Finding.of("cases_fail", cases=comparison.copies.lost, why="copies")
 
 
 def base_fails_too(comparison: Comparison) -> Finding | None:

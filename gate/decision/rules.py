@@ -43,11 +43,10 @@ class Table(Struct, frozen=True):
     outcome: Outcome | None
     """The result of the sequential test on the paired cases; None if nothing is paired."""
     rows: tuple[CriterionResult, ...]
-    """The pass rate and then each criterion, with its own findings."""
+    """The pass rate and then each criterion, with its own findings. That recurring agent failures alone prove a loss is
+    a finding on the pass rate."""
     cases: tuple[CaseResult, ...] = ()
     """The results of single cases; empty if only the verdict is wanted."""
-    failures_prove: float | None = None
-    """The p-value at which recurring agent failures alone prove a loss; None if they do not."""
     not_confirmed: Finding | None = None
     """The reason to distrust a block that rests on agent failures: rules 2 and 3 then do not apply."""
     lost: Finding | None = None
@@ -81,12 +80,14 @@ def loss(table: Table) -> Finding | None:
         return None
     if comparison.same_verdict == Verdict.REGRESSED:
         return Finding.of("same_agent", commit=comparison.same_as, fell_short=True)
-    if table.failures_prove is not None:
-        return Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=table.failures_prove)
-    if table.with_verdict(Verdict.REGRESSED):
-        assert table.outcome is not None  # it is what makes a row regressed
-        return got_worse(comparison, table.rows, table.cases, table.outcome)
-    return None
+    worse = table.with_verdict(Verdict.REGRESSED)
+    if not worse:
+        return None
+    by_failures = worse[0].finding("agent_fails")
+    if by_failures is not None:
+        return by_failures
+    assert table.outcome is not None  # nothing else makes a row regressed
+    return got_worse(comparison, table.rows, table.cases, table.outcome)
 
 
 def not_shown_fixed(table: Table) -> Finding | None:

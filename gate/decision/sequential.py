@@ -88,7 +88,7 @@ def state_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> State:
         config,
         comparison.seed,
         clusters_of([comparison.by_id[case_id] for case_id in comparison.paired]),
-        comparison.repeats.frozen,
+        comparison.copies.frozen,
         _places_of_newest(stored, comparison.stored_runs),
         comparison.is_recorded,
     )

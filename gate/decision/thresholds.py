@@ -106,8 +106,8 @@ class Sample(Struct, frozen=True):
 
 def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
     """Return the sample of all judged cases without their own threshold, computed once."""
-    key = criterion.name, "sample"
-    if key not in comparison.cache:
+
+    def sample() -> Sample:
         own = {case.id for case in _with_own_threshold(comparison, criterion)}
         cases = [case for case in comparison.judged if case.id not in own]
         found = _sample_of(comparison, criterion, cases)
@@ -116,9 +116,9 @@ def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
             values = [*measured_values(trials, criterion), *failed]
             if values and case_id not in own and case_id not in comparison.settings.quarantine:
                 found.base.add(values, len(failed))
-        comparison.cache[key] = replace(found, correction=comparison.correction_of(criterion))
-    sample: Sample = comparison.cache[key]
-    return sample
+        return replace(found, correction=comparison.correction_of(criterion))
+
+    return comparison.once(f"sample: {criterion.name}", sample)
 
 
 def _sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:

@@ -51,17 +51,13 @@ def _outcome_of(comparison: Comparison, *, can_run: bool) -> Outcome | None:
 
 def _with_proof_by_failures(table: Table) -> Table:
     """Return the table with a loss of the pass rate if recurring agent failures alone prove one."""
-    p = proven(table.comparison)
-    if p is None:
+    proof = proven(table.comparison)
+    if proof is None:
         return table
     rate, *others = table.rows
     warnings = [finding for finding in rate.findings if finding.is_warning]
-    rate = replace(
-        rate,
-        verdict=Verdict.REGRESSED,
-        findings=(Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=p), *warnings),
-    )
-    return replace(table, rows=(rate, *others), failures_prove=p)
+    rate = replace(rate, verdict=Verdict.REGRESSED, findings=(proof, *warnings))
+    return replace(table, rows=(rate, *others))
 
 
 def _without_unconfirmed_failures(table: Table, *, can_run: bool, with_cases: bool) -> Table:
@@ -110,8 +106,8 @@ def _lost_that_decide(table: Table, *, can_run: bool) -> Finding | None:
     return Finding.of("trials_lost", lost=len(unmeasured), of=len(comparison.own), unscored=without_score, decide=True)
 
 
-def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
-    """Return the decided suite; with ``verdict_only`` without the additional facts for reports."""
+def result_of_table(table: Table) -> SuiteResult:
+    """Return the decided suite, with the facts that change no verdict."""
     cause = judge(table)
     comparison = table.comparison
     result = SuiteResult(
@@ -127,13 +123,6 @@ def result_of_table(table: Table, *, verdict_only: bool = False) -> SuiteResult:
         below=below(table),
         seed=comparison.seed,
     )
-    if verdict_only:
-        return result
-    return _with_facts(comparison, result)
-
-
-def _with_facts(comparison: Comparison, result: SuiteResult) -> SuiteResult:
-    """Return the suite with the facts that change no verdict."""
     groups, further = by_group(comparison, result.cases)
     finds = None
     if result.verdict is Verdict.PASS and result.outcome is not None:

@@ -31,7 +31,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
     else:
         found += _thin_baseline(comparison)
     found += _errors(comparison)
-    found += _repeats(comparison)
+    found += _constant_answers(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
     return tuple(found)
@@ -43,60 +43,59 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
 def _thin_baseline(comparison: Comparison) -> list[Finding]:
     """Return a finding if a case has fewer stored trials than the decision, or the configured power, needs."""
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
-    settings = comparison.settings
-    goal, least_wanted = settings.goal, max(settings.stored_trials, STORED_TRIALS)
-    enough = least_wanted
-    if goal is not None:
-        enough = MOST_STORED
-    if not counts or counts[0] >= enough:
+    if not counts:
         return []
-    wanted = least_wanted
-    if goal is not None and counts[0] >= least_wanted:
-        wanted = _wanted_for(goal, comparison)
-    if counts[0] >= wanted:
+    settings, least = comparison.settings, counts[0]
+    wanted = max(settings.stored_trials, STORED_TRIALS)
+    most = settings.stored_trials
+    if settings.goal is not None:
+        if least >= MOST_STORED:
+            return []
+        if least >= wanted:
+            wanted = _wanted_for(settings.goal, comparison)
+        most = wanted
+    if least >= wanted:
         return []
     from gate.decision.power import provable  # weight: only with a baseline
 
-    blind = settings.rerun == "never" and not provable(
-        len(counts), counts[0], settings.own_alpha, recorded=comparison.is_recorded
+    can_prove = provable(len(counts), least, settings.own_alpha, recorded=comparison.is_recorded)
+    found = Finding.of(
+        "thin_baseline",
+        cases=sum([n < wanted for n in counts]),
+        wanted=wanted,
+        least=least,
+        typical=counts[(len(counts) - 1) // 2],
+        blind=settings.rerun == "never" and not can_prove,
+        drop=drop_found(comparison),
+        grows=least < most,
     )
-    most = settings.stored_trials
-    if goal is not None:
-        most = wanted
-    return [
-        Finding.of(
-            "thin_baseline",
-            cases=sum([n < wanted for n in counts]),
-            wanted=wanted,
-            least=counts[0],
-            typical=counts[(len(counts) - 1) // 2],
-            blind=blind,
-            drop=drop_found(comparison),
-            grows=counts[0] < most,
-        )
-    ]
+    return [found]
 
 
 def _wanted_for(goal: Goal, comparison: Comparison) -> int:
     """Return the stored trials per case needed to find a drop that the suite is meant to find."""
     from gate.decision.power import Rates, stored_wanted  # weight: only with a baseline
 
-    counts, settings = _counts(comparison), comparison.settings
+    counts = _counts(comparison)
     if not counts:
         return 0
-    return stored_wanted(Rates(counts), goal, alpha=settings.own_alpha, epochs=settings.looks)
+    return stored_wanted(Rates(counts), goal, comparison.settings)
 
 
 def drop_found(comparison: Comparison) -> float | None:
     """Return the smallest drop of the pass rate, 0 to 1, that the rule finds in four of five changes of the suite with
     its stored trials; None if it finds none that often. Not of this run alone, which a real loss would prolong."""
+    return comparison.once("drop found", lambda: _drop_found(comparison))
+
+
+def _drop_found(comparison: Comparison) -> float | None:
     from gate.decision.power import Rates, smallest_found  # weight: only with a baseline
 
-    counts, settings = _counts(comparison), comparison.settings
+    counts = _counts(comparison)
     if not counts:
         return None
     stored = harmonic_mean([trials for _, trials in counts])  # a case's spread falls with 1/trials
-    return smallest_found(Rates(counts), stored, alpha=settings.own_alpha, epochs=settings.most_epochs)
+    return smallest_found(Rates(counts), stored, comparison.settings)
 
 
 def _counts(comparison: Comparison) -> tuple[tuple[int, int], ...]:
@@ -131,13 +130,13 @@ def _errors(comparison: Comparison) -> list[Finding]:
     return found
 
 
-# --- repeats --------------------------------------------------------------------------------------
+# --- constant answers --------------------------------------------------------------------------------------
 
 
-def _repeats(comparison: Comparison) -> list[Finding]:
+def _constant_answers(comparison: Comparison) -> list[Finding]:
     """Return a finding if repeated trials never differ: a cache, a fixed seed, or a deterministic agent adds
     nothing."""
-    known = comparison.repeats
+    known = comparison.copies
     if known.cases:
         cases, of = len(known.cases), known.repeated
         return [Finding.of("answers_say_little", why="other_runs_differ", cases=cases, of=of)]

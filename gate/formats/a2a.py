@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from gate.formats.adk import usage_of_event
-from gate.formats.messages import FormatError, OpenCalls, to_call, usage_of
+from gate.formats.messages import FormatError, Trajectory, optional_text, to_call, usage_of
 from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.model import Invocation, Part, ToolCall, Usage, parts_of
 from gate.security.limits import shorten
@@ -194,7 +194,7 @@ def _text_of(message: Mapping[str, Any]) -> str:
 
 def _calls(told: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
     """Return the calls that google-adk puts into data parts, each with its result."""
-    calls, waiting = list[ToolCall](), OpenCalls()
+    trajectory = Trajectory()
     parts: list[Mapping[str, Any]] = []
     for one in told:
         parts += mappings_in(one.get("parts"))
@@ -203,18 +203,11 @@ def _calls(told: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
         kind = as_mapping(part.get("metadata")).get(f"{ADK}type")
         if kind == "function_call":
             call = to_call(data)
-            if call.id is None or all(call.id != one.id for one in calls):
-                waiting.add(len(calls), call)
-                calls.append(call)
+            if call.id is None or all(call.id != one.id for one in trajectory.calls):
+                trajectory.add(call)
         elif kind == "function_response" and isinstance(data, Mapping):
-            place = waiting.take(data.get("id"), data.get("name"))
-            if place is not None:
-                calls[place] = _with_result(calls[place], data.get("response"))
-    return tuple(calls)
-
-
-def _with_result(call: ToolCall, response: Any) -> ToolCall:
-    return ToolCall(name=call.name, args=call.args, id=call.id, result=response)
+            trajectory.answer(optional_text(data, "id"), as_text(data.get("name")) or None, data.get("response"))
+    return tuple(trajectory.calls)
 
 
 def _kind_of(result: Any) -> tuple[str, Mapping[str, Any]]:

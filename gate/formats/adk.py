@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from msgspec.structs import replace
-
 from gate.errors import closest
-from gate.formats.messages import FormatError, OpenCalls, number, usage_of, whole
+from gate.formats.messages import FormatError, Trajectory, number, usage_of, whole
 from gate.formats.reading import carried, plain_copy, says_something
 from gate.formats.shapes import as_mapping, text_or_json
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage, text_of
@@ -377,18 +375,16 @@ def _identifier(body: Mapping[str, Any]) -> str | None:
 
 def _with_results(calls: list[ToolCall], responses: list[Any]) -> tuple[ToolCall, ...]:
     """Join responses to calls by id, or by name and order if there are no ids."""
-    waiting = OpenCalls()
-    for index, call in enumerate(calls):
-        waiting.add(index, call)
+    trajectory = Trajectory()
+    for call in calls:
+        trajectory.add(call)
     for raw in responses:
         body = mapping(raw, "a function response")
         name, response = get(body, "name"), get(body, "response")
         if not isinstance(name, str):
             name = None
-        found = waiting.take(_identifier(body), name)
-        if found is not None:
-            calls[found] = replace(calls[found], result=response, error=_tool_error(response))
-    return tuple(calls)
+        trajectory.answer(_identifier(body), name, response, _tool_error(response))
+    return tuple(trajectory.calls)
 
 
 def _tool_error(response: Any) -> str | None:

@@ -47,7 +47,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
     if isinstance(answer, list):
         if adk.are_events(answer):
             return adk.events_to_invocation(answer, user=user)
-        return messages.to_invocation(_latest(answer), user=user)
+        return messages.to_invocation(_latest(answer, user), user=user)
     if not isinstance(answer, messages.OBJECT):
         raise FormatError(f"an answer must be text or an object, but this is {kind_of(answer)}")
     _refuse_misspelt(answer)
@@ -76,7 +76,7 @@ def _enveloped(text: str) -> Any:
 def _from_messages(answer: Mapping[str, Any], user: str) -> Invocation:
     if "output" in answer or "tool_calls" in answer:
         raise FormatError('an answer has either "messages" or "output" and "tool_calls"')
-    invocation = messages.to_invocation(_latest(answer["messages"]), user=user)
+    invocation = messages.to_invocation(_latest(answer["messages"], user), user=user)
     return replace(invocation, usage=overlaid(invocation.usage, _usage(answer)))
 
 
@@ -115,13 +115,13 @@ def _usage(answer: Mapping[str, Any]) -> Usage | None:
     return usage
 
 
-def _latest(raw: Any) -> Any:
-    """Return the messages after the user's last question; all of them if there is none."""
+def _latest(raw: Any, user: str) -> Any:
+    """Return the messages after the user's last question, ``user``; all of them if there is none."""
     if not isinstance(raw, list):
         return raw
     if not raw:
         raise FormatError("there is no message")
-    found = messages.after_last_question(raw)
+    found = messages.after_last_question(raw, user)
     if not found:
         raise FormatError("no message follows the user's")
     return found

@@ -46,29 +46,40 @@ _TEXT_KEYS = {"text": "text", "output_text": "text", "input_text": "text", "refu
 """The text parts of a message, and the key that holds the text."""
 
 
-class OpenCalls:
-    """Calls that have no result yet: found by id, else by name, else in order; in constant time."""
+class Trajectory:
+    """Tool calls in order. A result joins its call by id, else by name, else in order; in constant time."""
 
     def __init__(self) -> None:
-        self._queues: dict[tuple[str, str | None], deque[int]] = defaultdict(deque)
+        self.calls: list[ToolCall] = []
+        self._open: dict[tuple[str, str | None], deque[int]] = defaultdict(deque)
+        """The calls without a result, by what may name them."""
         self._done: set[int] = set()
 
-    def add(self, index: int, call: ToolCall) -> None:
-        self._queues["any", call.name].append(index)
-        self._queues["any", None].append(index)
-        if call.id:
-            self._queues["id", call.id].append(index)
-        else:
-            self._queues["bare", call.name].append(index)
-            self._queues["bare", None].append(index)
+    def add(self, call: ToolCall) -> None:
+        if call.result is None:
+            index = len(self.calls)
+            keys = [("any", call.name), ("any", None), ("bare", call.name), ("bare", None)]
+            if call.id:
+                keys[2:] = [("id", call.id)]
+            for key in keys:
+                self._open[key].append(index)
+        self.calls.append(call)
 
-    def take(self, identifier: str | None, name: str | None) -> int | None:
-        """Return the index of the call that a result belongs to; None if every call has its result."""
+    def answer(self, identifier: str | None, name: str | None, result: Any, error: str | None = None) -> bool:
+        """Join a result to its call; False if every call has its result."""
+        index = self._take(identifier, name)
+        if index is None:
+            return False
+        call = self.calls[index]
+        self.calls[index] = replace(call, result=result, error=error or call.error)
+        return True
+
+    def _take(self, identifier: str | None, name: str | None) -> int | None:
         keys = [("any", name)]
         if identifier:
             keys = [("id", identifier), ("bare", name)]
         for key in keys:
-            queue = self._queues.get(key)
+            queue = self._open.get(key)
             while queue:
                 index = queue.popleft()
                 if index not in self._done:
@@ -81,16 +92,10 @@ class _Reading(Struct):
     """The messages found so far."""
 
     user: str | None = None
-    calls: list[ToolCall] = field(default_factory=list)
-    open: OpenCalls = field(default_factory=OpenCalls)
+    trajectory: Trajectory = field(default_factory=Trajectory)
     texts: list[tuple[Part, ...]] = field(default_factory=list)
     """The assistant's texts, per message."""
     usages: list[Usage] = field(default_factory=list)
-
-    def add(self, call: ToolCall) -> None:
-        if call.result is None:
-            self.open.add(len(self.calls), call)
-        self.calls.append(call)
 
 
 def to_invocation(messages: Any, *, user: str = "") -> Invocation:
@@ -114,7 +119,7 @@ def to_invocation(messages: Any, *, user: str = "") -> Invocation:
     return Invocation(
         user=user or reading.user or "",
         response=response,
-        tool_calls=tuple(reading.calls),
+        tool_calls=tuple(reading.trajectory.calls),
         intermediate=tuple(chain.from_iterable(before)),
         usage=usage_of(reading.usages),
         reports_calls=True,
@@ -139,7 +144,7 @@ def to_call(raw: Any) -> ToolCall:
     return ToolCall(
         name=tool_name(body.get("name") or body.get("toolName")),
         args=carried(to_arguments(_first(body, "arguments", "args", "input"))),
-        id=_optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId", "toolUseId"),
+        id=optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId", "toolUseId"),
         result=carried(raw.get("result", raw.get("output"))),
         error=error,
         duration=number(raw.get("duration"), "duration"),
@@ -172,8 +177,8 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
         output_tokens=_count(body, "output_tokens", "completion_tokens"),
         cost_usd=number(cost_usd, "cost_usd"),
         model_calls=_count(body, "model_calls"),
-        model=_optional_text(body, "model"),
-        system=_optional_text(body, "system_fingerprint"),
+        model=optional_text(body, "model"),
+        system=optional_text(body, "system_fingerprint"),
     )
     if usage == Usage():
         return None
@@ -285,21 +290,29 @@ _WRAPPER = frozenset({"lc", "type", "id", "kwargs", "data", "name"})
 _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system", "ToolMessage": "tool"}
 
 
-def after_last_question(messages: Sequence[Any]) -> Sequence[Any]:
-    """Return the messages after the user's last question; all of them if the user asks nothing."""
-    for start in range(len(messages), 0, -1):
-        if _asks(messages[start - 1]):
-            return messages[start:]
-    return messages
+def after_last_question(messages: Sequence[Any], question: str = "") -> Sequence[Any]:
+    """Return the messages after the user's last question; all of them if the user asks nothing.
+
+    ``question``: its text, if it is known. What an application says to itself in the user's name after that, such as an
+    observation or a critique, is then part of the turn.
+    """
+    places = [place for place, message in enumerate(messages, 1) if _asks(message)]
+    own = [place for place in places if question.strip() and _text_of(messages[place - 1]) == question.strip()]
+    return messages[max(own or places, default=0) :]
+
+
+def _text_of(message: Any) -> str:
+    content = unwrapped(message).get("content")
+    try:
+        return text_of(_parts(content)).strip()
+    except FormatError:
+        return ""
 
 
 def _asks(message: Any) -> bool:
-    """True if a message is from the user: Anthropic's API also puts tool results, alone, into the user's messages."""
-    if not is_from_user(message):
-        return False
-    content = unwrapped(message).get("content")
-    results = _typed(content, _is_result)
-    return not results or len(results) < len(as_list(content))
+    """True if a message is the user's question: Anthropic's API also puts tool results into the user's messages, which
+    agents such as Claude Code send with a reminder beside them."""
+    return is_from_user(message) and not _typed(unwrapped(message).get("content"), _is_result)
 
 
 def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
@@ -394,19 +407,22 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
 
 
 def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
-    parts = _parts(message.get("content"))
+    content = message.get("content")
+    if content is None and isinstance(message.get("parts"), list):
+        content = message["parts"]
+    parts = _parts(content)
     if not parts and isinstance(message.get("refusal"), str):
         parts = (Part(message["refusal"]),)
     if text_of(parts):
         reading.texts.append(parts)
     for call in _calls_of(message):
-        reading.add(call)
+        reading.trajectory.add(call)
     for part in _typed(message.get("content"), _is_result):  # of tools that the provider ran
         _answer(reading, part, _first(part, *_RESULT_KEYS), _failed(part))
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None:
         named = as_mapping(message.get("response_metadata"))
-        usage = replace(usage, model=_optional_text(named, "model_name", "model"))  # LangChain's keys
+        usage = replace(usage, model=optional_text(named, "model_name", "model"))  # LangChain's keys
     if usage is not None:
         reading.usages.append(usage)
 
@@ -423,15 +439,26 @@ def _calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
     if listed is not None and not isinstance(listed, list):
         raise FormatError(f"tool_calls must be a list, not {_kind(listed)}")
     calls = list(map(to_call, listed or ()))
-    known = {call.id for call in calls if call.id}
-    for part in _typed(message.get("content"), _is_call):
-        call = to_call(part)
-        if call.id not in known:
-            calls.append(call)
+    for held in (_typed(message.get("content"), _is_call), _interface_calls(message)):
+        known = {call.id for call in calls if call.id}
+        calls += [call for call in map(to_call, held) if call.id not in known]
     former = message.get("function_call")
     if former is not None and not calls:
         calls.append(to_call(former))
     return calls
+
+
+def _interface_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the calls in a message of the AI SDK's user interface, whose parts hold a call with its result."""
+    found: list[Mapping[str, Any]] = []
+    for part in mappings_in([*as_list(message.get("content")), *as_list(message.get("parts"))]):
+        kind = str(part.get("type"))
+        if isinstance(part.get("toolInvocation"), Mapping):
+            found.append(part["toolInvocation"])
+        elif kind.startswith(("tool-", "dynamic-tool")) and not (_is_call(kind) or _is_result(kind)):
+            name = part.get("toolName", kind.removeprefix("tool-"))
+            found.append({**part, "toolName": name, "error": part.get("errorText")})
+    return found or mappings_in(message.get("toolInvocations"))  # of version 4, which may repeat those of the parts
 
 
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
@@ -440,7 +467,7 @@ def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
         named = item
         if item.keys().isdisjoint(("name", "toolName")):
             named = {**item, "name": kind.removesuffix("_call")}
-        reading.add(replace(to_call(named), id=_optional_text(item, "call_id", "id")))
+        reading.trajectory.add(replace(to_call(named), id=optional_text(item, "call_id", "id")))
     elif kind.endswith("_call_output"):
         _answer(reading, item, item.get("output"), failed=False)
     elif _is_result(kind):
@@ -456,19 +483,16 @@ def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed:
     name = message.get("name")
     if not isinstance(name, str):
         name = None
-    identifier = _optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId", "toolUseId")
-    index = reading.open.take(identifier, name)
-    if index is None:
-        leave_unread(message, *_RESULT_KEYS)
-        return
+    identifier = optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId", "toolUseId")
     if isinstance(content, list) and all(isinstance(part, str | Mapping) for part in content):
         content = text_of(_parts(content)) or carried(content)
     else:
         content = carried(content)
-    call = replace(reading.calls[index], result=content)
+    error = None
     if failed:
-        call = replace(call, error=text_or_json(content))
-    reading.calls[index] = call
+        error = text_or_json(content)
+    if not reading.trajectory.answer(identifier, name, content, error):
+        leave_unread(message, *_RESULT_KEYS)
 
 
 def _parts(content: Any) -> tuple[Part, ...]:
@@ -531,7 +555,8 @@ def _first(body: Mapping[str, Any], *keys: str) -> Any:
     return None
 
 
-def _optional_text(body: Mapping[str, Any], *keys: str) -> str | None:
+def optional_text(body: Mapping[str, Any], *keys: str) -> str | None:
+    """Return the value of the first of these keys as text of bounded length; None if none has a value."""
     value = _first(body, *keys)
     if value is None:
         return None

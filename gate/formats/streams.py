@@ -440,7 +440,7 @@ def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.ended = True
             turn.told = {}
             turn.tell(response, "model")
-            turn.usage = dict(response.get("usage") or {})
+            turn.usage = dict(as_mapping(response.get("usage")))
             told = mappings_in(response.get("output"))
             _read_items(turn, max(told, done, key=len))
 
@@ -476,10 +476,7 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
                 blocks[key] = block["id"]
             turn.call(blocks[key], block.get("name"), block.get("input") or None)
         elif kind == "content_block_start" and str(block.get("type")).endswith("tool_result"):
-            failed = None
-            if block.get("is_error"):
-                failed = block.get("content")
-            turn.result(block.get("tool_use_id"), block.get("content"), error=failed)
+            _read_result(turn, block)
         elif kind == "content_block_delta" and block.get("type") == "input_json_delta":
             turn.add_arguments(blocks.get(key, key), block.get("partial_json"))
         elif kind in ("content_block_start", "content_block_delta"):
@@ -489,6 +486,13 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         turn.ended = turn.ended or kind == "message_stop"
     for tokens in counted.values():
         _add_tokens(turn.usage, {"output_tokens": tokens})
+
+
+def _read_result(turn: Assembly, block: Mapping[str, Any]) -> None:
+    failed = None
+    if block.get("is_error"):
+        failed = block.get("content")
+    turn.result(block.get("tool_use_id"), block.get("content"), error=failed)
 
 
 def _read_head(turn: Assembly, message: Mapping[str, Any]) -> None:
@@ -523,10 +527,7 @@ def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             elif kind == "assistant":
                 turn.say(place, block.get("text"))
             elif block.get("type") == "tool_result":
-                failed = None
-                if block.get("is_error"):
-                    failed = block.get("content")
-                turn.result(block.get("tool_use_id"), block.get("content"), error=failed)
+                _read_result(turn, block)
         if kind == "result":
             _read_claude_end(turn, data)
 
@@ -597,7 +598,7 @@ def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> Non
             turn.say(place, message.get("content"))
         for call in mappings_in(message.get("toolCalls")):
             body = as_mapping(call.get("function"))
-            if call.get("id") not in streamed:
+            if _hashable(call.get("id")) not in streamed:
                 turn.call(call.get("id"), body.get("name"), body.get("arguments"))
     if texts:
         turn.spoken = spoken

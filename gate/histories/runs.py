@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from operator import truediv
+from operator import ge, le, truediv
 from typing import cast
 
 from msgspec import Struct
@@ -144,12 +144,10 @@ class _Table:
         held = marks(self._case, criteria)
         found = [True if held and trial.error is None else None for trial in self._trials]
         nothing = [None] * len(found)
-        for name, limit, is_most in held:  # as list expressions, since a long history has millions of values
+        for name, limit, is_most in held:  # a list expression, since a long history has millions of values
+            meets = le if is_most else ge
             scored = zip(found, self._scores.get(name, nothing), strict=True)
-            if is_most:
-                found = [None if one is None or value is None else one and value <= limit for one, value in scored]
-            else:
-                found = [None if one is None or value is None else one and value >= limit for one, value in scored]
+            found = [None if one is None or value is None else one and meets(value, limit) for one, value in scored]
         for number, trial in enumerate(self._trials):
             if found[number] is None:
                 found[number] = self._passed(trial, criteria)

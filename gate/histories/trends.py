@@ -299,7 +299,10 @@ def _contents(runs: Sequence[PastRun]) -> Contents:
     numbers: dict[tuple[str, str], int] = {}
     found = []
     for run in runs:
-        found.append({case: numbers.setdefault((case, content), len(numbers)) for case, content in run.cases.items()})
+        own = {}
+        for case, content in run.cases.items():
+            own[case] = numbers.setdefault((case, content), len(numbers))
+        found.append(own)
     return found
 
 
@@ -500,7 +503,9 @@ def _cases(runs: Sequence[PastRun]) -> tuple[CaseHistory, ...]:
     for run in runs:
         content.update(run.cases)
     found = []
-    versions = [run.agent or ("" if run.dirty else run.version) for run in runs]
+    versions = []
+    for run in runs:
+        versions.append("" if run.dirty and not run.agent else run.version)
     for case_id in sorted(content):
         counts = []
         for run in runs:

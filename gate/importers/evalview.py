@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -262,8 +262,7 @@ def _project_weights(document: Document) -> WeightsModel | None:
     try:
         found = ProjectModel.model_validate(data)
     except ValidationError as error:
-        models: dict[str, type[BaseModel]] = {"": ProjectModel, "scoring": ScoringModel, "weights": WeightsModel}
-        raise validation_error(Document(data, str(path), PROJECT.stem, lines), error, models) from None
+        raise validation_error(Document(data, str(path), PROJECT.stem, lines), error, ProjectModel) from None
     return found.weights or found.scoring.weights
 
 
@@ -282,17 +281,6 @@ MIN_SCORE = 70.0
 """EvalView's ``min_score`` of a test without any."""
 SOURCE_THRESHOLDS = {SCORE: MIN_SCORE, CHECKS["hallucination"]: 1.0}
 """EvalView's thresholds for a test without any: its default ``min_score``, and no contradiction."""
-_MODELS: dict[str, type[BaseModel]] = {
-    "": EvalViewFile,
-    "input": InputModel,
-    "turns": EvalViewTurn,
-    "expected": Expectation,
-    "output": OutputModel,
-    "thresholds": ThresholdsModel,
-    "weights": WeightsModel,
-    "variance": VarianceModel,
-    "checks": ChecksModel,
-}
 
 
 def recognises(data: Any) -> bool:
@@ -308,7 +296,7 @@ def read(document: Document) -> Contents:
     try:
         file = EvalViewFile.model_validate({key: held for key, held in document.data.items() if key not in _IGNORED})
     except ValidationError as error:
-        raise validation_error(document, error, _MODELS, ignored=_IGNORED) from error
+        raise validation_error(document, error, EvalViewFile, ignored=_IGNORED) from error
     if file.own_weights is None:
         file = file.model_copy(update={"weights": _project_weights(document)})
     turns = [Turn(turn.query, turn.expected.calls()) for turn in file.turns or ()]
@@ -327,7 +315,8 @@ def read(document: Document) -> Contents:
         thresholds=_thresholds(file.thresholds),
         location=document.location(),
     )
-    return Contents((case,), criteria=_criteria(file, case), notes=_notes(file), each={SCORE: MIN_SCORE})
+    losses = tuple(_losses(file, document.data))
+    return Contents((case,), criteria=_criteria(file, case), each={SCORE: MIN_SCORE}, losses=losses)
 
 
 def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
@@ -347,42 +336,40 @@ def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
     return found
 
 
-def _notes(file: EvalViewFile) -> tuple[str, ...]:
-    """Return notes on the parts that the gate handles differently from EvalView."""
-    variance, notes = file.thresholds.variance, list[str]()
-    if "checks" not in file.model_fields_set and not file.checked:
-        notes.append(_UNASKED)
-    if variance is not None:
-        runs = f"{file.name}: variance.runs {variance.runs}: the gate decides how many trials it needs"
-        notes.append(f"{runs}; `trials: {variance.runs}` runs exactly as many")
-        if variance.max_std_dev is not None:
-            notes.append(f"{file.name}: variance.max_std_dev is not checked: noise is part of the gate's statistics")
-    return tuple(notes)
-
-
 _UNASKED = "EvalView checks hallucination and safety unless told not to; here only where a file's `checks` asks for it"
 
 
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """Return the case in a file, and its losses."""
-    found, variance = read(document), (document.data.get("thresholds") or {}).get("variance") or {}
-    (case,) = found.cases
-    losses = []
+def _losses(file: EvalViewFile, data: Mapping[str, Any]) -> Iterator[Loss]:
+    """Yield the parts of the test that the gate handles differently from EvalView, or not at all."""
+    variance = (data.get("thresholds") or {}).get("variance") or {}
     if variance.get("max_std_dev") is not None:
-        losses.append(Loss(case.id, "variance.max_std_dev"))
+        yield Loss(file.name, "variance.max_std_dev")
     for key in ("runs", "confidence_level"):
         if key in variance:
-            losses.append(Loss(case.id, f"variance.{key}", check=False))
-    data = document.data
+            yield Loss(file.name, f"variance.{key}", check=False)
     for key, held in data.items():
         if key in _IGNORED and key != "source_file" and held not in (None, [], {}):
-            losses.append(Loss(case.id, key, check=False))
+            yield Loss(file.name, key, check=False)
     asked, turns = data.get("input"), data.get("turns")
     if turns and isinstance(asked, Mapping) and asked.get("query") != turns[0].get("query"):
-        losses.append(Loss(case.id, "input.query, of which EvalView asks the turns as well", check=False))
-    if _UNASKED in found.notes:
-        losses.append(Loss("", _UNASKED, check=False))
-    return replace(found, notes=()), losses
+        yield Loss(file.name, "input.query, of which EvalView asks the turns as well", check=False)
+    if "checks" not in file.model_fields_set and not file.checked:
+        yield Loss("", _UNASKED, check=False)
+
+
+def settle(document: Document, found: Contents) -> Contents:
+    """Settle the losses of a test that is run: the gate's statistics take the place of EvalView's."""
+    (case,), notes = found.cases, []
+    if any(loss.what == _UNASKED for loss in found.losses):
+        notes.append(_UNASKED)
+    variance = (document.data.get("thresholds") or {}).get("variance")
+    if variance is not None:
+        runs = VarianceModel.model_validate(variance).runs
+        stated = f"{case.id}: variance.runs {runs}: the gate decides how many trials it needs"
+        notes.append(f"{stated}; `trials: {runs}` runs exactly as many")
+        if variance.get("max_std_dev") is not None:
+            notes.append(f"{case.id}: variance.max_std_dev is not checked: noise is part of the gate's statistics")
+    return replace(found, notes=tuple(notes), losses=())
 
 
 _AGENT = "how EvalView reaches the agent: `agent` in gate.yaml says so here"
@@ -455,6 +442,6 @@ FORMAT = Format(
     shape="an EvalView test case: `name` with `input` or `turns`",
     recognises=recognises,
     read=read,
-    carry=carry,
     ignored=IGNORED,
+    settle=settle,
 )

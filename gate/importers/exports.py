@@ -2,7 +2,6 @@
 AgentCore scenarios, as a JSON list or JSON Lines. Each row becomes a case; expectations that cannot be checked are
 refused.
 
-`carry` lists the losses of a row instead, for `gate import`.
 """
 
 from __future__ import annotations
@@ -24,11 +23,9 @@ from gate.formats.shapes import as_list, as_mapping
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
 from gate.model.strict import one_or_more
 from gate.security.limits import shorten
-from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, expected_parts, nothing_unread, without_losses
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, expected_parts, nothing_unread
 
 Row = Mapping[str, Any]
-Losses = list[tuple[str, bool]]
-"""The losses; True marks a lost check."""
 
 
 class _RowFinds(Struct):
@@ -42,7 +39,8 @@ class _RowFinds(Struct):
     recorded: Invocation | None = None
     unanswered: bool = False
     """True if the agent was asked but its answer is missing."""
-    losses: Losses = []
+    losses: list[Loss] = []
+    """Without the id of the case."""
     put_away: str = ""
     """The reason why the row is not a case; empty if it is one."""
 
@@ -103,7 +101,7 @@ def _expected(value: Any, what: str) -> str | None:
     return response_of(value, what)
 
 
-def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
+def _said(messages: Any, what: str, losses: list[Loss], *, instructed: bool = False) -> list[Turn]:
     """Return the user's texts in a list of messages as turns; with ``instructed``, after their instructions."""
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
         raise ShapeError(f"{what}: expected a list of messages, as {_MESSAGES}")
@@ -118,7 +116,7 @@ def _said(messages: Any, what: str, losses: Losses, *, instructed: bool = False)
                 said.append("\n\n".join(before))
                 before = []
         else:
-            losses.append((f"{what}: what the {shorten(str(role), 40)} says", False))
+            losses.append(Loss("", f"{what}: what the {shorten(str(role), 40)} says", check=False))
     if not said:
         raise ShapeError(f"{what}: expected texts of a user")
     losses[:] = dict.fromkeys(losses)
@@ -129,7 +127,7 @@ _MESSAGES = '[{"role": "user", "content": "…"}]'
 _USER, _INSTRUCTIONS = ("user", "human"), ("system", "developer")
 
 
-def _conversation(value: Any, what: str, losses: Losses, *, instructed: bool = False) -> list[Turn]:
+def _conversation(value: Any, what: str, losses: list[Loss], *, instructed: bool = False) -> list[Turn]:
     """Return the turns of an input: a text, messages, or a mapping with either."""
     if isinstance(value, list):
         return _said(value, what, losses, instructed=instructed)
@@ -202,7 +200,7 @@ def _golden(row: Row) -> _RowFinds:
         if not turns:
             raise ShapeError("scenario: a simulated user cannot be carried over; state turns")
         metadata |= _kept(row, "scenario", "user_description", "persona")
-        outcome, losses, rubrics = adk.get(row, "expected_outcome"), Losses(), list[Rubric]()
+        outcome, losses, rubrics = adk.get(row, "expected_outcome"), list[Loss](), list[Rubric]()
         if outcome:
             rubrics = _rubrics([outcome], "expected_outcome")
         return _RowFinds(_said(turns, "turns", losses), name, metadata, rubrics, losses=losses)
@@ -236,7 +234,7 @@ def _kept(row: Row, *names: str) -> dict[str, Any]:
 
 def _example(row: Row) -> _RowFinds:
     """Read a LangSmith example."""
-    losses = [(f"{key}, which are part of the question", True) for key in _ATTACHED if row.get(key)]
+    losses = [Loss("", f"{key}, which are part of the question") for key in _ATTACHED if row.get(key)]
     turns = _conversation(row.get("inputs"), "inputs", losses)
     stated, bare = "outputs", plain_copy(row)
     if bare.get("outputs") in _EMPTY and bare.get("reference_outputs") not in _EMPTY:
@@ -255,7 +253,7 @@ _ATTACHED = ("attachments", "attachment_urls")
 def _item(row: Row) -> _RowFinds:
     """Read a Langfuse dataset item, in either spelling."""
     response = _expected(adk.get(row, "expected_output"), "expectedOutput")
-    losses = Losses()
+    losses = list[Loss]()
     turns = _with_expectation(_conversation(row.get("input"), "input", losses), response)
     status, away = row.get("status"), ""
     if status == "ARCHIVED":
@@ -278,10 +276,10 @@ def _evals_row(row: Row) -> _RowFinds:
     stated = [name for name in dict.fromkeys(("ideal", *_ANSWERS)) if bare.get(name) not in _EMPTY and name != asked]
     answered = next(iter(stated), None)
     ideal = item.get(answered)
-    losses = [(name, name in _EXPECTED) for name in stated[1:]]
+    losses = [Loss("", name, check=name in _EXPECTED) for name in stated[1:]]
     if isinstance(ideal, list):
         if len(ideal) > 1:
-            losses.append((f"further texts of {answered}", True))
+            losses.append(Loss("", f"further texts of {answered}"))
         ideal = ideal[0]
     response = _expected(ideal, str(answered))
     metadata = {}
@@ -308,12 +306,12 @@ def _scenario(row: Row) -> _RowFinds:
     for one in given:
         response = _expected(adk.get(one, "expected_response"), "expected_response")
         turns += _with_expectation([Turn(question_of(one.get("input"), "input"))], response)
-    losses = Losses()
+    losses = list[Loss]()
     names = adk.get(row, "expected_trajectory")
     if isinstance(names, Mapping):
         names = adk.get(names, "tool_names")
     if names and len(turns) > 1:
-        losses.append(("expected_trajectory of several turns", True))
+        losses.append(Loss("", "expected_trajectory of several turns"))
     elif names is not None:
         tools = _calls(names, "expected_trajectory", "arguments")
         turns = [Turn(turn.user, tools, turn.response) for turn in turns]
@@ -404,11 +402,11 @@ def _wrapper(data: Any) -> str:
 _WRAPPERS = ("data", "items", "examples", "goldens", "scenarios", "rows")
 
 
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return the cases of a file, and their losses. Raises `ConfigError` for a row of no known kind."""
     rows, lost = _rows(document)
-    found, losses = _carry(rows)
-    return found, [*lost, *losses]
+    found = _read(rows)
+    return replace(found, losses=(*lost, *found.losses))
 
 
 def _rows(document: Document) -> tuple[Document, list[Loss]]:
@@ -423,14 +421,13 @@ def _rows(document: Document) -> tuple[Document, list[Loss]]:
     lines = [document.location(key, number).line or 1 for number in range(len(rows))]
     for other, held in document.data.items():
         if other != key and says_something(held) and (str(other),) not in IGNORED:
-            lost.append(Loss("", str(other), keys=(len(lines),)))
-            lines.append(document.location(str(other)).line or 1)
+            lost.append(Loss("", str(other), unread=True, location=str(document.location(str(other)))))
     return replace(document, data=rows, lines=None, row_lines=lines), lost
 
 
 @nothing_unread(IGNORED, checks=_checks)
-def _carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """Return the cases of the rows, and their losses. Raises `ConfigError` as `carry`."""
+def _read(document: Document) -> Contents:
+    """Return the cases of the rows, and their losses. Raises `ConfigError` as `read`."""
     cases, recorded, losses = [], [], list[Loss]()
     for number, row in enumerate(document.data):
         reader = _kind(row)
@@ -445,8 +442,8 @@ def _carry(document: Document) -> tuple[Contents, list[Loss]]:
             losses.append(Loss(case.id, f"the whole item: {found.put_away}", check=False))
             continue
         cases.append(case)
-        for what, check in found.losses:
-            losses.append(Loss(case.id, what, check, (number,)))
+        for loss in found.losses:
+            losses.append(replace(loss, case=case.id, location=str(document.location(number))))
         origin = f"{document.location(number)}, trial 1"
         if found.recorded is not None:
             recorded.append(RecordedTrial(case.id, 1, (found.recorded,), origin=origin))
@@ -455,7 +452,7 @@ def _carry(document: Document) -> tuple[Contents, list[Loss]]:
     criteria = None
     if any(case.rubrics for case in cases):
         criteria = _CRITERIA
-    return Contents(tuple(cases), tuple(recorded), criteria), losses
+    return Contents(tuple(cases), tuple(recorded), criteria, losses=tuple(losses))
 
 
 def _case(document: Document, found: _RowFinds, number: int) -> Case:
@@ -469,18 +466,10 @@ def _case(document: Document, found: _RowFinds, number: int) -> Case:
     )
 
 
-def read(document: Document) -> Contents:
-    """Return the cases of a file. Raises `ConfigError` if it cannot be read or has checks that the gate lacks."""
-    rows, lost = _rows(document)
-    found, losses = _carry(rows)
-    return without_losses(rows, found, [*lost, *losses])
-
-
 FORMAT = Format(
     shape="rows of DeepEval, LangSmith, Langfuse, OpenAI Evals or AgentCore",
     recognises=recognises,
     read=read,
-    carry=carry,
     suffixes=(".csv",),
     ignored=IGNORED,
 )

@@ -29,9 +29,9 @@ from gate.suites.base import (
     Format,
     Loss,
     is_answered,
+    note_lost_checks,
     nothing_unread,
-    without_check,
-    without_losses,
+    recorded_criterion,
 )
 
 _ATTACHMENT = "attachment://"
@@ -46,12 +46,6 @@ Sample = Mapping[str, Any]
 
 def recognises(data: Any) -> bool:
     return isinstance(data, Mapping) and isinstance(data.get("eval"), Mapping) and "status" in data
-
-
-def read(document: Document) -> Contents:
-    """Return the cases and trials of a log. Raises `ConfigError` if it did not end well or cannot be read."""
-    found, losses = carry(document)
-    return without_losses(document, found, [without_check(loss) for loss in losses])
 
 
 _RUN, _MADE = "how the log was made", "of the model's own record of a message"
@@ -88,8 +82,11 @@ IGNORED = Ignored(
 
 
 @nothing_unread(IGNORED, checks=False)
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
-    """Return the cases and trials of a log, and the scorers without a counterpart. Raises as `read`."""
+def read(document: Document) -> Contents:
+    """Return the cases and trials of a log, and the scorers without a counterpart.
+
+    Raises `ConfigError` if it did not end well or cannot be read.
+    """
     _check_whole(document)
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
     seen, blocking = set[tuple[str, int]](), dict[str, bool]()
@@ -114,7 +111,8 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
             for name in _scorers(sample):
                 if name != _INCLUDES or not case.options:
                     losses.append(Loss(case.id, f"scorer {name}"))
-    return Contents(tuple(cases.values()), tuple(recorded), _criteria(cases.values(), blocking) or None), losses
+    criteria = _criteria(cases.values(), blocking) or None
+    return Contents(tuple(cases.values()), tuple(recorded), criteria, losses=tuple(losses))
 
 
 def _criteria(cases: Iterable[Case], blocking: Mapping[str, bool]) -> dict[str, Any]:
@@ -123,7 +121,7 @@ def _criteria(cases: Iterable[Case], blocking: Mapping[str, bool]) -> dict[str, 
     if any(case.options for case in cases):
         found["contains"] = {}
     for scorer, decides in blocking.items():
-        found[f"inspect:{scorer}"] = {"metric": "recorded_score", "scorer": scorer}
+        found[f"inspect:{scorer}"] = recorded_criterion(scorer)
         if not decides:
             found[f"inspect:{scorer}"]["blocking"] = False
     return found
@@ -287,10 +285,12 @@ def _plain(spoken: Any, sample: Sample) -> Any:
         return spoken
     attached = sample.get("attachments")
     texts = as_mapping(attached)
-    return [_message(one, texts) if isinstance(one, Mapping) else one for one in spoken]
+    return [_message(one, texts) for one in spoken]
 
 
-def _message(message: Mapping[str, Any], texts: Mapping[str, Any]) -> Mapping[str, Any]:
+def _message(message: Any, texts: Mapping[str, Any]) -> Any:
+    if not isinstance(message, Mapping):
+        return message
     found: dict[str, Any] = {"content": _attached(message.get("content"), texts)}
     calls = message.get("tool_calls")
     if isinstance(calls, list):
@@ -328,7 +328,7 @@ FORMAT = Format(
     shape="an Inspect log, `.eval` or dumped as JSON: `eval` and `samples`",
     recognises=recognises,
     read=read,
-    carry=carry,
     open=read_eval_archive,
     ignored=IGNORED,
+    settle=note_lost_checks,
 )

@@ -15,7 +15,7 @@ from gate.formats.reading import Ignored, carried
 from gate.formats.shapes import as_mapping, as_text
 from gate.importers.exports import ShapeError, question_of, response_of
 from gate.model import Case, Rubric, Turn
-from gate.suites.base import Contents, Document, Format, Loss, expected_parts, nothing_unread, without_losses
+from gate.suites.base import Contents, Document, Format, Loss, expected_parts, nothing_unread
 
 IGNORED = Ignored({"$schema": "for editors", "$.name": "of a data set; the suite's name is that of its files"})
 RUBRICS, LATENCY, CONTAINS, REGEX = (
@@ -46,13 +46,8 @@ def recognises(data: Any) -> bool:
     return "inputs" in cases[0] and not cases[0].keys() & {"id", "input", "tools", "response"}
 
 
-def read(document: Document) -> Contents:
-    """Return the cases of a dataset. Raises `ConfigError` if it cannot be read or has checks that the gate lacks."""
-    return without_losses(document, *carry(document))
-
-
 @nothing_unread(IGNORED)
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return the cases of a dataset, and its losses. Raises `ConfigError` for a case that cannot be read."""
     data, cases, criteria, losses = document.data, list[Case](), dict[str, Any](), list[Loss]()
     losses += [Loss("", f"report evaluator {name}") for name, _ in _evaluators(document, data, "report_evaluators")]
@@ -67,7 +62,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         cases.append(case)
         for what in checks.lost:
             losses.append(Loss(case.id, f"evaluator {what}"))
-    return Contents(tuple(cases), criteria=criteria or None), losses
+    return Contents(tuple(cases), criteria=criteria or None, losses=tuple(losses))
 
 
 def _case(document: Document, row: Mapping[str, Any], number: int, checks: _Checks) -> Case:
@@ -182,6 +177,5 @@ FORMAT = Format(
     shape="a Pydantic Evals dataset: `cases` with `inputs`",
     recognises=recognises,
     read=read,
-    carry=carry,
     ignored=IGNORED,
 )

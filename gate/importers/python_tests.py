@@ -18,7 +18,7 @@ from gate.formats.shapes import as_list
 from gate.importers import exports, pydantic_evals
 from gate.model import Case, RecordedTrial
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Format, Loss, without_losses
+from gate.suites.base import Contents, Document, Format, Loss
 
 SUFFIX = ".py"
 _KNOWN = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:deepeval|pydantic_evals|google\.adk\.evaluation)\b", re.MULTILINE)
@@ -49,11 +49,6 @@ def recognises(data: Any) -> bool:
 
 
 def read(document: Document) -> Contents:
-    """Return the cases in a file. Raises `ConfigError` if cases are computed or have checks that the gate lacks."""
-    return without_losses(document, *carry(document))
-
-
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """Return the cases in a file, and its losses. Raises `ConfigError` if it is not Python."""
     constants = _constants(document.data, document.folder or Path())
     if constants is None:
@@ -78,7 +73,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         criteria |= one.criteria or {}
         cases += one.cases
         recorded += one.recorded
-    return Contents(tuple(cases), tuple(recorded), criteria or None), losses
+    return Contents(tuple(cases), tuple(recorded), criteria or None, losses=tuple(losses))
 
 
 def references(path: Path, root: Path) -> list[Path]:
@@ -177,8 +172,8 @@ def _metric(one: Any) -> str:
 
 def _read_rows(document: Document, rows: Sequence[tuple[int, dict[str, Any]]], losses: list[Loss]) -> Contents:
     lines, data = zip(*rows, strict=True)
-    found, lost = exports.carry(Document(list(data), document.where, document.name, row_lines=lines))
-    losses += lost
+    found = exports.read(Document(list(data), document.where, document.name, row_lines=lines))
+    losses += found.losses
     return found
 
 
@@ -258,8 +253,8 @@ def _evaluators(made: MadeCall, key: str, losses: list[Loss]) -> list[Any]:
 
 def _read_dataset(document: Document, dataset: _Dataset, losses: list[Loss]) -> Contents:
     data, lines = dataset
-    found, lost = pydantic_evals.carry(Document(data, document.where, document.name))
-    losses += lost
+    found = pydantic_evals.read(Document(data, document.where, document.name))
+    losses += found.losses
     cases: list[Case] = []
     for case, line in zip(found.cases, lines, strict=True):
         cases.append(replace(case, location=document.location(line - 1)))
@@ -315,7 +310,6 @@ FORMAT = Format(
     shape="tests in Python of DeepEval, Pydantic Evals or google-adk",
     recognises=recognises,
     read=read,
-    carry=carry,
     suffixes=(SUFFIX,),
     refers=references,
 )

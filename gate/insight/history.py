@@ -27,7 +27,6 @@ from gate.security.limits import MAX_LINE_BYTES
 if TYPE_CHECKING:
     from gate.baselines.base import Store
     from gate.baselines.ledger import Ledger
-    from gate.config.load import Config
 
 
 MOST_FILES = 20_000
@@ -36,9 +35,9 @@ PATTERN = "*.jsonl"
 
 
 def history_of(
-    sources: Sequence[Path], config: Config | None, environment: Mapping[str, str], *, suite_id: str | None = None
+    sources: Sequence[Path], config_path: Path, environment: Mapping[str, str], *, suite_id: str | None = None
 ) -> Histories:
-    """Return the history in these files, folders and archives; without any, in the configured store or records.
+    """Return the history in these files, folders and archives; without any, in the configured store and records.
 
     Raises:
         MeasureError: there is no readable record.
@@ -53,10 +52,10 @@ def history_of(
         if len(sources) > 3:
             named += " …"
         return reading.result(named)
-    if config is None:
-        raise ConfigError("no record, folder or archive given", hint="name one, or give --config")
-    from gate.pipeline.store import store_of  # weight: only where no source is named
+    from gate.config.load import load_config  # weight: only where no source is named
+    from gate.pipeline.store import store_of
 
+    config = load_config(config_path)
     folder = config.output / "records"
     own: list[Stored] = []
     if folder.is_dir():
@@ -77,17 +76,6 @@ def history_of(
     if not own:
         return reading.result("the stored baselines")
     return reading.result(f"the stored baselines and {folder}")
-
-
-def history_of_configured(
-    sources: Sequence[Path], config_path: Path, environment: Mapping[str, str], *, suite_id: str | None = None
-) -> Histories:
-    """Return the same as `history_of`; the configuration is loaded only if no source is named."""
-    if sources:
-        return history_of(sources, None, environment, suite_id=suite_id)
-    from gate.config.load import load_config  # weight: only where no source is named
-
-    return history_of(sources, load_config(config_path), environment, suite_id=suite_id)
 
 
 class _Reading:

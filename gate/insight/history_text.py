@@ -11,17 +11,16 @@ from gate.model import Estimate, Scale
 from gate.reports.formatting import agree, count, figure, interval
 from gate.reports.history import (
     case_trend,
-    commit_of,
-    day,
     deviation_figure,
     findings,
     label_of,
     newest_figure,
     overview,
-    pass_rate_of,
+    pass_rates,
     spread_figure,
     times_of,
     version_of,
+    version_start,
 )
 from gate.reports.sparkline import encodable, sparkline
 from gate.reports.table import table
@@ -70,11 +69,7 @@ def _suite(suite: SuiteHistory, *, cases: bool, tags: bool, width: int | None) -
 
 def _runs(suite: SuiteHistory, width: int | None) -> str:
     """Return the newest runs, the newest first."""
-    rate, rates = pass_rate_of(suite), {}
-    if rate is not None:
-        for point in rate.points:
-            rates[point.run] = figure(point.estimate.value, Scale.BINARY)
-    times = times_of(suite.runs)
+    times, rates = times_of(suite.runs), pass_rates(suite)
     rows: list[tuple[str, ...]] = [("time (UTC)", "commit", "pass rate", "verdict", "version")]
     newest = range(len(suite.runs))[::-1][:MOST_RUNS]
     for number in newest:
@@ -127,11 +122,9 @@ def _versions(suite: SuiteHistory, width: int | None) -> str:
     heads = [f"{series.name}: average, lowest, highest, sd, n" for series in shown]
     rows: list[tuple[str, ...]] = [("version", "from", "runs", *heads)]
     for version in reversed(suite.versions[-MOST_VERSIONS:]):
-        first = suite.runs[version.runs[0]]
         values = {value.name: value for value in version.values}
         cells = [_version_cell(values.get(series.name), series) for series in shown]
-        name = version_of(first) or commit_of(first)
-        rows.append((name, f"{commit_of(first)} {day(first.created)}", str(len(version.runs)), *cells))
+        rows.append((*version_start(version, suite), str(len(version.runs)), *cells))
     return table(rows, width) + _left(len(suite.versions) - MOST_VERSIONS, "older versions")
 
 

@@ -233,20 +233,12 @@ def _passing(contenders: Sequence[Contender], terms: Terms) -> list[Criterion]:
     """Return the criteria that decide if a trial passes and that all contenders measured in the same way."""
     found = []
     for criterion in terms.criteria:
-        prints = {_fingerprint(one, criterion.name) for one in contenders}
+        prints = {one.record.header.measures.get(criterion.name) for one in contenders}
         if criterion.metric == RATE_METRIC or prints != {criterion.fingerprint}:
             continue
         if not any(_apart(contenders, criterion.name)):
             found.append(criterion)
     return found
-
-
-def _fingerprint(one: Contender, name: str) -> str | None:
-    """Return the fingerprint of a criterion in a record; None if it was not measured."""
-    for criterion in one.record.header.criteria:
-        if criterion.name == name:
-            return criterion.fingerprint
-    return None
 
 
 def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Iterable[Measured]:
@@ -280,12 +272,13 @@ def _apart(contenders: Sequence[Contender], name: str) -> tuple[str, ...]:
     first: Contender | None = None
     apart = []
     for one in contenders:
-        if _fingerprint(one, name) is None:
+        fingerprint = one.record.header.measures.get(name)
+        if fingerprint is None:
             apart.append(NOT_MEASURED)
             continue
         first = first or one
         is_other_model = moved(one.models.get(name, ()), first.models.get(name, ()))
-        if is_other_model or _fingerprint(one, name) != _fingerprint(first, name):
+        if is_other_model or fingerprint != first.record.header.measures[name]:
             apart.append(OTHER_WAY)
         else:
             apart.append("")

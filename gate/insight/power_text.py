@@ -16,23 +16,23 @@ from gate.config.resolve import make_plans
 from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.decision.engine.state import Config as Engine
-from gate.decision.power import (
-    WANTED,
+from gate.decision.power import WANTED
+from gate.insight.nearest import nearest_by_suite, trials_of_epochs
+from gate.insight.power import (
     Design,
     Power,
     Share,
     Wanted,
-    cost_per_run,
     missed_thresholds,
     power_of,
-    rates_of,
+    suite_of,
     telling_drop,
     wanted_designs,
 )
-from gate.insight.nearest import nearest_by_suite, trials_of_epochs
 from gate.insight.prove import Progress, silent
 from gate.model import Trial
 from gate.model.defaults import STORED_TRIALS
+from gate.pipeline.budget import cost_per_run
 from gate.pipeline.terms import own_terms
 from gate.records import Header, Record, cases_of, read_record
 from gate.reports.formatting import count, dollars, percents
@@ -115,17 +115,17 @@ def _answer(record: Record, trials: Sequence[Trial], stored: int, settings: Sett
     """
     header = record.header
     cases = {case.id: case for case in cases_of(header)}
-    rates = rates_of(trials, header.criteria, cases)
-    size = len(rates.counts) or len(header.plan)
+    suite = suite_of(trials, header.criteria, cases)
+    size = len(suite.rates.counts) or len(header.plan)
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
     design = Design(size, stored, engine, settings.pass_rate_margin)
     wanted: tuple[Wanted, ...] = ()
     with asked.progress(header.suite_id) as tick:
-        power = power_of(rates, design, runs=asked.simulations, tick=tick)
+        power = power_of(suite, design, runs=asked.simulations, tick=tick)
         if asked.drop is not None:
-            wanted = tuple(wanted_designs(rates, design, asked.drop, runs=asked.simulations or MORE_RUNS, tick=tick))
+            wanted = tuple(wanted_designs(suite, design, asked.drop, runs=asked.simulations or MORE_RUNS, tick=tick))
     power = replace(power, cost_per_run=cost_per_run(trials))
-    misses = missed_thresholds(trials, header.criteria, settings.exact_epochs or settings.max_epochs, cases)
+    misses = missed_thresholds(trials, header.criteria, settings.most_epochs, cases)
     return SuitePower(header.suite_id, power, wanted, misses)
 
 

@@ -21,8 +21,9 @@ from msgspec.structs import replace
 
 from gate.decision import Comparison, More, Settings, next_step, verdict_on
 from gate.decision.outcomes import passed
-from gate.decision.power import Drawn, Rates, Share, share_of
-from gate.model import FULL, Case, Criterion, Direction, Score, Side, SuiteResult, Trial, Verdict
+from gate.decision.power import Rates
+from gate.insight.power import Drawn, KnownSuite, Share, share_of
+from gate.model import FULL, Case, Criterion, Direction, Score, Side, Trial, Verdict
 from gate.security.escape import one_line
 
 BLOCKS = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.NOT_COMPARED)
@@ -68,7 +69,7 @@ class Source(Struct, frozen=True):
 
     cases: Sequence[Case]
     criteria: tuple[Criterion, ...]
-    rates: Rates
+    suite: KnownSuite
     passing: Sequence[Sequence[Trial]]
     """The trials that passed, by case."""
     failing: Sequence[Sequence[Trial]]
@@ -115,7 +116,8 @@ def source_of(cases: Sequence[Case], criteria: Sequence[Criterion], trials: Sequ
             passing.append(good)
             failing.append(bad)
             counts.append((len(good), len(good) + len(bad)))
-    return Source(kept, tuple(criteria), Rates(tuple(counts)), passing, failing, tuple([size for _, size in counts]))
+    suite, sizes = KnownSuite(Rates(tuple(counts))), tuple([size for _, size in counts])
+    return Source(kept, tuple(criteria), suite, passing, failing, sizes)
 
 
 def prove(
@@ -131,9 +133,9 @@ def prove(
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     verdicts, runs, single = [], 0, 0
     for _ in range(changes):
-        drawn = source.rates.draw(rng, len(source.cases))
-        before, result, trials = _change(source, settings, drawn, rng)
-        verdicts.append(result.verdict)
+        drawn = source.suite.draw(rng, len(source.cases))
+        before, verdict, trials = _change(source, settings, drawn, rng)
+        verdicts.append(verdict)
         runs += len(trials)
         single += is_below(pass_rate(source, _first(trials)), threshold_of(pass_rate(source, before)))
         tick()
@@ -159,8 +161,8 @@ def prove(
 
 def _change(
     source: Source, settings: Settings, drawn: Sequence[Drawn], rng: Random
-) -> tuple[list[Trial], SuiteResult, list[Trial]]:
-    """Return the stored trials of one simulated change, its result and its own trials."""
+) -> tuple[list[Trial], Verdict, list[Trial]]:
+    """Return the stored trials of one simulated change, its verdict and its own trials."""
     place = {case.id: index for index, case in enumerate(source.cases)}
     numbers: Counter[tuple[str, Side]] = Counter()
 
@@ -179,11 +181,11 @@ def _change(
     seed = rng.randrange(1 << 30)
     known = Comparison(source.cases, source.criteria, trials, stored, settings, seed=seed, reported=True)
     for _ in range(MOST_STEPS):
-        step = next_step(known, verdict_only=True)
-        if isinstance(step, SuiteResult):
+        step = next_step(known)
+        if isinstance(step, Verdict):
             return stored, step, trials
         trials += _asked(step, trial)
-    return stored, verdict_on(known), trials
+    return stored, verdict_on(known).verdict, trials
 
 
 def _asked(step: More, trial: Callable[[str, Side, str, int], Trial]) -> list[Trial]:

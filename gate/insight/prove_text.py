@@ -13,9 +13,9 @@ from gate.config.load import Config
 from gate.config.resolve import make_plans
 from gate.config.settings import settings_of
 from gate.decision import Settings
-from gate.decision.power import Share
 from gate.errors import BaselineError, MeasureError
 from gate.insight.nearest import nearest_by_suite, trials_of_epochs
+from gate.insight.power import Share
 from gate.insight.power_text import interval_of
 from gate.insight.prove import Progress, Proof, Source, in_words, prove, source_of
 from gate.pipeline.terms import own_terms

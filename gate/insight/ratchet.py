@@ -31,13 +31,15 @@ from gate.pipeline.store import store_kind
 from gate.pipeline.terms import terms_of_plan
 from gate.pipeline.verdict import NO_REFERENCE, judge_record
 from gate.records import Record, cases_of, read_record
-from gate.reports.explanation import headline
 from gate.reports.formatting import figure, interval, sample
 from gate.reports.table import table
+from gate.reports.view import View
 from gate.security import files
 from gate.security.escape import console
 from gate.system.clock import now
 
+Epochs = Sequence[tuple[Case, Sequence[Trial]]]
+"""The trials of whole epochs, by case."""
 HEADERS = ("criterion", "limit", "now", "proposed", "measured")
 
 
@@ -128,10 +130,10 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     terms = terms_of_plan(plan, config, settings_of(config, now()))
     suite = judge_record(record, [NO_REFERENCE], terms)
     results = {row.criterion.name: row for row in suite.criteria}
-    share, criteria = _share_of(record, plan), list(plan.criteria)
-    before = share(criteria)
+    epochs, criteria = _epochs(record, plan), list(plan.criteria)
+    before = _pass_rate(epochs, criteria)
     if suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
-        why = f"all: the record itself does not pass: {headline(suite)}"
+        why = f"all: the record itself does not pass: {View(suite).headline}"
         return Proposal(plan.suite.id, (), (why,), (before, before))
     rate = _rate_criterion(criteria)
     least = before - margin
@@ -139,7 +141,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
         least = max(least, rate.threshold)
 
     def still_passes(changed: Sequence[Criterion]) -> bool:
-        return share(changed) >= least - 1e-9
+        return _pass_rate(epochs, changed) >= least - 1e-9
 
     raised: list[Raised] = []
     kept: list[str] = []
@@ -154,7 +156,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
         for q, estimate in result.quantiles:
             if estimate.level == 0.0:
                 kept.append(f"{criterion.name}: too few trials for an interval of p{q * 100:g}")
-        room = quiet_threshold(_values(record, criterion), criterion)
+        room = quiet_threshold([measured_values(trials, criterion) for _, trials in epochs], criterion)
         found = _threshold(result, room, place, criteria, still_passes)
         if isinstance(found, Raised):
             raised.append(found)
@@ -163,14 +165,14 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
             kept.append(found)
     if rate is not None:
         judged = judge_record(record, [NO_REFERENCE], replace(terms, criteria=tuple(criteria))).criteria
-        room = quiet_threshold(_outcomes(record, plan, criteria), rate)
+        room = quiet_threshold(_outcomes(epochs, criteria), rate)
         row = next(row for row in judged if row.criterion.name in (PASS_RATE, rate.name))
         found = _rate(rate, row, room)
         if isinstance(found, Raised):
             raised.append(found)
         elif found:
             kept.append(found)
-    return Proposal(plan.suite.id, tuple(raised), tuple(kept), (before, share(criteria)))
+    return Proposal(plan.suite.id, tuple(raised), tuple(kept), (before, _pass_rate(epochs, criteria)))
 
 
 def _rate_criterion(criteria: Sequence[Criterion]) -> Criterion | None:
@@ -181,51 +183,27 @@ def _rate_criterion(criteria: Sequence[Criterion]) -> Criterion | None:
     return None
 
 
-def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], float]:
-    """Return a function of criteria that gives the mean over the record's cases of their share of passing trials."""
-    cases = {}
-    for case in cases_of(record.header):
-        planned = plan.cases.get(case.id)
-        cases[case.id] = case
-        if planned is not None:
-            cases[case.id] = replace(case, thresholds=planned.thresholds)
-    groups = _trials(record, cases)
-
-    def share(criteria: Sequence[Criterion]) -> float:
-        means = []
-        for case_id, trials in groups.items():
-            known = outcomes_of(trials, cases[case_id], criteria)
-            if known:
-                means.append(sum(known) / len(known))
-        if not means:
-            return 0.0
-        return sum(means) / len(means)
-
-    return share
-
-
-def _trials(record: Record, cases: Mapping[str, Case]) -> Mapping[str, Sequence[Trial]]:
-    """Return the record's own trials of epochs, by case."""
+def _epochs(record: Record, plan: Plan) -> Epochs:
+    """Return the record's own trials of epochs, by case, each with its planned thresholds."""
+    cases = {case.id: plan.cases.get(case.id, case) for case in cases_of(record.header)}
     groups: dict[str, list[Trial]] = {}
     for trial in record.trials:
         if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.case_id in cases:
             groups.setdefault(trial.case_id, []).append(trial)
-    return groups
+    return [(cases[case_id], trials) for case_id, trials in groups.items()]
 
 
-def _values(record: Record, criterion: Criterion) -> list[list[float]]:
-    """Return the values of a criterion in the record's epochs, case by case."""
-    cases = {case.id: case for case in cases_of(record.header)}
-    return [measured_values(trials, criterion) for trials in _trials(record, cases).values()]
+def _outcomes(epochs: Epochs, criteria: Sequence[Criterion]) -> list[list[float]]:
+    """Return 1 for each trial that passes these criteria, else 0, case by case."""
+    return [as_values(outcomes_of(trials, case, criteria)) for case, trials in epochs]
 
 
-def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[list[float]]:
-    """Return 1 for each trial of the record's epochs that passes these criteria, else 0, case by case."""
-    cases = {case.id: plan.cases.get(case.id, case) for case in cases_of(record.header)}
-    found = []
-    for case_id, trials in _trials(record, cases).items():
-        found.append(as_values(outcomes_of(trials, cases[case_id], criteria)))
-    return found
+def _pass_rate(epochs: Epochs, criteria: Sequence[Criterion]) -> float:
+    """Return the mean over cases of their share of passing trials."""
+    means = [sum(known) / len(known) for known in _outcomes(epochs, criteria) if known]
+    if not means:
+        return 0.0
+    return sum(means) / len(means)
 
 
 def _threshold(

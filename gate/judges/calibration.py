@@ -21,6 +21,7 @@ from gate.errors import ConfigError, MeasureError, first_problem
 from gate.formats.answers import to_invocation
 from gate.formats.documents import read_document, read_json_lines
 from gate.formats.messages import FormatError
+from gate.formats.shapes import as_mapping
 from gate.model import Case, Estimate, Invocation, Models, Part, Score, Turn
 from gate.model.calibration import GradedLabels, JudgeCalibration, LabelCount
 from gate.security import files
@@ -127,7 +128,9 @@ def read_labels(path: Path, ends: Ends = (-math.inf, math.inf)) -> list[Label]:
     for number, data in read_json_lines(path):
         label = _label(data, f"{path}:{number}", number)
         if not ends[0] <= label.label <= ends[1] and not label.binary:
-            reach = f"{ends[0]:g} to {ends[1]:g}" if math.isfinite(ends[1]) else f"{ends[0]:g} or more"
+            reach = f"{ends[0]:g} or more"
+            if math.isfinite(ends[1]):
+                reach = f"{ends[0]:g} to {ends[1]:g}"
             hint = f"scores of this criterion are {reach}"
             raise ConfigError(f"label {label.label:g} is out of range", where=f"{path}:{number}", hint=hint)
         said = json.dumps({key: value for key, value in data.items() if key != "id"}, sort_keys=True)
@@ -147,10 +150,16 @@ def _label(data: Any, where: str, number: int) -> Label:
         raise first_problem(error, _Line).as_error(where) from None
     except FormatError as error:
         raise ConfigError(f"answer: {error}", where=where) from None
-    said = _WORDS.get(line.label.lower()) if isinstance(line.label, str) else line.label
+    said: bool | float | None
+    if isinstance(line.label, str):
+        said = _WORDS.get(line.label.lower())
+    else:
+        said = line.label
     if said is None:
         raise ConfigError(f"label {line.label!r} is neither pass nor fail nor a score", where=where)
-    expected = None if line.expected is None else (Part(line.expected),)
+    expected = None
+    if line.expected is not None:
+        expected = (Part(line.expected),)
     case = Case(line.id or f"line {number}", (Turn(line.user, response=expected),))
     return Label(case, invocation, float(said), isinstance(said, bool))
 
@@ -174,19 +183,25 @@ async def calibrate(
         is_graded = is_graded and not one.binary
         people.append(one.label)
         judged.append(given.value)
-        pairs.append((one.label == 1.0 if one.binary else passes(one.label), passes(given.value)))
+        approved = one.label == 1.0
+        if not one.binary:
+            approved = passes(one.label)
+        pairs.append((approved, passes(given.value)))
     if not pairs:
         why = next((given.error for given in scores if given.error), "the metric applies to none of the labels")
         raise MeasureError(f"none of {len(labels)} labelled answers could be judged: {why}")
-    graded = _graded(people, judged) if is_graded and len(pairs) > 1 else None
+    graded = None
+    if is_graded and len(pairs) > 1:
+        graded = _graded(people, judged)
     found = compared(pairs, graded, not_measured=len(labels) - len(pairs))
     return replace(found, known=replace(found.known, judges=tuple(sorted(judges))))
 
 
 def _graded(people: Sequence[float], judge: Sequence[float]) -> GradedLabels:
     differences = [said - value for said, value in zip(people, judge, strict=True)]
-    alike = len(set(people)) == 1 or len(set(judge)) == 1
-    together = 0.0 if alike else min(1.0, max(-1.0, correlation(people, judge)))
+    together = 0.0
+    if len(set(people)) > 1 and len(set(judge)) > 1:
+        together = min(1.0, max(-1.0, correlation(people, judge)))
     return GradedLabels(len(people), mean(differences), stdev(differences), together)
 
 
@@ -222,8 +237,9 @@ def save(path: Path, fingerprint: str, calibration: Calibration, criterion: str 
         ConfigError: the file is not a calibration of this version.
         MeasureError: the stored calibration could not be read again.
     """
-    entries = _entries(path) if path.is_file() else {}
-    entries = {key: held for key, held in entries.items() if not criterion or _name_of(held) != criterion}
+    entries = _entries(path)
+    for key in [key for key, held in entries.items() if criterion and _name_of(held) == criterion]:
+        del entries[key]
     entries[fingerprint] = _stored(calibration, criterion)
     try:
         _read(entries[fingerprint])
@@ -238,7 +254,7 @@ def load(path: Path, fingerprint: str) -> Calibration | None:
     Raises:
         ConfigError: the file is not a calibration of this version.
     """
-    entry = _entries(path).get(fingerprint) if path.is_file() else None
+    entry = _entries(path).get(fingerprint)
     if entry is None:
         return None
     try:
@@ -275,21 +291,23 @@ def _read(entry: Any) -> Calibration:
 
 def check_file(path: Path) -> None:
     """Raise ConfigError if the file exists and a calibration could not be added to it."""
-    if path.is_file():
-        _entries(path)
+    _entries(path)
 
 
 def is_stale(path: Path, fingerprint: str, criterion: str) -> bool:
     """True if this criterion was only calibrated with another judge, wording or set of options."""
-    entries = _entries(path) if path.is_file() else {}
+    entries = _entries(path)
     return fingerprint not in entries and any(_name_of(entry) == criterion for entry in entries.values())
 
 
 def _name_of(entry: Any) -> Any:
-    return entry.get("criterion") if isinstance(entry, dict) else None
+    return as_mapping(entry).get("criterion")
 
 
 def _entries(path: Path) -> dict[str, Any]:
+    """Return the stored calibrations by fingerprint; none if there is no file."""
+    if not path.is_file():
+        return {}
     hint = "move the file away and run `gate calibrate` again"
     try:
         data = read_document(path)
@@ -311,7 +329,9 @@ def may_block(
     if min_kappa is None:
         return True, ""
     why = _reason_to_report_only(calibration, min_kappa, marks)
-    return not why, f"reports only: {why}" if why else ""
+    if not why:
+        return True, ""
+    return False, f"reports only: {why}"
 
 
 def _reason_to_report_only(calibration: Calibration | None, min_kappa: float, marks: Collection[float | None]) -> str:

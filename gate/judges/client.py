@@ -6,10 +6,7 @@ Knows the protocol and its failures; `prompt.py` words the questions, and the me
 from __future__ import annotations
 
 import asyncio
-import math
-import time
 from collections.abc import Awaitable, Callable, Mapping
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +22,7 @@ from gate.judges.prompt import A, Answers, Question, read_answer, render, schema
 from gate.security.escape import one_line
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.security.redact import redact
+from gate.system.http import retry_after
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -354,7 +352,7 @@ class Judge:
             said = shorten(_said(error.body, error.message).replace(member.api_key, "***"), 200)
             message = f"HTTP {error.status_code}: {said}"
             if error.status_code in (408, 409, 429) or error.status_code >= 500:
-                raise TransientError(message, wait=_retry_after(error.response.headers.get("retry-after"))) from None
+                raise TransientError(message, wait=retry_after(error.response.headers)) from None
             raise RefusedError(message) from None
         except openai.APIError as error:
             what = f"{type(error).__name__} at {redact(member.base_url)}: {shorten(str(error), 200)}"
@@ -460,17 +458,3 @@ def _said(body: object, message: str) -> str:
     """Return a server's error message, found anywhere in the body; else the client's own message."""
     inner = body.get("error", body) if isinstance(body, dict) else None
     return str(inner["message"]) if isinstance(inner, dict) and "message" in inner else message
-
-
-def _retry_after(header: str | None) -> float | None:
-    """Return the seconds in a Retry-After header, given as seconds or as a date; None if absent or unreadable."""
-    if header is None:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(header).timestamp() - time.time()
-        except ValueError:
-            return None
-    return max(seconds, 0.0) if math.isfinite(seconds) else None

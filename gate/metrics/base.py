@@ -142,16 +142,21 @@ class Metric(ABC, Generic[OptionsT]):
         """Return the score of one trial, with a reason. Never raises because of what an agent did."""
 
 
+class PassOrFail(Metric[OptionsT]):
+    """Base of pass-or-fail checks: 1 or 0, with 1 as the default threshold."""
+
+    scale = Scale.BINARY
+    pass_threshold = 1.0
+    default_threshold = 1.0
+
+
 class OverTrials(Metric[OptionsT]):
     """Base of metrics that cannot score a single trial: they are computed when the suite is judged."""
 
     over_trials = True
+    reads = NO_CONTENT
     told: ClassVar[str] = "counted over the trials when the suite is judged"
     """The reason that a trial carries instead of a score."""
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(None, reason=self.told)
@@ -227,7 +232,7 @@ class Judged(Metric[OptionsT]):
 
     @property
     def needs_judge(self) -> bool:
-        """True if these options ask a judge; False for backends that work offline."""
+        """True if these options ask a judge. If not, the trial is scored by `score`, as by any other metric."""
         return True
 
     @property
@@ -249,10 +254,7 @@ class Judged(Metric[OptionsT]):
     @abstractmethod
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Any) -> Score:
         """Return the score of one trial, with a reason. Never raises because of what an agent, a judge or its server
-        did.
-
-        ``judge`` may be None only where `needs_judge` is false.
-        """
+        did. Called only if `needs_judge`."""
 
 
 class Composite(Metric[OptionsT]):

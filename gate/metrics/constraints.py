@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput
+from gate.metrics.base import NO_CONTENT, Options, PassOrFail, TrialOutput
 from gate.metrics.matching import shown
-from gate.model import Case, Scale, Score
+from gate.model import Case, Score
 from gate.model.strictness import MORE
 from gate.security.limits import MAX_ID_CHARS
 
@@ -33,26 +33,20 @@ class ForbiddenOptions(Options):
         return tools
 
 
-class ForbiddenTools(Metric[ForbiddenOptions]):
+class ForbiddenTools(PassOrFail[ForbiddenOptions]):
     """0 if any forbidden tool was called in the trial, even once, else 1. Hard: one occurrence fails the gate.
 
     Case and separators in names do not matter: EditFile, edit_file and edit-file are one tool. Repeated calls
     count once. Range 0 or 1; the threshold is fixed. It does not apply if nothing is forbidden.
     """
 
-    scale = Scale.BINARY
     hard = True
-    pass_threshold = 1.0
-    default_threshold = 1.0
     reads_tools = True
     absence = True
     options_type = ForbiddenOptions
     needed_option = "tools"
     adds_up = True
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
+    reads = NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         forbidden = {plain_name(name) for name in self._names()}

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from gate.errors import closest
-from gate.metrics.base import Metric, Options, OptionsT, TrialOutput
+from gate.metrics.base import Options, OptionsT, PassOrFail, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
-from gate.model import Case, Scale, Score, text_of
+from gate.model import Case, Score, text_of
 from gate.model.strict import Words, one_or_more
 from gate.security.limits import MAX_NESTING, shorten
 
@@ -76,14 +76,6 @@ class SchemaOptions(Options):
         return schema
 
 
-class _Content(Metric[OptionsT]):
-    """Base of pass-or-fail checks: 1 or 0, with 1 as the default threshold."""
-
-    scale = Scale.BINARY
-    pass_threshold = 1.0
-    default_threshold = 1.0
-
-
 def _said(performance: TrialOutput) -> str:
     """Return everything that the agent answered over all turns, without thoughts."""
     return "\n".join(text_of(invocation.response, thoughts=False) for invocation in performance.invocations)
@@ -96,7 +88,7 @@ def _quoted(texts: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-class _Listed(_Content[OptionsT]):
+class _Listed(PassOrFail[OptionsT]):
     """Base of checks with a list of texts or patterns; a case's own are added, with their own ``ignore_case``."""
 
     adds_up = True
@@ -168,8 +160,8 @@ class Regex(_Listed[RegexOptions]):
     """1 if the trial's answers match every pattern somewhere, else 0.
 
     Patterns use Python's syntax; ``.`` does not match a newline. Nested repetitions such as ``(a+)+`` are refused;
-    a match that takes a second of processor time is an error, and so is one that the first 100,000 characters do
-    not settle. Threshold 1 by default.
+    a match that takes a second of processor time is an error, and so is an answer of more than 100,000 characters.
+    Threshold 1 by default.
     """
 
     options_type = RegexOptions
@@ -193,7 +185,7 @@ class Regex(_Listed[RegexOptions]):
         return Score(1.0, reason="the answer matches every pattern")
 
 
-class JsonSchema(_Content[SchemaOptions]):
+class JsonSchema(PassOrFail[SchemaOptions]):
     """1 if the last answer is JSON that matches the schema, also in a Markdown code block, else 0.
 
     Drafts 4 to 2020-12, by ``$schema``, else 2020-12. The metric fetches nothing: a ``$ref`` to another document

@@ -46,7 +46,7 @@ neither. Say also whether the customer will have to come back for the same matte
     def needs_calls(self) -> bool:
         return bool(self.options.escalation_tools)
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         for invocation in performance.invocations:
             for call in invocation.tool_calls:
                 if call.name in self.options.escalation_tools:
@@ -102,10 +102,7 @@ class TimeAgainstBaseline(Metric[BaselineOptions]):
     scale = Scale.COUNT
     direction = Direction.LOWER
     needed_option = "baseline_seconds"
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
+    reads = NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         baseline = self.options.baseline_seconds
@@ -134,11 +131,7 @@ class _Retrieval(Metric[RetrievalOptions]):
     reads_tools = True
     options_type = RetrievalOptions
     pass_threshold = 0.5
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset({RESULTS})
-
+    reads = frozenset({RESULTS})
     needed_option = "relevant_ids"
 
     def score(self, case: Case, performance: TrialOutput) -> Score:

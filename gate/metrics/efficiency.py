@@ -66,10 +66,7 @@ def _sum_or_error(values: Sequence[float | None], what: str) -> Score:
 
 class _LowerIsBetter(Metric[NoOptions]):
     direction: ClassVar[Direction] = Direction.LOWER
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
+    reads = NO_CONTENT
 
 
 class Cost(_LowerIsBetter):
@@ -156,10 +153,7 @@ class ToolCalls(_LowerIsBetter):
 
     reads_tools = True
     scale = Scale.COUNT
-
-    @property
-    def refuses_other_calls(self) -> bool:
-        return True  # with a limit
+    refuses_other_calls = True  # with a limit
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         score = _with_reason(

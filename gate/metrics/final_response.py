@@ -79,14 +79,14 @@ class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
     samples = 5
     pass_threshold = 1.0
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
         pairs = zip(case.turns, performance.invocations, strict=True)
         return of_turns(await asyncio.gather(*(self._turn(turn, done, judge) for turn, done in pairs)))
 
-    async def _turn(self, turn: Turn, invocation: Invocation, judge: Judge | None) -> TurnFinding:
+    async def _turn(self, turn: Turn, invocation: Invocation, judge: Judge) -> TurnFinding:
         if turn.response is None:
             return NOTHING_STATED
         intermediate = self.options.include_intermediate_responses_in_final
@@ -133,10 +133,10 @@ class ResponseEvaluationScore(JudgedMetric[AdkJudgeOptions]):
     scale = Scale.LIKERT
     pass_threshold = 3.5
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         return of_turns(await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations)))
 
-    async def _turn(self, invocation: Invocation, judge: Judge | None) -> TurnFinding:
+    async def _turn(self, invocation: Invocation, judge: Judge) -> TurnFinding:
         intermediate = self.options.include_intermediate_responses_in_final
         material = (
             ("user's request", invocation.user),

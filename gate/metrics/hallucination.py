@@ -52,25 +52,28 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
     samples = 1
     pass_threshold = 0.8
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         turns = await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations))
         return of_turns(turns, average=statistics.mean)
 
-    async def _turn(self, invocation: Invocation, judge: Judge | None) -> TurnFinding:
-        texts = [answer_text(invocation)]
+    async def _turn(self, invocation: Invocation, judge: Judge) -> TurnFinding:
+        texts = []
         if self.options.evaluate_intermediate_nl_responses:
-            texts = [*(part.text for part in invocation.intermediate if not part.thought), *texts]
-        found = await asyncio.gather(*(self._response(text, invocation, judge) for text in texts if text.strip()))
-        failed = next((verdict for verdict in found if verdict.failed), None)
-        if failed is not None:
-            return failed
-        values = [verdict.value for verdict in found if verdict.value is not None]
-        reason = "; ".join(verdict.reason for verdict in found if verdict.reason)
-        return TurnFinding(
-            statistics.mean(values) if values else None, reason or ("" if values else "no text to judge")
-        )
+            texts += [part.text for part in invocation.intermediate if not part.thought]
+        texts.append(answer_text(invocation))
+        values, reasons = [], []
+        for found in await asyncio.gather(*[self._response(one, invocation, judge) for one in texts if one.strip()]):
+            if found.failed:
+                return found
+            if found.value is not None:
+                values.append(found.value)
+            if found.reason:
+                reasons.append(found.reason)
+        if not values:
+            return TurnFinding(None, "; ".join(reasons) or "no text to judge")
+        return TurnFinding(statistics.mean(values), "; ".join(reasons))
 
-    async def _response(self, text: str, invocation: Invocation, judge: Judge | None) -> TurnFinding:
+    async def _response(self, text: str, invocation: Invocation, judge: Judge) -> TurnFinding:
         first = await self.ask(
             judge, SEGMENT, (("response", text),), Sentences, name="sentences", votes=1, decides=_has_sentences
         )
@@ -84,8 +87,10 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
         second = await self.ask(judge, LABEL, material, Labels, name="labels", votes=1, decides=_labels)
         if second.error is not None:
             return TurnFinding(None, failed=second.error)
-        labelled = second.readable[0].sentences if second.readable else []
-        return _verdict(labelled, second.failure)
+        known = [found for answer in second.readable[:1] for found in _known(answer.sentences)]
+        if not known:
+            return TurnFinding(None, second.failure or "the judge labelled no sentence")
+        return _verdict(known)
 
 
 def _has_sentences(answer: Sentences) -> bool:
@@ -97,19 +102,23 @@ def _labels(answer: Labels) -> bool:
 
 
 def _known(labelled: Sequence[LabelledSentence]) -> list[tuple[LabelledSentence, str]]:
-    marks = [(one, one.label.strip().lower()) for one in labelled]
-    return [(one, label) for one, label in marks if label in (*SUPPORTED, *NOT_SUPPORTED)]
+    found = []
+    for one in labelled:
+        label = one.label.strip().lower()
+        if label in (*SUPPORTED, *NOT_SUPPORTED):
+            found.append((one, label))
+    return found
 
 
-def _verdict(labelled: Sequence[LabelledSentence], failure: str | None) -> TurnFinding:
-    known = _known(labelled)
-    if not known:
-        return TurnFinding(None, failure or "the judge labelled no sentence")
-    against = [(one, label) for one, label in known if label in NOT_SUPPORTED]
-    told = [f"{label}: “{shorten(one.sentence, 100)}” ({rationale(one.rationale)})" for one, label in against[:3]]
-    value = statistics.mean([label not in NOT_SUPPORTED for _, label in known])
+def _verdict(known: Sequence[tuple[LabelledSentence, str]]) -> TurnFinding:
+    against = []
+    for one, label in known:
+        if label in NOT_SUPPORTED:
+            against.append(f"{label}: “{shorten(one.sentence, 100)}” ({rationale(one.rationale)})")
     reason = f"{len(against)} of {len(known)} sentences not borne out"
-    return TurnFinding(float(value), ": ".join([reason, *told[:1]]) + "".join(f"; {one}" for one in told[1:]))
+    if against:
+        reason += f": {'; '.join(against[:3])}"
+    return TurnFinding((len(known) - len(against)) / len(known), reason)
 
 
 SEGMENT = """\

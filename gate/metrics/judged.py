@@ -58,7 +58,7 @@ class JudgedMetric(Judged[JudgedT]):
 
     async def ask(
         self,
-        judge: Judge | None,
+        judge: Judge,
         instructions: str,
         material: Material,
         answer: type[A],
@@ -74,8 +74,6 @@ class JudgedMetric(Judged[JudgedT]):
             decides: True if an answer answers the question and may be cached.
             settled: True if answers decide, whatever that many further votes would say; no more are then requested.
         """
-        if judge is None:
-            return Answers(error="no judge was handed to this metric")
         overrides = self.options.judge_model_options
         if votes is not None:
             overrides = overrides.model_copy(update={"num_samples": votes})
@@ -112,7 +110,7 @@ class Voted(JudgedMetric[JudgedT]):
         """Return the text for the judge; None: the metric does not apply to this case."""
         return (("conversation", conversation(performance.invocations)), *reference(case))
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         if not performance.invocations:
             return Score(None, error="the trial has no turns")
         material = self.material(case, performance)

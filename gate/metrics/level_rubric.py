@@ -197,33 +197,35 @@ Dimensions:
         told = ", ".join(f"{name} {given[name].level}" for name in graded)
         return VoteMark(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", values)
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         weights, names = {"level": 0.0, "claims": 0.0}, list[str]()
         for name, dimension in self.options.dimensions.items():
             weights[dimension.method] += dimension.weight
             if dimension.method == "claims":
                 names.append(name)
-        parts = []
+        asked = {}
         if weights["level"]:
-            parts.append((weights["level"], super().judge_score(case, performance, judge)))
+            asked["level"] = super().judge_score(case, performance, judge)
         if weights["claims"]:
             own = FactualAccuracyOptions(judge_model_options=self.options.judge_model_options)
-            parts.append((weights["claims"], FactualAccuracy(own).judge_score(case, performance, judge)))
-        scores = await asyncio.gather(*(score for _, score in parts))
-        failed = next((score for score in scores if score.error is not None), None)
-        if failed is not None:
-            return failed
-        found = [(weight, score) for (weight, _), score in zip(parts, scores, strict=True) if score.value is not None]
-        if not found:
+            asked["claims"] = FactualAccuracy(own).judge_score(case, performance, judge)
+        scores = dict(zip(asked, await asyncio.gather(*asked.values()), strict=True))
+        total, products, reasons = 0.0, [], []
+        for method, score in scores.items():
+            if score.error is not None:
+                return score
+            if score.value is not None:
+                total += weights[method]
+                products.append(weights[method] * score.value)
+                reasons.append(score.reason)
+        if not reasons:
             return Score(None, reason=self.nothing)
-        total = math.fsum(weight for weight, _ in found)
-        value = math.fsum(weight * (score.value or 0.0) for weight, score in found) / total
         details: dict[str, Any] = {}
-        if weights["level"]:
-            details |= scores[0].details
-        if weights["claims"] and scores[-1].value is not None:
-            details["dimensions"] = {**details.get("dimensions", {}), **dict.fromkeys(names, scores[-1].value)}
-        return Score(min(value, 1.0), "; ".join(score.reason for _, score in found), details=details)
+        if "level" in scores:
+            details |= scores["level"].details
+        if "claims" in scores and scores["claims"].value is not None:
+            details["dimensions"] = {**details.get("dimensions", {}), **dict.fromkeys(names, scores["claims"].value)}
+        return Score(min(math.fsum(products) / total, 1.0), "; ".join(reasons), details=details)
 
 
 class ResearchRubric(LevelRubric):

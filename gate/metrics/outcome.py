@@ -59,10 +59,7 @@ class RecordedScore(Metric[RecordedOptions]):
     options_type = RecordedOptions
     pass_threshold = 1.0
     needed_option = "scorer"
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
+    reads = NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         scored = (one for turn in performance.invocations for one in turn.foreign)

@@ -28,9 +28,6 @@ _OPTIONAL = 3
 """The most optional parts of a pattern that is matched here: each may double the ways to match."""
 _ANSWER_BYTES = 100
 _REPEATS = (code.MAX_REPEAT, code.MIN_REPEAT)
-_TAKE_ALL = (code.POSSESSIVE_REPEAT, code.ATOMIC_GROUP)
-_ONE_CHARACTER = (code.IN, code.ANY, code.LITERAL, code.NOT_LITERAL)
-_AT_START = ((code.AT, code.AT_BEGINNING_STRING), (code.AT, code.AT_BEGINNING))
 
 
 class PatternError(ValueError):
@@ -65,48 +62,25 @@ def _flags(ignore_case: bool) -> int:
 
 
 def is_found(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
-    """True if the pattern matches anywhere in the text, of which only the first `MAX_TEXT` characters are searched.
+    """True if the pattern matches anywhere in the text.
 
     Raises:
         PatternError: see `compile_pattern`.
-        PatternTimeoutError: the match took longer than `LIMIT_SECONDS`, or the rest of a longer text may change it.
+        PatternTimeoutError: the match took longer than `LIMIT_SECONDS`, or the text is longer than `MAX_TEXT`.
     """
-    if len(text) <= MAX_TEXT:
-        return _match("search", pattern, text, ignore_case=ignore_case)
-    beginning = text[:MAX_TEXT]
-    if r"\b" in pattern.lower():
-        beginning = _whole_words(text)
-    found = _match("search", pattern, beginning, ignore_case=ignore_case)
-    parsed = parser.parse(pattern)
-    if found and _stays_found(parsed):
-        return True
-    if not found and beginning and _stays_missing(parsed):
-        return False
-    raise _too_long(text)
-
-
-def _whole_words(text: str) -> str:
-    r"""Return the beginning up to the end of a word, where ``\b`` means the same as at the end of a text."""
-    end = MAX_TEXT
-    while end and (text[end].isalnum() or text[end] == "_"):
-        end -= 1
-    return text[:end]
-
-
-def _too_long(text: str) -> PatternTimeoutError:
-    what = f"{len(text):,} characters are more than the {MAX_TEXT:,} that a pattern is matched to"
-    return PatternTimeoutError(what)
+    return _match("search", pattern, text, ignore_case=ignore_case)
 
 
 def is_whole(pattern: str, text: str) -> bool:
-    """True if the pattern matches the whole text. Raises the same as `is_found`, and for any text over `MAX_TEXT`."""
-    if len(text) > MAX_TEXT:
-        raise _too_long(text)
+    """True if the pattern matches the whole text. Raises the same as `is_found`."""
     return _match("whole", pattern, text, ignore_case=False)
 
 
 def _match(mode: str, pattern: str, text: str, *, ignore_case: bool) -> bool:
     compiled = compile_pattern(pattern, ignore_case=ignore_case)
+    if len(text) > MAX_TEXT:
+        what = f"{len(text):,} characters are more than the {MAX_TEXT:,} that a pattern is matched to"
+        raise PatternTimeoutError(what)
     if _is_quick(pattern) and mode == "whole":
         return compiled.fullmatch(text) is not None
     if _is_quick(pattern):
@@ -205,35 +179,8 @@ def _optional(operation: Any, argument: Any) -> bool:
     return operation is code.AT or (operation in _REPEATS and argument[0] == 0)
 
 
-def _stays_found(parsed: Any) -> bool:
-    """True if a match in the beginning of a text is one in the whole text: no part needs the end."""
-    for operation, argument in parsed:
-        if operation in _TAKE_ALL or (operation is code.ASSERT_NOT and argument[0] > 0):
-            return False
-        if operation is code.AT and argument in (code.AT_END, code.AT_END_STRING):
-            return False
-        if not all(map(_stays_found, _bodies(operation, argument))):
-            return False
-    return True
-
-
-def _stays_missing(parsed: Any) -> bool:
-    r"""True for a pattern that forbids another one, such as ``\A(?![\s\S]*error)``: if it does not match the beginning
-    of a text, it does not match the whole."""
-    parts = list(parsed)
-    if not parts or parts[0] not in _AT_START or parsed.state.flags & re.MULTILINE:
-        return False
-    forbidden, *rest = parts[1:] or [(None, None)]
-    operation, argument = forbidden
-    if operation is not code.ASSERT_NOT or argument[0] < 0 or not _stays_found(argument[1]):
-        return False
-    if len(rest) == 1 and rest[0][0] in _ONE_CHARACTER:
-        return True
-    return all(operation in _REPEATS and argument[0] == 0 for operation, argument in rest)
-
-
 def _bodies(operation: Any, argument: Any) -> list[Any]:
-    """Yield the sequences inside one part of a parsed pattern."""
+    """Return the sequences inside one part of a parsed pattern."""
     if operation in _REPEATS or operation is code.POSSESSIVE_REPEAT:
         return [argument[2]]
     if operation is code.SUBPATTERN:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from gate.security.redact import luhn
+
 
 class PiiMatch(Struct, frozen=True):
     kind: str
@@ -64,13 +66,6 @@ def _plain(text: str) -> str:
 
 def _always(_: str) -> bool:
     return True
-
-
-def luhn(number: str) -> bool:
-    """True if the check digit of ISO/IEC 7812-1 is right; a single repeated digit is no card number."""
-    digits = [int(char) for char in reversed(number) if char.isdigit()]
-    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
-    return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
 
 
 def iban(number: str) -> bool:

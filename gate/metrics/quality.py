@@ -113,7 +113,7 @@ class ResponseQuality(JudgedMetric[CompletenessOptions]):
     options_type = CompletenessOptions
     pass_threshold = 0.6
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         plain = JudgedOptions(judge_model_options=self.options.judge_model_options)
         parts: dict[str, JudgedMetric[Any]] = {"relevance": PRESETS["relevance"](plain)}
         parts["completeness"] = Completeness(self.options)

@@ -7,7 +7,7 @@ import asyncio
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -105,13 +105,13 @@ class RubricMetric(JudgedMetric[JudgedT]):
         listed = json.dumps(properties, ensure_ascii=False, indent=1)
         return f"{self.task}\n\nFor every property below give its id, a rationale, and the verdict yes or no.\n{listed}"
 
-    async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge | None) -> TurnVotes:
+    async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge) -> TurnVotes:
         def decides(answer: RubricAnswer) -> bool:
-            return len(TurnVotes(rubrics, Answers((answer,))).values) == len(rubrics)
+            return all(passing + failing for passing, failing in _counts(rubrics, (answer,)).values())
 
         def settled(answers: Sequence[RubricAnswer], to_come: int) -> bool:
-            votes = _by_rubric(rubrics, answers)
-            return all(_is_certain(found, to_come) for found in votes.values())
+            counts = _counts(rubrics, answers).values()
+            return all(majority_is_certain(passing, failing, to_come) for passing, failing in counts)
 
         answers = await self.ask(
             judge,
@@ -124,6 +124,12 @@ class RubricMetric(JudgedMetric[JudgedT]):
         )
         return TurnVotes(rubrics, answers)
 
+    async def judge_conversation(self, rubrics: Sequence[Rubric], performance: TrialOutput, judge: Judge) -> Score:
+        """Return the score of rubrics about the whole conversation, which counts at its last turn."""
+        material = (("conversation", conversation(performance.invocations)),)
+        turn = await self.judge_rubrics(rubrics, material, judge)
+        return score_of([turn], before=len(performance.invocations) - 1)
+
 
 class TurnVotes:
     """The counted votes of one turn."""
@@ -135,11 +141,13 @@ class TurnVotes:
         self.values: dict[str, float] = {}
         self.denials: dict[str, str] = {}
         for name, votes in _by_rubric(rubrics, answers.readable).items():
-            value = _majority(votes)
-            if value is not None:
-                self.values[name] = value
-            if value == 0.0:
-                self.denials[name] = next(vote.rationale for vote in votes if vote.value == 0.0)
+            against = [vote.rationale for vote in votes if vote.value == 0.0]
+            passing = sum(vote.value == 1.0 for vote in votes)
+            if passing > len(against):
+                self.values[name] = 1.0
+            elif against:
+                self.values[name] = 0.0
+                self.denials[name] = against[0]
 
     @property
     def value(self) -> float | None:
@@ -149,43 +157,43 @@ class TurnVotes:
 
 
 def _by_rubric(rubrics: Sequence[Rubric], answers: Sequence[RubricAnswer]) -> dict[str, list[RubricVote]]:
-    votes = [vote for answer in answers for vote in answer.verdicts]
-    return {rubric.id: [vote for vote in votes if vote.id.strip() == rubric.id] for rubric in rubrics}
+    found: dict[str, list[RubricVote]] = {rubric.id: [] for rubric in rubrics}
+    for answer in answers:
+        for vote in answer.verdicts:
+            if vote.id.strip() in found:
+                found[vote.id.strip()].append(vote)
+    return found
 
 
-def _is_certain(votes: Sequence[RubricVote], to_come: int) -> bool:
-    values = [vote.value for vote in votes]
-    passing, failing = values.count(1.0), values.count(0.0)
-    return majority_is_certain(passing, failing, to_come)
-
-
-def _majority(votes: Sequence[RubricVote]) -> float | None:
-    values = [vote.value for vote in votes if vote.value is not None]
-    if not values:
-        return None
-    return float(values.count(1.0) > values.count(0.0))
+def _counts(rubrics: Sequence[Rubric], answers: Sequence[RubricAnswer]) -> dict[str, tuple[int, int]]:
+    """Return the number of votes for and against each rubric."""
+    counts = {}
+    for name, votes in _by_rubric(rubrics, answers).items():
+        values = [vote.value for vote in votes]
+        counts[name] = values.count(1.0), values.count(0.0)
+    return counts
 
 
 def score_of(turns: Sequence[TurnVotes], *, before: int = 0) -> Score:
     """Return the mean over all (turn, rubric) verdicts; the first ``before`` turns were not judged separately."""
     per_turn = (None,) * before + tuple(turn.value for turn in turns)
-    failed = next((turn.failed for turn in turns if turn.failed is not None), None)
-    if failed is not None:
-        return Score(None, error=failed, per_turn=per_turn)
-    values = [value for turn in turns for value in turn.values.values()]
+    unread = [turn.unread for turn in turns if turn.unread]
+    values: list[float] = []
+    by_rubric: dict[str, list[float]] = {}
+    for turn in turns:
+        if turn.failed is not None:
+            return Score(None, error=turn.failed, per_turn=per_turn)
+        values += turn.values.values()
+        for name in turn.texts:
+            own = by_rubric.setdefault(name, [])
+            if name in turn.values:
+                own.append(turn.values[name])
     if not values:
-        unread = next((turn.unread for turn in turns if turn.unread is not None), None)
-        return Score(None, error=unread or "the judge gave no verdict on any rubric", per_turn=per_turn)
-    rubrics = {name: _over_turns(turns, name) for turn in turns for name in turn.texts}
-    details = {"dimensions": {name: value for name, value in rubrics.items() if value is not None}}
+        unread.append("the judge gave no verdict on any rubric")
+        return Score(None, error=unread[0], per_turn=per_turn)
+    dimensions = {name: statistics.mean(own) for name, own in by_rubric.items() if own}
+    details = {"dimensions": dimensions}
     return Score(statistics.mean(values), _reason(turns, before), per_turn=per_turn, details=details)
-
-
-def _over_turns(turns: Sequence[TurnVotes], name: str) -> float | None:
-    values = [turn.values[name] for turn in turns if name in turn.values]
-    if not values:
-        return None
-    return statistics.mean(values)
 
 
 def _reason(turns: Sequence[TurnVotes], before: int) -> str:
@@ -232,7 +240,7 @@ class _PerTurnRubrics(_AdkRubrics):
     def material(self, invocation: Invocation) -> Material:
         raise NotImplementedError
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
@@ -245,7 +253,7 @@ class _PerTurnRubrics(_AdkRubrics):
         pairs = zip(rubrics, performance.invocations, strict=True)
         return score_of(await asyncio.gather(*(self._judge_turn(some, done, judge) for some, done in pairs)))
 
-    async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge | None) -> TurnVotes:
+    async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge) -> TurnVotes:
         """Judge one turn; a turn without rubrics is skipped."""
         if not rubrics:
             return TurnVotes((), Answers())
@@ -301,7 +309,7 @@ class MultiTurnTrajectoryRubrics(_AdkRubrics):
 Decide for each property whether the agent's conduct over the whole conversation has it: what it said, which
 tools it called and in which order, and where it ended."""
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
@@ -311,9 +319,7 @@ tools it called and in which order, and where it ended."""
             return Score(None, error=str(error))
         if not rubrics:
             return self.none_stated
-        material = (("conversation", conversation(performance.invocations)),)
-        turn = await self.judge_rubrics(rubrics, material, judge)
-        return score_of([turn], before=len(performance.invocations) - 1)
+        return await self.judge_conversation(rubrics, performance, judge)
 
 
 class ConversationProperties(RubricMetric[AdkJudgeOptions]):
@@ -325,10 +331,8 @@ class ConversationProperties(RubricMetric[AdkJudgeOptions]):
     task = MultiTurnTrajectoryRubrics.task
     properties: ClassVar[Mapping[str, str]]
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         if not performance.invocations:
             return Score(None, error="the trial has no turns")
         rubrics = [Rubric(name, text) for name, text in self.properties.items()]
-        material: Any = (("conversation", conversation(performance.invocations)),)
-        turn = await self.judge_rubrics(rubrics, material, judge)
-        return score_of([turn], before=len(performance.invocations) - 1)
+        return await self.judge_conversation(rubrics, performance, judge)

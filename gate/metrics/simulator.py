@@ -53,7 +53,7 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
     samples = 5
     pass_threshold = 1.0
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         scenario, said = case.scenario, performance.invocations
         if scenario is None:
             return Score(None, reason="the user's turns are written in the case; no simulated user to judge")
@@ -75,9 +75,7 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
         reason = "; ".join(told) or "every turn keeps to the scenario"
         return Score(sum(value or 0.0 for value in per_turn) / len(per_turn), reason=reason, per_turn=per_turn)
 
-    async def _turn(
-        self, scenario: Scenario, before: Sequence[Invocation], text: str, judge: Judge | None
-    ) -> TurnFinding:
+    async def _turn(self, scenario: Scenario, before: Sequence[Invocation], text: str, judge: Judge) -> TurnFinding:
         material = (
             ("conversation plan", scenario.plan),
             *_persona(scenario),

@@ -114,9 +114,7 @@ courteous, formal, businesslike. neutral: matter-of-fact, neither warm nor forma
         told = f"{', '.join(heard)}, expected {self.options.expected} ({HEARD})"
         return Score(sum(per_turn) / len(per_turn), told, per_turn=per_turn)
 
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
-        if not self.needs_judge:
-            return self.score(case, performance)
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         if self.options.expected is None:
             return Score(None, reason=self.nothing)
         return await super().judge_score(case, performance, judge)

@@ -41,17 +41,10 @@ class _ToolChoice(Metric[ToolOptions]):
 
     options_type = ToolOptions
     scale = Scale.SHARE
-
     reads_tools = True
     pass_threshold = 1.0
-
-    @property
-    def compares_calls(self) -> bool:
-        return True
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
+    compares_calls = True
+    reads = NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         problem = unpaired(case, performance)
@@ -103,9 +96,7 @@ class ToolSelectionAccuracy(_ToolChoice):
     Source: precision.
     """
 
-    @property
-    def refuses_other_calls(self) -> bool:
-        return True
+    refuses_other_calls = True
 
     def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
         made = sum(len(actual) for _, actual in pairs)
@@ -141,6 +132,7 @@ class StepEfficiency(Metric[StepOptions]):
 
     reads_tools = True
     options_type = StepOptions
+    reads = NO_CONTENT
 
     @property
     def compares_calls(self) -> bool:
@@ -149,10 +141,6 @@ class StepEfficiency(Metric[StepOptions]):
     @property
     def refuses_other_calls(self) -> bool:
         return self.compares_calls
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         necessary, taken = self.options.steps, performance.tool_calls
@@ -194,10 +182,7 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
 
     reads_tools = True
     options_type = RecoveryOptions
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
+    reads = NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         calls = performance.tool_calls

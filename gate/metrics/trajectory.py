@@ -90,16 +90,13 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
     pass_threshold = 1.0
     options_type = TrajectoryOptions
     satisfied = "every turn called the expected tools"
+    compares_calls = True
 
     def __init__(self, options: TrajectoryOptions, context: Context | None = None) -> None:
         super().__init__(options, context)
         self._same = Matcher(self.context, options.args, options.tools)
         if options.ignore_args:
             self._same = Matcher(self.context, NAMES_ONLY)
-
-    @property
-    def compares_calls(self) -> bool:
-        return True
 
     @property
     def refuses_other_calls(self) -> bool:
@@ -198,6 +195,8 @@ class SequenceCorrectness(PerTurn[SequenceOptions]):
     pass_threshold = 1.0
     options_type = SequenceOptions
     satisfied = "every turn called its tools in the expected order"
+    compares_calls = True
+    reads = NO_CONTENT
     _MATCH_TYPES: Mapping[str, str] = {"subsequence": "IN_ORDER", "exact": "EXACT", "unordered": "ANY_ORDER"}
 
     def __init__(self, options: SequenceOptions, context: Context | None = None) -> None:
@@ -207,16 +206,8 @@ class SequenceCorrectness(PerTurn[SequenceOptions]):
         )
 
     @property
-    def compares_calls(self) -> bool:
-        return True
-
-    @property
     def refuses_other_calls(self) -> bool:
         return self._trajectory.refuses_other_calls
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return NO_CONTENT
 
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
         return self._trajectory.judge_turn(turn, invocation)

@@ -24,7 +24,7 @@ from gate.monitor.report import MonitorReport, headline
 from gate.monitor.store import Delivery, MonitorState
 from gate.monitor.window import WORSE, Status
 from gate.security.limits import shorten
-from gate.system.http import Client, HttpError, check_url
+from gate.system.http import Client, HttpError, check_url, retry_after
 
 ANSWER_SECONDS = 10.0
 """Seconds in which a target has to answer."""
@@ -85,19 +85,19 @@ def target_of(form: str, variable: str, token: str, environment: Mapping[str, st
 
 
 def _webhook(alert: Alert) -> Any:
-    report = alert.report
+    report, share = alert.report, alert.report.finding.share
     return {
         "version": 1,
         "id": alert.id,
         "suite": alert.suite,
         "before": alert.before.value,
         "status": alert.after.value,
-        "why": report.why,
-        "pass_rate": report.pass_rate.rate,
-        "pass_rate_low": report.pass_rate.low,
-        "pass_rate_high": report.pass_rate.high,
-        "sample_count": report.sample_count,
-        "average_score": getattr(report.average_score, "mean", None),
+        "why": report.finding.why,
+        "pass_rate": share.rate,
+        "pass_rate_low": share.low,
+        "pass_rate_high": share.high,
+        "sample_count": len(report.samples),
+        "average_score": getattr(report.average_score, "value", None),
         "failures": [{"trace": one.trace, "why": one.why} for one in report.failures],
     }
 
@@ -178,7 +178,7 @@ class Alerts:
     ) -> str:
         known = known or Delivery(Status.HEALTHY)
         number, changed = state.last_change() or (0, None)
-        lasted = report.blind or (changed is not None and now >= changed + self._silence)
+        lasted = report.finding.blind or (changed is not None and now >= changed + self._silence)
         if not is_due(known, report.status, now, self._cool_down, lasted=lasted):
             return known.error and f"{target.name}: {known.error}"
         alert = Alert(f"{self._suite}:{number}", known.told, report.status, self._suite, report)
@@ -246,13 +246,7 @@ async def send(client: Client, target: Target, headers: Mapping[str, str], body:
         return "", None
     if 300 <= answer.status < 400:
         return f"HTTP {answer.status}: redirects are not followed", None
-    return f"HTTP {answer.status}", _seconds(answer.headers.get("retry-after"))
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None or not text.isdecimal() or len(text) >= 10:
-        return None
-    return float(text)
+    return f"HTTP {answer.status}", retry_after(answer.headers)
 
 
 # --- OTLP -----------------------------------------------------------------------------------------

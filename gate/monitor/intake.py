@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import time
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.json import Decoder
@@ -22,9 +22,11 @@ from gate.formats.reading import carried, kind_of, unread, with_read_marks
 from gate.monitor.model import Counts, WatchedTrace
 from gate.monitor.sampling import concerns_sample, is_sampled, sampled_in, trace_key
 from gate.monitor.sources import Line
+from gate.monitor.spans import TelemetryTraces
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.suites.base import is_answered
 from gate.suites.messages import FieldPaths, ignored_in, value_at
+from gate.traces import Piece
 
 MOST_BYTES = 128 * 2**20
 """Approximate limit on the bytes of lines with waiting spans; beyond it the oldest trace is scored incomplete."""
@@ -37,37 +39,13 @@ NO_ANSWER = "the row holds no answer"
 _DECODER = Decoder()
 
 
-class TracePiece(Protocol):
-    """A span or a log record."""
-
-    @property
-    def trace_id(self) -> str: ...
-
-
-class TraceFormat(Protocol):
-    """A reader of the formats of traces."""
-
-    def pieces(self, value: Any) -> Sequence[TracePiece]:
-        """Return the spans and log records in a line's value; empty if it holds none."""
-
-    def last(self, pieces: Sequence[Any], until: float) -> float | None:
-        """Return the Unix time at which the last piece ended, up to ``until``; None if no piece has a time."""
-
-    def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
-        """Return the conversation in the pieces of a trace; None if they show no agent."""
-
-    @property
-    def unread(self) -> Mapping[str, int]:
-        """The number of times that each kind of key in traces was not read."""
-
-
 class _Waiting(Struct):
     """A trace whose spans are still coming."""
 
     source: str
     start: int
     """The offset of its first line in the file where it appeared first."""
-    pieces: list[TracePiece] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
     size: int = 0
     last: float = 0.0
     arrived: float = 0.0
@@ -83,7 +61,7 @@ class Intake:
         self,
         rate: float,
         fields: FieldPaths,
-        traces: TraceFormat | None,
+        traces: TelemetryTraces,
         is_stored: Callable[[str], bool],
         *,
         idle: float,
@@ -108,7 +86,7 @@ class Intake:
     @property
     def unread(self) -> Mapping[str, int]:
         """The number of times that each kind of key was not read, except keys that are ignored on purpose."""
-        return self._unread if self._traces is None else {**self._traces.unread, **self._unread}
+        return {**self._traces.unread, **self._unread}
 
     @property
     def waiting(self) -> int:
@@ -142,7 +120,7 @@ class Intake:
 
     def _read(self, source: str, line: Line, data: bytes, *, counted: bool) -> list[WatchedTrace]:
         value = _DECODER.decode(data)
-        if self._traces is not None and _may_hold_traces(value):
+        if _may_hold_traces(value):
             pieces = self._traces.pieces(value)
             if pieces:
                 return self._add_pieces(source, line, pieces, counted=counted)
@@ -162,13 +140,21 @@ class Intake:
 
     def ready_ahead(self, now: float) -> Iterator[WatchedTrace]:
         """Yield the conversations with a clock ahead of ours that are complete by the newest of such clocks."""
-        ahead = {trace: waiting.last for trace, waiting in self._waiting.items() if waiting.last > now + self._idle}
+        ahead = self._ahead(now)
         newest = max(ahead.values(), default=0.0)
         return self._released([trace for trace, last in ahead.items() if last + self._idle <= newest])
 
     def ahead(self, now: float) -> int:
         """Return the number of waiting traces that end too far in the future to be complete at ``now``."""
-        return sum(waiting.last > now + self._idle for waiting in self._waiting.values())
+        return len(self._ahead(now))
+
+    def _ahead(self, now: float) -> dict[str, float]:
+        """Return the ends of the waiting traces that end too far in the future."""
+        found = {}
+        for trace, waiting in self._waiting.items():
+            if waiting.last > now + self._idle:
+                found[trace] = waiting.last
+        return found
 
     def arrived_before(self, at: float) -> Iterator[WatchedTrace]:
         """Yield the conversations of which no span was read after ``at``."""
@@ -186,11 +172,9 @@ class Intake:
 
     # --- spans ------------------------------------------------------------------------------------
 
-    def _add_pieces(
-        self, source: str, line: Line, pieces: Sequence[TracePiece], *, counted: bool
-    ) -> list[WatchedTrace]:
+    def _add_pieces(self, source: str, line: Line, pieces: Sequence[Piece], *, counted: bool) -> list[WatchedTrace]:
         share, now = (line.end - line.start) // len(pieces), time()
-        by_trace: dict[str, list[TracePiece]] = {}
+        by_trace: dict[str, list[Piece]] = {}
         for piece in pieces:
             by_trace.setdefault(piece.trace_id, []).append(piece)
         for trace, own in by_trace.items():
@@ -205,7 +189,7 @@ class Intake:
     def _add_to(
         self,
         trace: str,
-        pieces: Sequence[TracePiece],
+        pieces: Sequence[Piece],
         source: str,
         line: Line,
         size: int,
@@ -214,7 +198,6 @@ class Intake:
         counted: bool,
     ) -> None:
         """Add pieces to their trace. ``size``: bytes of each piece."""
-        assert self._traces is not None
         waiting = self._waiting.get(trace)
         if waiting is None:
             if self._is_stored(trace):
@@ -236,13 +219,10 @@ class Intake:
         waiting.last = max(waiting.last, self._traces.last(kept, now + AHEAD_SECONDS) or 0.0)
 
     def _released(self, traces: Iterable[str]) -> Iterator[WatchedTrace]:
-        assert self._traces is not None or not self._waiting
         for trace in traces:
             waiting = self._waiting.pop(trace)
             self._size -= waiting.size
-            found = None
-            if self._traces is not None:
-                found = self._traces.conversation(trace, waiting.pieces)
+            found = self._traces.conversation(trace, waiting.pieces)
             if found is None:
                 self.empty += 1
             else:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import add
 
 from msgspec import Struct, field
+from msgspec.structs import astuple
 
 from gate.model import Invocation, Models
 
@@ -84,5 +86,4 @@ class Counts(Struct, frozen=True):
     """Sampled traces named in unreadable lines; a line that names none counts as one."""
 
     def __add__(self, other: Counts) -> Counts:
-        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__struct_fields__)
-        return Counts(*(one + two for one, two in pairs))
+        return Counts(*map(add, astuple(self), astuple(other)))

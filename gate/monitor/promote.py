@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import yaml
@@ -19,6 +18,7 @@ from gate.errors import ConfigError
 from gate.formats.documents import parse_document
 from gate.model import Case, Invocation, ToolCall
 from gate.monitor.model import Observation
+from gate.monitor.report import utc_time
 from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
 from gate.security.limits import cut
@@ -55,7 +55,7 @@ def case_of(found: Observation, known: Iterable[str]) -> Promoted:
     turns = _turns(found)
     asked = [turn.user for turn in turns]
     identifier = _unique(_slug(asked[0], found.trace), known)
-    metadata = {"trace": found.trace, "time": _time(found.at), "why": found.why}
+    metadata = {"trace": found.trace, "time": utc_time(found.at), "why": found.why}
     value: dict[str, Any] = {"id": identifier}
     lines = [f"- id: {_quoted(identifier)}", *_comments(found, turns)]
     if len(asked) == 1:
@@ -194,10 +194,3 @@ def _quoted(text: str) -> str:
 
 def _indented(text: str, column: int) -> str:
     return "".join(f"{' ' * column}{line}\n" for line in text.splitlines())
-
-
-def _time(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-    except (OverflowError, ValueError, OSError):
-        return "unknown"

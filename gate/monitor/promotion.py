@@ -19,7 +19,7 @@ from gate.model import Case
 from gate.monitor.model import Observation
 from gate.monitor.promote import added, case_of, promoted_before
 from gate.monitor.service import redactor_of_production, state_path_of
-from gate.monitor.store import MonitorState, open_state
+from gate.monitor.store import MonitorState, read_state
 from gate.reports.formatting import count
 from gate.security import files
 from gate.security.escape import console
@@ -43,9 +43,7 @@ def promote_trace(
     Raises:
         ConfigError: there is no such trace, or the file does not allow another case.
     """
-    opened = open_state(state or state_path_of(config), to_write=False)
-    assert opened is not None, "only a state that is to be written may be taken"
-    with opened:
+    with read_state(state or state_path_of(config)) as opened:
         found = _named(_find(opened, trace), redactor_of_production(environment))
     if why is not None:
         found = replace(found, why=redactor_of_production(environment).redact(" ".join(why.split())))

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from math import isfinite
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.json import encode, format
-from msgspec.structs import replace
 
 from gate.config.production import MonitorSection
-from gate.model import Criterion, Estimate, Scale
+from gate.decision.estimates import estimate
+from gate.model import Estimate, Scale
 from gate.monitor.model import Counts, Observation
 from gate.monitor.observe import Scoring
 from gate.monitor.window import PassShare, Status, WindowFinding
-from gate.reports.formatting import change, count, figure, interval
+from gate.reports.formatting import change, count, figure, interval, sample
 from gate.reports.table import table
 from gate.security.escape import console
-from gate.statistics.intervals import mean, mean_interval, wilson
 
 FORMAT = 1
-"""1: the keys of `MonitorReport`."""
+"""1: the keys of `to_json`."""
 SHOWN_FAILURES = 5
 STALE_SECONDS = 86_400.0
 """Seconds since the newest trace from which reports say that nothing new came."""
@@ -30,21 +28,12 @@ SILENT_AFTER = 20
 """Answered traces to which a criterion never applied, from which the report says so."""
 
 
-class Average(Struct, frozen=True):
-    """A mean with its 95 % interval; fewer than two values have no interval."""
-
-    mean: float
-    n: int
-    low: float | None = None
-    high: float | None = None
-
-
 class Expected(Struct, frozen=True):
     """The figures that CI measured with the same criteria."""
 
-    criteria: Mapping[str, Average]
+    criteria: Mapping[str, Estimate]
     """By criterion; only criteria that are scored the same way."""
-    pass_rate: Average | None = None
+    pass_rate: Estimate | None = None
     note: str = ""
 
 
@@ -52,9 +41,9 @@ class CriterionAverage(Struct, frozen=True):
     """A criterion's scores in the window, and in CI."""
 
     name: str
-    window: Average | None
+    window: Estimate | None
     """None if it was never measured here."""
-    baseline: Average | None = None
+    baseline: Estimate | None = None
     """The mean of the trials that CI stored; None if there are none, or they were scored differently."""
     note: str = ""
     scale: Scale = Scale.UNIT
@@ -63,39 +52,41 @@ class CriterionAverage(Struct, frozen=True):
 class MonitorReport(Struct, frozen=True):
     """All figures of a monitor at one moment."""
 
-    status: Status
-    why: str
-    at: float
-    """Unix time."""
-    sample_rate: float
-    sample_count: int
-    """Traces in the window."""
-    pass_rate: PassShare
-    """Has the interval that decides: exact, at the level that `ALPHA` requires."""
-    unmeasured: int
-    """Traces of the window without an outcome."""
-    average_score: Average | None
+    finding: WindowFinding
+    samples: tuple[Observation, ...]
+    """All traces of the window, the oldest first."""
+    average_score: Estimate | None
     """Mean over the traces of each trace's mean score on bounded scales, from 0 to 1 (best)."""
     criteria: tuple[CriterionAverage, ...]
     skipped: Mapping[str, str]
     """Name of a skipped criterion → the reason."""
-    failures: tuple[Observation, ...]
-    """The newest traces that did not pass, the newest first."""
     counts: Counts
+    at: float
+    """Unix time."""
+    sample_rate: float
     notes: tuple[str, ...] = ()
-    evidence: PassShare | None = None
-    """The part of the window that decided, with the interval at the level of the decision."""
-    baseline_pass_rate: Average | None = None
+    baseline_pass_rate: Estimate | None = None
     """The pass rate of the trials that CI stored. Their conversations are different, so compare with care."""
-    version: int = FORMAT
-    blind: bool = False
-    """True if there are or were traces but none can be measured: the judge is down, or nothing new comes."""
-    newest: float | None = None
-    """Unix time at which the newest trace of the window ended; None if there is none."""
-    without_agent: int = 0
-    """Traces of the window that ended in an error before any agent; they are not measured."""
-    samples: tuple[Observation, ...] = ()
-    """All traces of the window, the oldest first."""
+
+    @property
+    def status(self) -> Status:
+        return self.finding.status
+
+    @property
+    def failures(self) -> list[Observation]:
+        """The newest traces that did not pass, the newest first."""
+        failed = [one for one in self.samples if one.passed is False]
+        return failed[: -SHOWN_FAILURES - 1 : -1]
+
+    @property
+    def newest(self) -> float | None:
+        """Unix time at which the newest trace of the window ended; None if there is none."""
+        return max((one.at for one in self.samples), default=None)
+
+    @property
+    def without_agent(self) -> int:
+        """Traces of the window that ended in an error before any agent; they are not measured."""
+        return sum(one.has_no_agent for one in self.samples)
 
     @property
     def is_stale(self) -> bool:
@@ -103,22 +94,9 @@ class MonitorReport(Struct, frozen=True):
         return self.newest is not None and self.at - self.newest > STALE_SECONDS
 
 
-def averages(values: Mapping[str, Sequence[float]], criteria: Iterable[Criterion]) -> dict[str, Average]:
-    """Return the average of each criterion that has values."""
-    return {c.name: average(values[c.name], c.scale) for c in criteria if values.get(c.name)}
-
-
-def average(values: Sequence[float], scale: Scale = Scale.UNIT) -> Average:
-    """Return the mean of values with its 95 % interval: Wilson's for shares, else Student's, within the scale."""
-    centre, n = mean(values), len(values)
-    if set(values) <= {0.0, 1.0} and scale.is_zero_to_one:
-        low, high = wilson(sum(values), n)
-        return Average(centre, n, low, high)
-    low, high = mean_interval(values)
-    if not isfinite(low):
-        return Average(centre, n)
-    least, most = scale.range
-    return Average(centre, n, max(low, least), min(high, most))
+def average(values: Sequence[float], scale: Scale = Scale.UNIT) -> Estimate | None:
+    """Return the mean of traces with its 95 % interval; None without values."""
+    return estimate(values, values, scale)
 
 
 def make_report(
@@ -133,31 +111,21 @@ def make_report(
     notes: Sequence[str] = (),
 ) -> MonitorReport:
     """Return the report on a window, the oldest trace first. ``expected``: the figures of CI."""
-    failed = [one for one in window if one.passed is False][-SHOWN_FAILURES:]
     overall = [one.average for one in window if one.average is not None]
-    notes = [*_why_unmeasured(window), *notes]
+    told = [*_why_unmeasured(window), *notes]
     if expected is not None and expected.note:
-        notes.append(expected.note)
+        told.append(expected.note)
     return MonitorReport(
-        finding.status,
-        finding.why,
-        at,
-        sample_rate,
-        len(window),
-        finding.share,
-        finding.unmeasured,
-        average(overall) if overall else None,
+        finding,
+        tuple(window),
+        average(overall),
         _averages(window, scoring, expected),
         scoring.skipped,
-        tuple(reversed(failed)),
         counts,
-        tuple(notes),
-        finding.evidence,
+        at,
+        sample_rate,
+        tuple(told),
         None if expected is None else expected.pass_rate,
-        blind=finding.blind,
-        newest=max((one.at for one in window), default=None),
-        without_agent=sum(one.has_no_agent for one in window),
-        samples=tuple(window),
     )
 
 
@@ -174,14 +142,14 @@ def _averages(
             answered += 1
         for name, value in one.scores.items():
             values.setdefault(name, []).append(value)
-    in_window = averages(values, scoring.criteria)
     in_ci = {} if expected is None else expected.criteria
     found = []
     for c in scoring.criteria:
         note = ""
         if answered >= SILENT_AFTER and c.name not in applied:
             note = "it applied to none of these traces: it needs a reference"
-        found.append(CriterionAverage(c.name, in_window.get(c.name), in_ci.get(c.name), note, c.scale))
+        in_window = average(values.get(c.name, ()), c.scale)
+        found.append(CriterionAverage(c.name, in_window, in_ci.get(c.name), note, c.scale))
     return tuple(found)
 
 
@@ -197,27 +165,55 @@ def _why_unmeasured(window: Sequence[Observation]) -> list[str]:
 
 def to_json(report: MonitorReport) -> str:
     """Return the report for programs."""
-    value: dict[str, Any] = to_builtins(replace(report, failures=(), samples=()))
-    value["pass_rate"] = _share_json(report.pass_rate)
-    value["evidence"] = None if report.evidence is None else _share_json(report.evidence)
-    value["at"] = utc_time(report.at)
-    value["newest"] = None if report.newest is None else utc_time(report.newest)
-    value["skipped"] = [{"name": name, "why": why} for name, why in report.skipped.items()]
-    value["failures"] = [
-        {"trace": one.trace, "at": utc_time(one.at), "why": one.why, "query": one.query, "output": one.output}
-        for one in report.failures
-    ]
-    value["samples"] = [
-        {
-            "trace": one.trace,
-            "at": utc_time(one.at),
-            "passed": one.passed,
-            "score": one.average,
-            "scores": one.scores,
-        }
-        for one in report.samples
-    ]
+    finding = report.finding
+    evidence = None
+    if finding.evidence is not None:
+        evidence = _share_json(finding.evidence)
+    newest = None
+    if report.newest is not None:
+        newest = utc_time(report.newest)
+    criteria = []
+    for row in report.criteria:
+        means = {"window": _mean_json(row.window), "baseline": _mean_json(row.baseline)}
+        criteria.append({"name": row.name, **means, "note": row.note, "scale": row.scale})
+    failures = []
+    for one in report.failures:
+        shown = {"trace": one.trace, "at": utc_time(one.at), "why": one.why, "query": one.query, "output": one.output}
+        failures.append(shown)
+    samples = []
+    for one in report.samples:
+        figures = {"passed": one.passed, "score": one.average, "scores": one.scores}
+        samples.append({"trace": one.trace, "at": utc_time(one.at), **figures})
+    value = {
+        "status": finding.status,
+        "why": finding.why,
+        "at": utc_time(report.at),
+        "sample_rate": report.sample_rate,
+        "sample_count": len(report.samples),
+        "pass_rate": _share_json(finding.share),
+        "unmeasured": finding.unmeasured,
+        "average_score": _mean_json(report.average_score),
+        "criteria": criteria,
+        "skipped": [{"name": name, "why": why} for name, why in report.skipped.items()],
+        "failures": failures,
+        "counts": report.counts,
+        "notes": report.notes,
+        "evidence": evidence,
+        "baseline_pass_rate": _mean_json(report.baseline_pass_rate),
+        "version": FORMAT,
+        "blind": finding.blind,
+        "newest": newest,
+        "without_agent": report.without_agent,
+        "samples": samples,
+    }
     return format(encode(value), indent=2).decode() + "\n"
+
+
+def _mean_json(found: Estimate | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    low, high = (found.low, found.high) if found.level else (None, None)
+    return {"mean": found.value, "n": found.n, "low": low, "high": high}
 
 
 def _share_json(share: PassShare) -> dict[str, Any]:
@@ -244,14 +240,14 @@ def utc_time(at: float, separator: str = "T") -> str:
 
 def headline(report: MonitorReport) -> str:
     """Return one line with the status and the figures behind it."""
-    share, shown = report.pass_rate, "nothing measured"
+    share, shown = report.finding.share, "nothing measured"
     if share.rate is not None:
         shown = f"pass rate {interval(Estimate(share.rate, share.low, share.high, share.measured), Scale.BINARY)}"
-    said = f"{report.status.value}: {shown} over {count(report.sample_count, 'trace')}"
+    said = f"{report.status.value}: {shown} over {count(len(report.samples), 'trace')}"
     if report.average_score is not None:
-        said += f", average score {report.average_score.mean:.2f}"
-    if report.why:
-        said += f"; {report.why}"
+        said += f", average score {report.average_score.value:.2f}"
+    if report.finding.why:
+        said += f"; {report.finding.why}"
     if report.without_agent:
         said += f"; {count(report.without_agent, 'trace')} ended in an error before any agent"
     if not report.is_stale or report.newest is None:
@@ -299,7 +295,7 @@ def _troubles(report: MonitorReport) -> str:
         held = f" of {count(counts.lost, 'trace')}"
     found = (
         (counts.bad, f"unreadable line{held}", f"unreadable lines{held}"),
-        (report.unmeasured, "in the window not measured", "in the window not measured"),
+        (report.finding.unmeasured, "in the window not measured", "in the window not measured"),
         (counts.repeated, "repeated", "repeated"),
         (counts.cut, "scored incomplete", "scored incomplete"),
         (counts.empty, "trace without an agent", "traces without an agent"),
@@ -316,19 +312,17 @@ def _table(rows: Sequence[CriterionAverage], width: int | None) -> list[str]:
         window, baseline = row.window, row.baseline
         difference = "–"
         if window is not None and baseline is not None:
-            difference = _difference(window.mean - baseline.mean, row.scale)
+            difference = _difference(window.value - baseline.value, row.scale)
         cells.append((row.name, _shown(window, row.scale), _shown(baseline, row.scale), difference))
     if not compared:
         cells = [row[:2] for row in cells]
     return table(cells, width).splitlines()
 
 
-def _shown(found: Average | None, scale: Scale) -> str:
+def _shown(found: Estimate | None, scale: Scale) -> str:
     if found is None:
         return "not measured"
-    if found.low is None or found.high is None:
-        return f"{figure(found.mean, scale)} n = {found.n:,}"
-    return f"{interval(Estimate(found.mean, found.low, found.high, found.n), scale)} n = {found.n:,}"
+    return f"{interval(found, scale)} {sample(found)}"
 
 
 def _difference(value: float, scale: Scale) -> str:
@@ -342,15 +336,16 @@ def _difference(value: float, scale: Scale) -> str:
 def to_prometheus(report: MonitorReport, suite: str) -> str:
     """Return the report in Prometheus' text format, for node_exporter's textfile collector."""
     label = f'suite="{_label(suite)}"'
-    counts = report.counts
+    counts, finding = report.counts, report.finding
+    share = finding.share
     found: list[tuple[str, str, str, list[tuple[str, float]]]] = [
-        ("status", "gauge", "1 for the status that stands", _states(report.status, label)),
-        ("samples", "gauge", "Traces in the window", [(label, report.sample_count)]),
-        ("unmeasured", "gauge", "Traces in the window without an outcome", [(label, report.unmeasured)]),
-        ("pass_rate", "gauge", "Share of measured traces that passed", _of(label, report.pass_rate.rate)),
-        ("pass_rate_low", "gauge", "Its interval that decides, lower end", [(label, report.pass_rate.low)]),
-        ("pass_rate_high", "gauge", "Its interval that decides, upper end", [(label, report.pass_rate.high)]),
-        ("average_score", "gauge", "Mean score, 0 to 1", _of(label, getattr(report.average_score, "mean", None))),
+        ("status", "gauge", "1 for the status that stands", _states(finding.status, label)),
+        ("samples", "gauge", "Traces in the window", [(label, len(report.samples))]),
+        ("unmeasured", "gauge", "Traces in the window without an outcome", [(label, finding.unmeasured)]),
+        ("pass_rate", "gauge", "Share of measured traces that passed", _of(label, share.rate)),
+        ("pass_rate_low", "gauge", "Its interval that decides, lower end", [(label, share.low)]),
+        ("pass_rate_high", "gauge", "Its interval that decides, upper end", [(label, share.high)]),
+        ("average_score", "gauge", "Mean score, 0 to 1", _of(label, getattr(report.average_score, "value", None))),
         ("criterion_average", "gauge", "Mean score of a criterion", _by_criterion(report, label)),
         ("lines_total", "counter", "Lines read", [(label, counts.lines)]),
         ("unreadable_lines_total", "counter", "Lines that could not be read", [(label, counts.bad)]),
@@ -375,7 +370,11 @@ def _of(label: str, value: float | None) -> list[tuple[str, float]]:
 
 
 def _by_criterion(report: MonitorReport, label: str) -> list[tuple[str, float]]:
-    return [(f'{label},criterion="{_label(r.name)}"', r.window.mean) for r in report.criteria if r.window is not None]
+    found = []
+    for row in report.criteria:
+        if row.window is not None:
+            found.append((f'{label},criterion="{_label(row.name)}"', row.window.value))
+    return found
 
 
 def _label(text: str) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines.base import outage_in, shard_of
@@ -22,13 +21,12 @@ from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, neare
 from gate.model import Case, Criterion, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.model import Observation
-from gate.monitor.observe import Observer, Scoring, scoring_for
+from gate.monitor.observe import Scoring, scoring_for
 from gate.monitor.receive import SUFFIX, Inbox
-from gate.monitor.report import STALE_SECONDS, Average, Expected, MonitorReport, average, headline, to_text, utc_time
-from gate.monitor.spans import TelemetryTraces
-from gate.monitor.store import MonitorState, is_state, open_state
+from gate.monitor.report import STALE_SECONDS, Expected, MonitorReport, average, headline, to_text, utc_time
+from gate.monitor.store import MonitorState, is_state, open_state, read_state
 from gate.monitor.versus import Arm, compare_arms, of_cases, of_traces
-from gate.monitor.watch import Say, Watch, WatchOptions, report_of
+from gate.monitor.watch import Say, Setup, Watch, report_of
 from gate.monitor.window import Status
 from gate.pipeline.budget import judge_of
 from gate.pipeline.journal import SECRET_NAME
@@ -45,18 +43,6 @@ from gate.traces.receiver import check_library
 PATIENCE = 20.0
 """Seconds that `--once` waits for another monitor to end."""
 LOOK_SECONDS = 0.2
-
-
-class Setup(Struct, frozen=True):
-    """A configured monitor."""
-
-    config: Config
-    plan: Plan
-    scoring: Scoring
-    options: WatchOptions
-    state_path: Path
-    redactor: Redactor
-    alerts: Alerts
 
 
 def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, Any], *, looking: bool = False) -> Setup:
@@ -79,48 +65,46 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
         what = f"no blocking criterion can judge a conversation without expectations ({why})"
         raise ConfigError(what, where=str(config.path), hint="add one that needs none, such as a judged metric")
     state_path = given["state"] or state_path_of(config)
+    inbox = Inbox(state_path.with_name(f"{state_path.name}{SUFFIX}"), section.sample_rate)
+    places = _places(config, inbox, given["traces"])
     expected = expected_of(config, plan, scoring, given["against"], environment)
-    options = _options(config, plan, state_path, given, expected)
     targets: list[Target] = []
     exports: list[Target] = []
     if not looking:
-        _check_places(options.places, config)
+        _check_places(places, config)
         targets = _targets(config, environment)
         if section.otlp:
             exports.append(target_of("otlp", section.otlp, "", environment))
     secrets: list[str] = []
     for target in (*targets, *exports):
         secrets += [target.url, target.token]
-    redactor = redactor_of_production(environment, *secrets)
-    alerts = Alerts(targets, exports, suite=plan.suite.id, cool_down=section.cool_down, silence=section.silence)
-    return Setup(config, plan, scoring, options, state_path, redactor, alerts)
+    return Setup(
+        config,
+        plan,
+        scoring,
+        redactor_of_production(environment, *secrets),
+        Alerts(targets, exports, suite=plan.suite.id, cool_down=section.cool_down, silence=section.silence),
+        state_path,
+        places,
+        config.file.fields or FieldPaths(),
+        given["json_path"],
+        expected,
+        inbox if section.receive is not None else None,
+    )
 
 
 def state_path_of(config: Config) -> Path:
     """Return the place of the monitor's state."""
-    own = config.file.monitor.state
-    return config.root / own if own else config.output / "monitor.sqlite"
+    return config.output / "monitor.sqlite"
 
 
-def _options(
-    config: Config, plan: Plan, state_path: Path, given: Mapping[str, Any], expected: Expected | None
-) -> WatchOptions:
+def _places(config: Config, inbox: Inbox, named: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the files and folders of traces. An inbox that exists is read even if nothing is received any more."""
     section = config.file.monitor
-    places = tuple(Path(place) for place in given["traces"]) or tuple(config.root / place for place in section.traces)
-    inbox = Inbox(state_path.with_name(f"{state_path.name}{SUFFIX}"), section.sample_rate)
+    places = [*named] or [config.root / place for place in section.traces]
     if section.receive is not None or inbox.path.exists():
-        places = (*places, inbox.path)
-    return WatchOptions(
-        places,
-        plan.suite.id,
-        config.file.fields or FieldPaths(),
-        section,
-        config.file.gate.max_error_rate,
-        given["json_path"],
-        config.root / section.prometheus if section.prometheus else None,
-        expected,
-        inbox if section.receive is not None else None,
-    )
+        places.append(inbox.path)
+    return tuple(places)
 
 
 def redactor_of_production(environment: Mapping[str, str], *more: str) -> Redactor:
@@ -184,16 +168,15 @@ def expected_of(
 def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expected:
     trials = [trial for trial in record.trials if trial.is_of_epoch and trial.measured]
     changed = _scored_differently(record, scoring.criteria)
-    found: dict[str, Average] = {}
+    found = {}
     for criterion in scoring.criteria:
-        values = measured_values(trials, criterion)
-        if values and criterion not in changed:
-            found[criterion.name] = average(values, criterion.scale)
+        mean = average(measured_values(trials, criterion), criterion.scale)
+        if mean is not None and criterion not in changed:
+            found[criterion.name] = mean
     blocking = _blocking(scoring)
     pass_rate = None
     if not any(criterion in changed for criterion in blocking):
-        outcomes = [outcome for _, outcome in _outcomes(record, plan, blocking)]
-        pass_rate = average(outcomes) if outcomes else None
+        pass_rate = average([outcome for _, outcome in _outcomes(record, plan, blocking)])
     note = f"CI's averages are of {len(trials)} trials in {source}: other conversations, so compare with care"
     return Expected(found, pass_rate, note)
 
@@ -245,7 +228,7 @@ def compared_with(setup: Setup, other: Path) -> tuple[Verdict, str]:
 
 
 def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
-    config, criteria, most_lost = setup.config, setup.scoring.fingerprint, setup.options.max_unmeasured
+    config, criteria, most_lost = setup.config, setup.scoring.fingerprint, setup.max_unmeasured
     here = _window_in(setup, setup.state_path, criteria)
     judges = _judges_of(here)
     shared = 0
@@ -271,10 +254,8 @@ def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
 
 
 def _window_in(setup: Setup, path: Path, criteria: str) -> list[Observation]:
-    state = open_state(path, to_write=False)
-    assert state is not None, "only a state that is to be written may be taken"
-    with state:
-        return state.window(setup.options.section.window, criteria)
+    with read_state(path) as state:
+        return state.window(setup.section.window, criteria)
 
 
 def _judges_of(window: Sequence[Observation]) -> OwnModels:
@@ -346,13 +327,11 @@ async def watch(setup: Setup, state: MonitorState, environment: Mapping[str, str
         if any(scorer.needs_judge for scorer in setup.scoring.scorers):
             judge = await stack.enter_async_context(judge_of(setup.config, environment))
         client = await stack.enter_async_context(Client(environment=environment))
-        inbox, port = setup.options.inbox, setup.config.file.monitor.receive
+        inbox, port = setup.inbox, setup.config.file.monitor.receive
         if inbox is not None and port is not None and say is not None:
             check_library()
             await stack.enter_async_context(stack.enter_context(inbox).receiver(port))
-        found = Watch(
-            setup.options, state, Observer(setup.scoring, setup.redactor, judge), setup.alerts, TelemetryTraces()
-        )
+        found = Watch(setup, state, judge)
         if say is None:
             await found.once(client)
         else:
@@ -372,10 +351,8 @@ def wait_for_state(path: Path, *, patience: float | None) -> MonitorState | None
 
 def stored_report(setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
     """Return the report on the stored traces, reading nothing new."""
-    state = open_state(setup.state_path, to_write=False)
-    assert state is not None, "only a state that is to be written may be taken"
-    with state:
-        return report_of(state, setup.options, Observer(setup.scoring, setup.redactor), notes)
+    with read_state(setup.state_path) as state:
+        return report_of(state, setup, notes)
 
 
 def text_of(report: MonitorReport, section: MonitorSection, *, quiet: bool, width: int | None = None) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Set
+from glob import escape
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
@@ -216,12 +217,14 @@ class Files:
 
     def _with_rotated(self, path: Path) -> list[Path]:
         """Return the file and its rotated predecessors that still have unread lines."""
-        beside = [
-            other
-            for other in path.parent.glob(f"{_escaped(path.name)}[.-]*")
-            if _is_known(other, {*self._known, *self.open})
-        ]
-        return [path, *beside] if path.exists() else beside
+        known = {*self._known, *self.open}
+        found = []
+        if path.exists():
+            found.append(path)
+        for other in path.parent.glob(f"{escape(path.name)}[.-]*"):
+            if _is_known(other, known):
+                found.append(other)
+        return found
 
 
 def identity_of(found: os.stat_result) -> str:
@@ -234,10 +237,6 @@ def _is_known(path: Path, known: Set[str]) -> bool:
         return identity_of(path.stat()) in known
     except OSError:
         return False
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
 def _before(file: BinaryIO, place: int) -> bytes:

@@ -262,22 +262,13 @@ class MonitorState:
         return convert(found or 0, int) + 1
 
     @_said_kindly
-    def outcomes(self, most: int, criteria: str) -> dict[str, bool | None]:
-        """Return the outcome of each trace of `window` by its id, the oldest first; None if it was not measured."""
+    def outcomes(self, most: int, criteria: str) -> list[bool | None]:
+        """Return the outcome of each trace of `window`, the oldest first; None if it was not measured."""
         rows = self._db.execute(
-            f"SELECT trace, passed FROM traces WHERE criteria = ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
+            f"SELECT passed FROM traces WHERE criteria = ? {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
             (criteria, most),
         ).fetchall()
-        return {trace: _passed(passed) for trace, passed in reversed(rows)}
-
-    @_said_kindly
-    def failures(self, most: int) -> list[Observation]:
-        """Return the newest traces that did not pass, the newest first."""
-        rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM traces WHERE passed = 0 {_NEWEST_FIRST} LIMIT ?",  # noqa: S608
-            (most,),
-        )
-        return [_observation(row) for row in rows]
+        return [_passed(passed) for (passed,) in reversed(rows)]
 
     @_said_kindly
     def trace(self, trace: str) -> Observation | None:
@@ -349,34 +340,45 @@ def is_state(path: Path) -> bool:
         return False
 
 
-def open_state(path: Path, *, to_write: bool = True) -> MonitorState | None:
+def open_state(path: Path) -> MonitorState | None:
     """Return the state in a file, which is created if missing; None if another monitor is writing it.
-
-    With ``to_write`` False, open it without its lock and without changing the file.
 
     Raises:
         ConfigError: the file is no state of a monitor, is from a newer version, or cannot be opened.
-        MeasureError: the file is only read, and does not exist.
     """
-    lock = None
+    with _opening(path):
+        lock = files.open_to_append(path.with_name(path.name + ".lock"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return MonitorState(path, _to_write(path), lock)
+        except BlockingIOError:
+            lock.close()
+            return None
+        except BaseException:
+            lock.close()
+            raise
+
+
+def read_state(path: Path) -> MonitorState:
+    """Return the state in a file without its lock and without changing the file. Raises as `open_state`.
+
+    Raises:
+        MeasureError: the file does not exist.
+    """
+    with _opening(path):
+        if not path.is_file():
+            raise _nothing_yet(path)
+        return MonitorState(path, _to_read(path), None)
+
+
+@contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    """Refuse links in the place of the state's files, and report any error about them in one line."""
     try:
         for beside in ("", "-wal", "-shm", ".lock"):
             files.check(path.with_name(path.name + beside))
-        if to_write:
-            lock = files.open_to_append(path.with_name(path.name + ".lock"))
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
-                return None
-        elif not path.is_file():
-            raise _nothing_yet(path)
-        return MonitorState(path, _to_write(path) if to_write else _to_read(path), lock)
-    except (OSError, sqlite3.Error, GateError) as error:
-        if lock is not None:
-            lock.close()
-        if isinstance(error, GateError):
-            raise
+        yield
+    except (OSError, sqlite3.Error) as error:
         raise _unusable(path, "opened", error) from error
 
 
@@ -390,7 +392,7 @@ def _unusable(path: Path, what: str, error: Exception) -> GateError:
     damaged = isinstance(error, MsgspecError) or code & 0xFF in _DAMAGED
     mend = "move it away" if damaged else "make room and its folder writable"
     said = str(error) or type(error).__name__
-    hint = f"{mend}, or name another under monitor.state"
+    hint = f"{mend}, or name another with --state"
     kind = ConfigError if damaged or what == "opened" else MeasureError
     return kind(f"the monitor's state cannot be {what}: {said}", where=str(path), hint=hint)
 
@@ -435,9 +437,13 @@ def _check(db: sqlite3.Connection, path: Path, *, may_be_new: bool) -> None:
     is_new = version == 0 and tables < _OUR_TABLES
     if is_new and not may_be_new:
         raise _nothing_yet(path)
-    missing = set() if is_new else _OUR_TABLES - tables
-    if missing or tables - _OUR_TABLES:
-        why = f"it lacks the table {min(missing)}" if missing else f"it has a table {min(tables - _OUR_TABLES)}"
+    missing, foreign = _OUR_TABLES - tables, tables - _OUR_TABLES
+    why = ""
+    if missing and not is_new:
+        why = f"it lacks the table {min(missing)}"
+    elif foreign:
+        why = f"it has a table {min(foreign)}"
+    if why:
         what = f"the file is a database, but no monitor's state: {why}"
         raise ConfigError(what, where=str(path), hint="move it away, or name another file")
 

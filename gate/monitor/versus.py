@@ -123,7 +123,9 @@ def of_traces(name: str, outcomes: Sequence[bool | None], max_unmeasured: float,
     """
     known = tuple(float(one) for one in outcomes if one is not None)
     lost = len(outcomes) - len(known)
-    problem = f"{lost} of {len(outcomes)} traces could not be measured" if lost > max_unmeasured * len(outcomes) else ""
+    problem = ""
+    if lost > max_unmeasured * len(outcomes):
+        problem = f"{lost} of {len(outcomes)} traces could not be measured"
     if shared > MOST_SHARED * len(outcomes):
         problem = f"{shared} of its {count(len(outcomes), 'trace')} are in the other window, too: name two versions"
     return Arm(name, known, unmeasured=lost, problem=problem)

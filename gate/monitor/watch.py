@@ -11,25 +11,32 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import time
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from gate.config.load import Config
 from gate.config.production import MonitorSection
-from gate.model.defaults import MAX_ERROR_RATE
+from gate.config.resolve import Plan
 from gate.monitor.alerts import Alerts
-from gate.monitor.intake import AHEAD_SECONDS, Intake, TraceFormat
+from gate.monitor.intake import AHEAD_SECONDS, Intake
 from gate.monitor.model import Counts, WatchedTrace
-from gate.monitor.observe import MOST_TURNS, Observer
+from gate.monitor.observe import MOST_TURNS, Observer, Scoring
 from gate.monitor.receive import Inbox
 from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
 from gate.monitor.sources import Files, GrowingFile, Line, Position
+from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState
 from gate.monitor.window import Status, WindowFinding, after_silence, decide
 from gate.reports.formatting import count
 from gate.security import files
+from gate.security.redact import Redactor
 from gate.suites.base import losses_of, not_read
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 BATCH = 256
 """Conversations that are scored and stored together."""
@@ -50,35 +57,45 @@ _END = re.compile(rb'"(?:endTimeUnixNano|end_time_unix_nano)"\s*:\s*"?(\d{16,20}
 Say = Callable[[MonitorReport], None]
 
 
-class WatchOptions(Struct, frozen=True):
-    """The options of a watch: its sources and the destinations of its figures."""
+class Setup(Struct, frozen=True):
+    """A configured monitor: its sources, its criteria, and the destinations of its figures."""
 
+    config: Config
+    plan: Plan
+    scoring: Scoring
+    redactor: Redactor
+    alerts: Alerts
+    state_path: Path
     places: tuple[Path, ...]
-    suite: str
-    fields: FieldPaths = FieldPaths()
-    section: MonitorSection = MonitorSection()
-    """The section of the configuration, with the limits, the sample and times."""
-    max_unmeasured: float = MAX_ERROR_RATE
-    """Share of traces that may be without an outcome."""
+    """Files and folders of traces."""
+    fields: FieldPaths
     json: Path | None = None
     """The file for the JSON report."""
-    prometheus: Path | None = None
     expected: Expected | None = None
     inbox: Inbox | None = None
     """The inbox of received requests."""
+
+    @property
+    def section(self) -> MonitorSection:
+        """The section of the configuration, with the limits, the sample and times."""
+        return self.config.file.monitor
+
+    @property
+    def max_unmeasured(self) -> float:
+        """Share of traces that may be without an outcome."""
+        return self.config.file.gate.max_error_rate
 
 
 class Watch:
     """A running monitor with its state."""
 
-    def __init__(
-        self, options: WatchOptions, state: MonitorState, observer: Observer, alerts: Alerts, traces: TraceFormat | None
-    ) -> None:
-        self._options, self._state, self._observer, self._alerts = options, state, observer, alerts
-        self._files = Files(options.places, state.positions())
-        self._intake = Intake(options.section.sample_rate, options.fields, traces, state.has, idle=IDLE_SECONDS)
+    def __init__(self, setup: Setup, state: MonitorState, judge: Judge | None = None) -> None:
+        self._setup, self._state = setup, state
+        self._observer = Observer(setup.scoring, setup.redactor, judge)
+        self._files = Files(setup.places, state.positions())
+        self._intake = Intake(setup.section.sample_rate, setup.fields, TelemetryTraces(), state.has, idle=IDLE_SECONDS)
         self._batch: list[WatchedTrace] = []
-        self._criteria = observer.scoring.fingerprint
+        self._criteria = setup.scoring.fingerprint
         self._published = self._began = 0.0
         self._look = 0
         self._before = state.standing
@@ -144,11 +161,11 @@ class Watch:
 
     def _are_few(self, missing: int) -> bool:
         """True if so few traces are missing that the others can be measured without them."""
-        return missing < LEAST_LOST or missing <= self._options.max_unmeasured * (missing + self._scored)
+        return missing < LEAST_LOST or missing <= self._setup.max_unmeasured * (missing + self._scored)
 
     def report(self) -> MonitorReport:
         """Return the current report."""
-        return report_of(self._state, self._options, self._observer, self._notes())
+        return report_of(self._state, self._setup, self._notes())
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -208,10 +225,10 @@ class Watch:
         self._bad, self._lost = self._bad + counts.bad, self._lost + counts.lost
         self._scored += len(observed)
         now = time()
-        if now - self._began > min(LOOK_SECONDS, self._options.section.silence / 2):
+        if now - self._began > min(LOOK_SECONDS, self._setup.section.silence / 2):
             self._begin_look(now)
         if observed or positions or counts != Counts():
-            exports = self._alerts.exports
+            exports = self._setup.alerts.exports
             self._state.commit(
                 observed,
                 positions,
@@ -224,17 +241,18 @@ class Watch:
             self._files.remember(positions)
             self._stored.update((position.identity, position) for position in positions)
         self._batch.clear()
-        finding = decide_now(self._state, self._options, self._criteria, now, self._before)
+        finding = decide_now(self._state, self._setup, now, self._before)
         self._state.change(finding.status, finding.why, now, blind=finding.blind)
 
     async def _publish(self, client: Client) -> MonitorReport:
         report = self.report()
         self._published = time()
-        self.problems = await self._alerts.tell(self._state, report, self._published, client)
-        if self._options.json is not None:
-            self._write(self._options.json, to_json(report))
-        if self._options.prometheus is not None:
-            self._write(self._options.prometheus, to_prometheus(report, self._options.suite))
+        self.problems = await self._setup.alerts.tell(self._state, report, self._published, client)
+        if self._setup.json is not None:
+            self._write(self._setup.json, to_json(report))
+        prometheus = self._setup.section.prometheus
+        if prometheus:
+            self._write(self._setup.config.root / prometheus, to_prometheus(report, self._setup.plan.suite.id))
         return report
 
     def _write(self, path: Path, text: str) -> None:
@@ -245,7 +263,7 @@ class Watch:
 
     def _empty_inbox(self) -> None:
         """Empty the inbox of requests whose traces are stored; no other file holds them."""
-        inbox = self._options.inbox
+        inbox = self._setup.inbox
         if inbox is None:
             return
         for position in self._state.positions():
@@ -260,8 +278,8 @@ class Watch:
         notes = []
         if self._files.not_read:
             notes.append(f"files that were not read (compressed, unreadable, or too many): {self._files.not_read}")
-        if self._options.inbox is not None and self._options.inbox.refused:
-            notes.append(f"requests that were no OTLP: {self._options.inbox.refused}")
+        if self._setup.inbox is not None and self._setup.inbox.refused:
+            notes.append(f"requests that were no OTLP: {self._setup.inbox.refused}")
         if self._intake.waiting:
             notes.append(f"traces that are not complete yet: {self._intake.waiting}")
         if self._intake.unread:
@@ -272,31 +290,27 @@ class Watch:
         return notes
 
 
-def decide_now(
-    state: MonitorState, options: WatchOptions, criteria: str, now: float, before: Status | None = None
-) -> WindowFinding:
+def decide_now(state: MonitorState, setup: Setup, now: float, before: Status | None = None) -> WindowFinding:
     """Return the finding on the window. ``before``: the status so far, if not the stored one: while files are read, it
     is the status at the beginning, so that the order of traces does not matter."""
-    section = options.section
-    outcomes = [*state.outcomes(section.window, criteria).values()]
-    found = decide(outcomes, before or state.standing, section, options.max_unmeasured)
+    section, criteria = setup.section, setup.scoring.fingerprint
+    outcomes = state.outcomes(section.window, criteria)
+    found = decide(outcomes, before or state.standing, section, setup.max_unmeasured)
     seen = state.last_seen(criteria)
     return found if seen is None else after_silence(found, now - seen, section.silence)
 
 
-def report_of(
-    state: MonitorState, options: WatchOptions, observer: Observer, notes: Sequence[str] = ()
-) -> MonitorReport:
+def report_of(state: MonitorState, setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
     """Return the report on the stored traces."""
-    now, criteria = time(), observer.scoring.fingerprint
+    now = time()
     return make_report(
-        decide_now(state, options, criteria, now),
-        state.window(options.section.window, criteria),
-        observer.scoring,
+        decide_now(state, setup, now),
+        state.window(setup.section.window, setup.scoring.fingerprint),
+        setup.scoring,
         state.counts,
         at=now,
-        sample_rate=options.section.sample_rate,
-        expected=options.expected,
+        sample_rate=setup.section.sample_rate,
+        expected=setup.expected,
         notes=notes,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from statistics import fmean
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
@@ -238,3 +239,13 @@ def judge_of(config: Config, environment: Mapping[str, str], budget: JudgeBudget
         cache_path=config.output / "judge.sqlite",
         budget=judge_budget(config.file.budget) if budget is None else budget,
     )
+
+
+def cost_per_run(trials: Iterable[Trial]) -> float | None:
+    """Return the agent's average cost per run in US dollars; None if no trial reports it."""
+    costs = []
+    for trial in trials:
+        usage = trial.usage
+        if usage is not None and usage.cost_usd is not None:
+            costs.append(usage.cost_usd)
+    return fmean(costs) if costs else None

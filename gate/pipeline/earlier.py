@@ -95,7 +95,10 @@ def continue_earlier(config: Config, header: Header, git: Git, *, anchored: bool
     path = path_of(config, header)
     if path is None or path.exists():
         return ""
-    for found, other in _of_this_change(config, replace(header, branch="") if anchored else header, git, []):
+    change = header
+    if anchored:
+        change = replace(header, branch="")
+    for found, other in _of_this_change(config, change, git, []):
         if other.dirty:
             continue
         if other.agent != header.agent or difference(replace(other, commit=header.commit), header):
@@ -234,7 +237,7 @@ async def stored_trials(session: Session, plan: Plan, header: Header, found: Ref
         BaselineError: the record of a release's commit is damaged.
         MeasureError: the agent's version changed while missing trials were run.
     """
-    of_release = await _of_release(session, plan, header, found.doubts if found.anchor else ())
+    of_release = await _of_release(session, plan, header, found)
     if of_release is not None:
         return of_release
     return _of_same_agent(session, plan, header, found)
@@ -243,8 +246,8 @@ async def stored_trials(session: Session, plan: Plan, header: Header, found: Ref
 # --- a release ------------------------------------------------------------------------------------
 
 
-async def _of_release(session: Session, plan: Plan, header: Header, doubts: tuple[str, ...]) -> StoredTrials | None:
-    """Return the record of the released commit, including the trials that it lacked; the ``doubts`` stay."""
+async def _of_release(session: Session, plan: Plan, header: Header, before: References) -> StoredTrials | None:
+    """Return the record of the released commit, including the trials that it lacked; doubts about an anchor stay."""
     record = _record_of_release(session, header)
     if record is None:
         return None
@@ -256,25 +259,23 @@ async def _of_release(session: Session, plan: Plan, header: Header, doubts: tupl
     have = Counter(trial.case_id for trial in record.trials if trial.is_of_epoch and trial.measured)
     wanted = session.settings.exact_epochs or wanted_trials(session.config) or session.settings.max_epochs
     epochs = _epochs_short_of(plan, record, have, wanted)
-    if not epochs:
+    done, short = "nothing new was run", ""
+    if epochs:
+        own = path.with_name(f"{path.stem}-{header.run_id[:8]}.jsonl")
+        short = await _run_missing(session, plan, header, own, epochs, len(record.trials))
+        added = read_record(own)
+        record = _joined(record, added)
         write_record(path, record)
-        found = _compared_with(session, plan, record, doubts)
-        return StoredTrials(record, path, found, f"{note}; nothing new was run")
-    own = path.with_name(f"{path.stem}-{header.run_id[:8]}.jsonl")
-    short = await _run_missing(session, plan, header, own, epochs, len(record.trials))
-    added = read_record(own)
-    record = _joined(record, added)
-    write_record(path, record)
-    files.remove(own)
-    found = _compared_with(session, plan, record, doubts)
-    note = f"{note}; {count(len(added.trials), 'trial')} added where it was thin"
-    return StoredTrials(record, path, found, note, short)
-
-
-def _compared_with(session: Session, plan: Plan, record: Record, doubts: Sequence[str]) -> References:
-    """Return the references of the record, with the ``doubts`` about what this run leaves out."""
+        files.remove(own)
+        done = f"{count(len(added.trials), 'trial')} added where it was thin"
+    else:
+        write_record(path, record)
     found = session.baselines(plan, frozenset(run_ids(record.header)))
-    return replace(found, doubts=tuple(dict.fromkeys((*found.doubts, *doubts))))
+    doubts = list(found.doubts)
+    if before.anchor:
+        doubts += before.doubts
+    found = replace(found, doubts=tuple(dict.fromkeys(doubts)))
+    return StoredTrials(record, path, found, f"{note}; {done}", short)
 
 
 async def _run_missing(
@@ -321,10 +322,12 @@ async def _run_missing(
 def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Sequence[Sequence[Job]], str]:
     """Return the whole epochs that ``budget.runs`` can cover, and the reason why others are left out."""
     left = budget.runs_left
+    if left is None:
+        return epochs, ""
     for whole, jobs in enumerate(epochs):
-        if left is not None and len(jobs) > left:
+        left -= len(jobs)
+        if left < 0:
             return epochs[:whole], f"budget.runs ({budget.limits.runs}) has no room for another whole epoch"
-        left = None if left is None else left - len(jobs)
     return epochs, ""
 
 
@@ -359,7 +362,9 @@ def _record_of_release(session: Session, header: Header) -> Record | None:
     if difference(record.header, replace(header, stripped=True)) or outage_in(record):
         return None
     trust = store.trust(header.suite_id, [record])
-    return None if trust is not None and trust.unproven else record
+    if trust is not None and trust.unproven:
+        return None
+    return record
 
 
 def _joined(stored: Record, more: Record) -> Record:
@@ -407,7 +412,9 @@ def nearest_record(found: References) -> Record | None:
     if not found.first.records or info.distance is None or info.provenance == "unproven" or found.doubts:
         return None
     record = found.first.records[0]
-    return None if record.header.dirty else record
+    if record.header.dirty:
+        return None
+    return record
 
 
 def with_stored_trials(record: Record, found: References) -> Record:

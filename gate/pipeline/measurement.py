@@ -70,7 +70,7 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         check_untracked(session.config, session.git, header.suite_id)
     stored = await stored_trials(session, plan, header, found)
     if stored is not None:
-        terms = _stored_terms(session, plan, stored)
+        terms = _stored_terms(session, plan, stored, _past_rates(session, header, stored.found))
         close_again(stored.path, stored.record, terms.plain(), session.environment)
         return MeasuredSuite(stored.path, stored.found, terms)
     with ExitStack() as stack:
@@ -83,15 +83,18 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         if journal.resumed:  # this very run may already be stored
             found = replace(session.baselines(plan, frozenset(run_ids(journal.header))), doubts=found.doubts)
         base = await base_agent(session, found.first, stack)
-        draws = _earlier_draws(session, plan, journal.header, found)
+        terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
+        is_in_ci = in_ci(session.environment)
+        draws = earlier_draws(session.config, journal.header, found.all, terms, session.git, in_ci=is_in_ci)
         async with TrialRunner(
             session.config, plan, session.environment, session.run_budget, base, journal.header.run_id, session.version
         ) as runner:
-            run = SuiteRun(session, plan, found.all, journal, runner, base, earlier=draws.verdicts)
+            run = SuiteRun(session, plan, found.all, journal, runner, base, draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
             left_out = earlier_trials - len(journal.resumed)
-            measurement = _Measurement(run, found, draws, started, origin=origin, unsure=unsure, left_out=left_out)
+            past = _past_rates(session, header, found)
+            measurement = _Measurement(run, found, draws, past, started, origin, unsure, left_out)
             measurement.close()
             if session.fills_baseline and not session.run_budget.stopped and not journal.header.runs:
                 await _store_further(measurement)
@@ -114,15 +117,14 @@ class _Measurement:
         run: SuiteRun,
         found: References,
         draws: EarlierDraws,
+        past: tuple[float, ...],
         started: float,
-        *,
         origin: str,
         unsure: str,
         left_out: int,
     ) -> None:
-        self.run, self._found, self._draws, self._started = run, found, draws, started
+        self.run, self._found, self._draws, self._past, self._started = run, found, draws, past, started
         self._origin, self._unsure, self._left_out = origin, unsure, left_out
-        self._past = _past_rates(run.session, run.plan, found)
         self._saving = about_sources(run.session)
         self.terms = self._terms_now()
 
@@ -281,16 +283,10 @@ async def _check_end(session: Session, journal: RecordWriter) -> None:
         raise
 
 
-def _earlier_draws(session: Session, plan: Plan, header: Header, found: References) -> EarlierDraws:
-    terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
-    is_in_ci = in_ci(session.environment)
-    return earlier_draws(session.config, header, found.all, terms, session.git, in_ci=is_in_ci)
-
-
 # --- what the record is judged by -----------------------------------------------------------------
 
 
-def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
+def _stored_terms(session: Session, plan: Plan, stored: StoredTrials, past: tuple[float, ...]) -> Terms:
     """Return the terms of a record for which nothing is run: everything in it counts, in one look."""
     found = stored.found
     literal = about_literal_version(session.config) if stored.same_as else ""
@@ -299,7 +295,7 @@ def _stored_terms(session: Session, plan: Plan, stored: StoredTrials) -> Terms:
     terms = _terms(session, plan, settings, [*notes, *found.notes], found, doubt=stored.doubt)
     return replace(
         terms,
-        past=_past_rates(session, plan, found),
+        past=past,
         whole=True,
         scheduled=False,
         same_as=stored.same_as,
@@ -331,10 +327,10 @@ def _terms(
     )
 
 
-def _past_rates(session: Session, plan: Plan, found: References) -> tuple[float, ...]:
+def _past_rates(session: Session, header: Header, found: References) -> tuple[float, ...]:
     if session.options.is_shard:
         return ()
-    return past_rates(session.store, found.first, plan.suite.id, session.where, plan.planned, plan.cases, plan.criteria)
+    return past_rates(session.store, found.first, session.where, header)
 
 
 # --- the header of its record -------------------------------------------------------------------

@@ -19,10 +19,10 @@ from gate.decision.course import COVERED
 from gate.decision.outcomes import passed
 from gate.errors import BaselineError
 from gate.histories.moves import newest_move
-from gate.model import Case, Criterion, Trial
+from gate.model import Case, Trial
 from gate.model.finding import Finding
 from gate.pipeline.git_context import GitContext
-from gate.records import Header, PlannedCase, Record
+from gate.records import Header, Record, cases_of
 from gate.records.keys import key_of
 from gate.reports.formatting import count
 from gate.security.limits import shorten
@@ -195,16 +195,8 @@ MOST_PAST_TRIALS = 20_000
 """The most stored trials to read, estimated from the baseline's; for a large suite fewer records are read, or none."""
 
 
-def past_rates(
-    store: Store | None,
-    own: Reference,
-    suite_id: str,
-    where: GitContext,
-    plan: Sequence[PlannedCase],
-    cases: Mapping[str, Case],
-    criteria: Sequence[Criterion],
-) -> tuple[float, ...]:
-    """Return the pass rates of stored commits before this one, by its criteria, oldest first.
+def past_rates(store: Store | None, own: Reference, where: GitContext, header: Header) -> tuple[float, ...]:
+    """Return the pass rates of stored commits before this one, oldest first, by the criteria in ``header``.
 
     Records that cover too few of the current cases, or cannot be read, are left out.
     """
@@ -212,14 +204,15 @@ def past_rates(
         return ()
     most = min(MOST_PAST, MOST_PAST_TRIALS // max(1, len(own.records[0].trials)))
     place = {commit: distance for distance, commit in enumerate(where.ancestors)}
-    near = [entry for entry in store.entries(suite_id) if entry.commit in place]
+    near = [entry for entry in store.entries(header.suite_id) if entry.commit in place]
     near.sort(key=lambda entry: place[entry.commit or ""])
     del near[most:]
     store.prefetch(near)
+    cases = {case.id: case for case in cases_of(header)}
     found = []
     for entry in reversed(near):
         try:
-            rate = _rate(store.read(entry), plan, cases, criteria)
+            rate = _rate(store.read(entry), header, cases)
         except BaselineError:
             continue
         if rate is not None:
@@ -227,21 +220,19 @@ def past_rates(
     return tuple(found)
 
 
-def _rate(
-    record: Record, plan: Sequence[PlannedCase], cases: Mapping[str, Case], criteria: Sequence[Criterion]
-) -> float | None:
-    """Return the pass rate over the cases of the plan, or None if the record covers too few of them."""
-    paired = pair(plan, criteria, reference_to([record]))
-    blocking = {criterion.name for criterion in criteria if criterion.blocking}
+def _rate(record: Record, header: Header, cases: Mapping[str, Case]) -> float | None:
+    """Return the pass rate over the cases in ``header``, or None if the record covers too few of them."""
+    paired = pair(header.plan, header.criteria, reference_to([record]))
+    blocking = {criterion.name for criterion in header.criteria if criterion.blocking}
     apart = {case_id for case_id, name in paired.not_comparable if name in blocking}
     by_case: dict[str, list[bool]] = {}
     for trial in paired.stored:
         case = cases.get(trial.case_id)
         if case is None or case.id in apart or not trial.is_of_epoch:
             continue
-        outcome = passed(trial, case, criteria)
+        outcome = passed(trial, case, header.criteria)
         if outcome is not None:
             by_case.setdefault(case.id, []).append(outcome)
-    if not by_case or len(by_case) < COVERED * len(plan):
+    if not by_case or len(by_case) < COVERED * len(header.plan):
         return None
     return fmean(fmean(outcomes) for outcomes in by_case.values())

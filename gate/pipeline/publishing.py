@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 
 from gate.errors import PublishError
@@ -41,17 +41,27 @@ def publish_result(
 def _publish_on(name: str, options: Mapping[str, Any], result: Result, environment: Mapping[str, str]) -> Publication:
     read = read_host_options(name, options, f"publish.{name}")
     try:
-        host = HOSTS.load(name).open(read, environment)
-        if host is None:
-            return Publication(notes=(HOSTS.load(name).nowhere,))
-        with closing(host):
-            return publish(_effects(result, host), _Guarded(name, host))
+        with _as_publish_errors(name):
+            host = HOSTS.load(name).open(read, environment)
+            if host is None:
+                return Publication(notes=(HOSTS.load(name).nowhere,))
+            with closing(host):
+                return publish(_effects(result, host), _Guarded(name, host))
     except PublishError as error:
         return Publication(problems=(error,))
+
+
+@contextmanager
+def _as_publish_errors(name: str) -> Iterator[None]:
+    """Turn whatever a plugin's host raises into a PublishError. An error of our own hosts is a bug, and stays one."""
+    try:
+        yield
+    except PublishError:
+        raise
     except (Exception, SystemExit) as error:
         if name in HOSTS:
             raise
-        return Publication(problems=(_failure(name, error),))
+        raise PublishError(f"the host raised {described(error)}", where=name) from error
 
 
 def _effects(result: Result, host: Host) -> list[Effect]:
@@ -75,16 +85,6 @@ class _Guarded(Applies):
         self._name, self._host = name, host
 
     def apply(self, effect: Effect) -> Done:
-        try:
+        with _as_publish_errors(self._name):
             done: object = self._host.apply(effect)
-        except PublishError:
-            raise
-        except (Exception, SystemExit) as error:
-            if self._name in HOSTS:
-                raise
-            raise _failure(self._name, error) from error
         return done if isinstance(done, Done) else Done()
-
-
-def _failure(name: str, error: BaseException) -> PublishError:
-    return PublishError(f"the host raised {described(error)}", where=name)

@@ -16,7 +16,7 @@ from gate.baselines.pairing import excuses, pair, reported_before
 from gate.baselines.reference import BASE_EPOCHS, Reference, useless, with_base
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
-from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage, wanted
+from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage
 from gate.decision.next_step import MOST_RETRIES
 from gate.decision.outages import LEAST_IN_VAIN, commonest_error
 from gate.decision.rules import regressed_ago
@@ -49,11 +49,11 @@ def _rerun_of_base(
     Raises:
         ConfigError: it has to be run, and cannot be.
     """
-    where = session.where
-    is_itself = where.head is not None and not where.dirty and any(one.commit == where.head for one in references[:1])
+    where, own = session.where, references[0]
+    is_itself = where.head is not None and not where.dirty and own.commit == where.head
     if is_itself or base.mixed_with_change:  # as every night: running both sides would excuse drift
         return "never"
-    if base.beside or (ran_beside and references and references[0].beside):
+    if base.beside or (ran_beside and own.beside):
         if base.options is not None:
             return "beside"
         return "never"
@@ -98,12 +98,11 @@ class SuiteRun:
         journal: RecordWriter,
         runner: TrialRunner,
         base: BaseAgent,
-        *,
-        earlier: Sequence[Verdict] = (),
+        earlier: tuple[Verdict, ...],
     ) -> None:
         self.session, self.plan, self.journal, self.runner = session, plan, journal, runner
         self.settings = replace(session.settings, kept_epochs=session.kept_epochs)
-        if regressed_ago(tuple(earlier)):  # only a pass clears it, so an inconclusive run goes on longer
+        if regressed_ago(earlier):  # only a pass clears it, so an inconclusive run goes on longer
             self.settings = replace(self.settings, max_epochs=MORE_EPOCHS * self.settings.max_epochs)
         self.base, self._references = base, references
         self._of_base = [trial for trial in journal.resumed if trial.tag == BASE]
@@ -114,7 +113,7 @@ class SuiteRun:
         self.settings = replace(self.settings, rerun=rerun)
         check_executor(session.config, plan)
         self._pair()
-        if runner.world is not None and self.comparisons and not session.where.anchored:
+        if runner.world is not None and not session.where.anchored:
             runner.world.couple(self.comparisons[0].stored)  # a baseline is always measured anew
         self.trials: list[Trial] = []
         """Redacted trials, without their messages, which are in the record."""
@@ -164,7 +163,7 @@ class SuiteRun:
                 if before == (len(self.trials), self.settings.rerun) and not self.session.run_budget.stopped:
                     raise MeasureError(f"a round ({step.why}) produced no trial", hint="please report this bug")
                 step = self._next(number)
-            if step is not None and step.verdict is Verdict.REGRESSED:
+            if step is Verdict.REGRESSED:
                 return
 
     async def _run_base(self) -> None:
@@ -230,10 +229,7 @@ class SuiteRun:
     def _confirmation(self) -> More | None:
         """Return the round that `gate merge` will need of this shard's crashing cases, as only this shard can run
         them."""
-        before: Sequence[Trial] = ()
-        if self.comparisons:
-            before = self.comparisons[0].stored
-        cases = [self.plan.cases[case_id] for case_id in self.own_cases]
+        cases, before = [self.plan.cases[case_id] for case_id in self.own_cases], self.comparisons[0].stored
         return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
 
     def part(self) -> SuiteResult:
@@ -309,11 +305,10 @@ class SuiteRun:
                         self.trials.append(trial)
                     session.progress.trial(trial)
 
-    def _next(self, number: int) -> More | SuiteResult | None:
-        """Return the next round against the reference of this number, or a verdict if another reference follows.
+    def _next(self, number: int) -> More | Verdict:
+        """Return the next round against the reference of this number, or the verdict.
 
-        The last reference needs no verdict here, as the closed record is judged. Later references need no trials of the
-        base.
+        Later references need no trials of the base.
         """
         trials, settings = self.trials, self.settings
         if number > 0:
@@ -326,9 +321,7 @@ class SuiteRun:
             stopped=self.session.run_budget.stopped,
             reported=self.reported,
         )
-        if number == len(self.comparisons) - 1:
-            return wanted(known)
-        return next_step(known, verdict_only=True)
+        return next_step(known)
 
     async def _round(self, step: More) -> None:
         """Take the trials of an earlier session, and run the missing ones."""

@@ -31,7 +31,7 @@ from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_references
 from gate.pipeline.store import store_of
-from gate.security.environment import in_ci
+from gate.security.environment import in_ci, is_allowed, varies_by_run
 from gate.security.limits import shorten
 from gate.security.tree import OwnPackage
 from gate.suites import case_files
@@ -45,6 +45,8 @@ BRANCHES = (
     *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH", "BRANCH_NAME"),
 )
 """Variables of GitHub, GitLab, Jenkins, CircleCI, Azure and Bitbucket that name the branch, a change's own first."""
+_COUNT = re.compile("[0-9]{1,7}")
+"""The value of a limit, such as MAX_TOKENS, which is no secret."""
 MOST_SOURCES = 5
 """The most sources that a note proposes by name."""
 
@@ -197,15 +199,11 @@ def _agent_fingerprint(
     agent = config.agent
     if not agent.is_local:
         return fingerprint_of_version(config, version)
-    seen = {}
-    for name, value in agent.env.items():
-        if value is None and SECRET_NAME.search(name) is None:
-            seen[name] = environment.get(name)
     options = stated_options(agent)
     settings = [
         {key: value for key, value in options.items() if key not in ("version", "base", "user", "reads_suite")},
         config.file.setup if setup is None else setup,
-        seen,
+        _handed_on(agent.env, environment),
     ]
     if version:
         settings.append(version)
@@ -230,6 +228,21 @@ def _agent_fingerprint(
     )
 
 
+def _handed_on(env: Mapping[str, str | None], environment: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the variables that the agent is handed by name or pattern, without secrets and what each run sets anew."""
+    found: dict[str, str | None] = {}
+    for name, stated in env.items():
+        if stated is not None:
+            continue
+        matched = [one for one in environment if is_allowed(one, (name,)) and not varies_by_run(one)]
+        for one in (name, *matched):
+            value = environment.get(one)
+            is_count = "TOKEN" in one.upper() and value is not None and _COUNT.fullmatch(value)
+            if is_count or SECRET_NAME.search(one) is None:
+                found[one] = value
+    return found
+
+
 def what_counts_always(config: Config, git: Git, setup: str | None = None) -> list[str]:
     """Return the tracked files and folders that install the agent, whatever its sources say."""
     if not git.is_repository():
@@ -244,8 +257,13 @@ def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
     """Return the tracked files, baselines among them, that differ from the base of a change, relative to the root."""
     if where.base is None or where.anchored or where.base == where.head:
         return frozenset()
+    return frozenset(_differing_here(git, where.base))
+
+
+def _differing_here(git: Git, commit: str) -> list[str]:
+    """Return the files that differ from a commit, relative to the root."""
     below = Path(git.prefix() or ".")
-    return frozenset(os.path.relpath(name, below) for name in git.differing(where.base))
+    return [os.path.relpath(name, below) for name in git.differing(commit)]
 
 
 def proposed_sources(config: Config, git: Git, setup: str | None = None) -> Sources:
@@ -267,8 +285,7 @@ def about_sources(session: Session) -> str:
     agent = config.agent
     if not agent.is_local or agent.sources or where.base is None or where.anchored:
         return ""
-    below = Path(git.prefix() or ".")
-    changed = [os.path.relpath(name, below) for name in git.differing(where.base)]
+    changed = _differing_here(git, where.base)
     sources = proposed_sources(config, git, session.options.setup).names
     fixed = [config.path.name, *config.file.suite]
     entry = (*agent.entry, *agent.folders, *what_counts_always(config, git, session.options.setup))

@@ -109,12 +109,9 @@ def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored
     each, goal = wanted_trials(session.config), goal_of(session.config)
     if goal is None or not stored:
         return each
-    settings = session.settings
     from gate.decision.power import rates_of, stored_enough  # weight: only where a goal is set
 
-    rates = rates_of(later, plan.criteria, plan.cases)
-    margin = settings.pass_rate_margin
-    enough = stored_enough(rates, goal, alpha=settings.own_alpha, epochs=settings.looks, margin=margin)
+    enough = stored_enough(rates_of(later, plan.criteria, plan.cases), goal, session.settings)
     return max(each, min(stored + MOST_ADDED, enough))
 
 

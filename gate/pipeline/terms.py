@@ -290,37 +290,25 @@ def job_settings(
     total = 0
     for plan, found, is_beside in zip(plans, baselines, beside or [False] * len(plans), strict=True):
         terms = terms_of_plan(plan, config, settings, rules=rules)
-        total += comparisons_of(found.all, rules=_rule_sets(terms), beside=is_beside)
-    return divided(settings, len(plans), total)
+        total += comparisons_of(terms, found.all, beside=is_beside)
+    return replace(settings, suites=max(1, len(plans)), comparisons=max(1, total))
 
 
 def divided_at_least(terms: Terms, references: Sequence[Reference]) -> Terms:
     """Return the terms with an alpha that is divided at least over the comparisons made here."""
-    comparisons = comparisons_of(references, rules=_rule_sets(terms))
-    return _with_all_settings(terms, lambda own: at_least(own, comparisons))
+    here = comparisons_of(terms, references)
+    return _with_all_settings(terms, lambda own: replace(own, comparisons=max(own.comparisons, here)))
 
 
-def _rule_sets(terms: Terms) -> int:
-    return 1 if terms.base is None else 2
+def comparisons_of(terms: Terms, references: Sequence[Reference], *, beside: bool = False) -> int:
+    """Return the number of comparisons that a suite makes, twice as many if its base's rules differ.
 
-
-def comparisons_of(references: Sequence[Reference], *, rules: int = 1, beside: bool = False) -> int:
-    """Return the number of comparisons that a suite makes.
-
-    ``rules``: 2 if it is judged both by its own rules and by those of its base. ``beside``: True if the base commit's
-    agent takes the place of a stored baseline.
+    ``beside``: True if the base commit's agent takes the place of a stored baseline.
     """
-    return rules * (beside + sum(bool(reference.records) for reference in references))
-
-
-def divided(settings: Settings, suites: int, comparisons: int) -> Settings:
-    """Return the settings of each suite in a job with these numbers of suites and comparisons."""
-    return replace(settings, suites=max(1, suites), comparisons=max(1, comparisons))
-
-
-def at_least(settings: Settings, comparisons: int) -> Settings:
-    """Return the settings, divided over at least this many comparisons."""
-    return settings if settings.comparisons >= comparisons else replace(settings, comparisons=comparisons)
+    made = sum([bool(reference.records) for reference in references]) + beside
+    if terms.base is None:
+        return made
+    return 2 * made
 
 
 def after_proofs(settings: Settings, proven: int) -> Settings:

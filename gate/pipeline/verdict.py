@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -110,10 +111,7 @@ def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None
     Raises:
         MeasureError: the record is missing, cut short or damaged.
     """
-
-    def keeper(header: Header) -> Callable[[Trial], Trial]:
-        return keeper_of(header, criteria)
-
+    keeper = partial(keeper_of, criteria=criteria)
     if isinstance(source, Path):
         return fold_record(source, keeper)
     if source.footer is None:

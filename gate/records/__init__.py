@@ -13,13 +13,12 @@ from gate.records.reader import (
     read_header,
     read_record,
 )
+from gate.records.shards import assign_shards, merge
 from gate.records.transform import (
     Digest,
-    assign_shards,
     digest_of,
     digested,
     from_digest,
-    merge,
     redacted,
     strip,
     to_record,

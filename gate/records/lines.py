@@ -20,7 +20,6 @@ from gate.errors import MeasureError
 from gate.model import Score, Trial
 from gate.records import wire
 from gate.records.model import FORMAT, Footer, Header
-from gate.records.problems import describe
 from gate.records.wire import MalformedError
 from gate.security.limits import MAX_LINE_BYTES, MAX_NESTING, shorten
 
@@ -40,6 +39,7 @@ _MOST_BYTES = MAX_LINE_BYTES - SUM_BYTES
 CLOSING = b'{"closing"'
 """The beginning of closing lines, and of no others."""
 _MAX_INTEGER_BITS = 1000
+_LONGEST_MISTAKE = 200
 _INNER_NESTING = MAX_NESTING - 10
 """The deepest nesting of a tool's arguments that keeps the line around them within the limit."""
 
@@ -57,7 +57,7 @@ def read_line(kind: type[S], line: bytes, name: str) -> S:
     try:
         found: S = _decoder(kind).decode(line)
     except ValidationError as problem:
-        raise MalformedError(describe(str(problem), kind, line, name)) from None
+        raise MalformedError(_mistake(str(problem), name)) from None
     except (DecodeError, ValueError, RecursionError) as problem:
         raise NotJSONError(f"not a line of JSON: {problem}") from None
     if line.count(b"[") + line.count(b"{") > MAX_NESTING and not nests_within(line, MAX_NESTING):
@@ -78,6 +78,20 @@ def read_header_line(line: bytes) -> wire.HeaderLine:
         if version != FORMAT:
             raise MalformedError(f"written in format {version}; this version reads {FORMAT}")
     return read_line(wire.HeaderLine, line, "header")
+
+
+def _mistake(problem: str, name: str) -> str:
+    """Return msgspec's message on one line, with the field first: ``turns[0].calls[1].name: expected str, got int``.
+
+    The message may quote the line, which may be hostile.
+    """
+    what, _, path = problem.rpartition(" - at `$")
+    if what:
+        place = path.removesuffix("`").removeprefix(".")
+    else:
+        what, place = problem, name
+    said = shorten(f"{place}: {what[0].lower()}{what[1:]}".replace("`", ""), _LONGEST_MISTAKE)
+    return repr(said)[1:-1]
 
 
 @cache
@@ -197,11 +211,12 @@ def _plain(struct: Struct) -> Mapping[str, Any] | Sequence[Any]:
     values = astuple(struct)
     if struct.__struct_config__.array_like:
         return values
-    return {
-        key: value
-        for (key, usual), value in zip(_keys(type(struct)), values, strict=True)
-        if value is not usual and (type(value) is not type(usual) or value != usual)
-    }
+    found = {}
+    for (key, usual), value in zip(_keys(type(struct)), values, strict=True):
+        is_usual = value is usual or (type(value) is type(usual) and value == usual)
+        if not is_usual:
+            found[key] = value
+    return found
 
 
 @cache

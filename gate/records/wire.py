@@ -8,8 +8,8 @@ bytes, and `reader` how lines fit together.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, astuple, replace
@@ -35,6 +35,7 @@ from gate.model import (
 from gate.records.model import FORMAT, MAX_COUNT, Amount, Count, Footer, Header, Ordinal, PlannedCase, Run
 from gate.security.limits import cut
 
+S = TypeVar("S", bound=Struct)
 MAX_ADDRESS = 200
 """The most characters in the name of a recording."""
 MAX_DIFFERENCE = 500
@@ -45,6 +46,24 @@ MOST_LISTS = 100
 
 class MalformedError(ValueError):
     """A line does not follow the format; the message names the field."""
+
+
+def _as(kind: type[S], struct: Struct | None) -> S | None:
+    """Return a struct as another kind with the same fields."""
+    return None if struct is None else kind(*astuple(struct))
+
+
+def _all_as(kind: type[S], structs: Iterable[Struct]) -> tuple[S, ...]:
+    """Return structs as another kind with the same fields."""
+    return tuple([kind(*astuple(struct)) for struct in structs])
+
+
+def _turns_as(kind: type[S], turns: Sequence[Iterable[Struct] | None]) -> tuple[tuple[S, ...] | None, ...]:
+    """Return the calls expected in each turn as another kind; None for turns without an expectation."""
+    found: list[tuple[S, ...] | None] = []
+    for calls in turns:
+        found.append(None if calls is None else _all_as(kind, calls))
+    return tuple(found)
 
 
 # --- header ---------------------------------------------------------------------------------------
@@ -95,7 +114,7 @@ _ALIKE = (set(HeaderLine.__struct_fields__) & set(Header.__struct_fields__)) - {
 def header_line(header: Header) -> HeaderLine:
     """Return the header's line, without its plan."""
     alike: dict[str, Any] = {name: getattr(header, name) for name in _ALIKE}
-    criteria = tuple([CriterionObject(*astuple(criterion)) for criterion in header.criteria])
+    criteria = _all_as(CriterionObject, header.criteria)
     return HeaderLine(gate_record=FORMAT, cases=len(header.plan), criteria=criteria, **alike)
 
 
@@ -109,8 +128,7 @@ def to_header(line: HeaderLine) -> Header:
     if len({run.id for run in line.runs}) < len(line.runs):
         raise MalformedError("a run is named twice")
     alike: dict[str, Any] = {name: getattr(line, name) for name in _ALIKE}
-    criteria = tuple([Criterion(*astuple(criterion)) for criterion in line.criteria])
-    return Header(plan=(), criteria=criteria, **alike)
+    return Header(plan=(), criteria=_all_as(Criterion, line.criteria), **alike)
 
 
 # --- plan -----------------------------------------------------------------------------------------
@@ -156,9 +174,9 @@ def _planned_object(case: PlannedCase) -> PlannedObject:
         at = [case.location.path]
         if case.location.line is not None:
             at.append(case.location.line)
-    expect: tuple[tuple[CallObject, ...] | None, ...] = ()
-    if any(calls is not None for calls in case.expected):
-        expect = tuple([None if calls is None else _call_objects(calls) for calls in case.expected])
+    expect = _turns_as(CallObject, case.expected)
+    if expect == (None,) * len(expect):
+        expect = ()
     return PlannedObject(
         case.id,
         case.fingerprint,
@@ -181,30 +199,24 @@ def _planned_case(case: PlannedObject) -> PlannedCase:
         case.fp,
         frozenset(case.tags),
         case.complexity,
-        None if case.at is None else _location(case.at),
+        _location(case.at),
         case.hint,
         case.shard,
         case.thresholds,
-        tuple([None if calls is None else _tool_calls(calls) for calls in case.expect]),
+        _turns_as(ToolCall, case.expect),
         case.equivalent,
         case.cluster,
         case.responses,
     )
 
 
-def _location(at: list[str | int]) -> Location:
+def _location(at: list[str | int] | None) -> Location | None:
+    if at is None:
+        return None
     path, line = at if len(at) == 2 else (at[0], None)
     if isinstance(path, str) and not isinstance(line, str):
         return Location(path, line)
     raise MalformedError(f"at is not [path, line]: {str(at)[:60]!r}")
-
-
-def _call_objects(calls: Sequence[ToolCall]) -> tuple[CallObject, ...]:
-    return tuple([CallObject(*astuple(call)) for call in calls])
-
-
-def _tool_calls(calls: Sequence[CallObject]) -> tuple[ToolCall, ...]:
-    return tuple([ToolCall(*astuple(call)) for call in calls])
 
 
 # --- trials ---------------------------------------------------------------------------------------
@@ -281,15 +293,17 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 
 def trial_line(trial: Trial) -> TrialLine:
-    error = trial.error
+    scores = {}
+    for name, score in trial.scores.items():
+        scores[name] = _score_object(score)
     return TrialLine(
         trial.case_id,
         trial.number,
         trial.round,
         None if trial.tag == FULL else trial.tag,
         trial.side,
-        {name: _score_object(score) for name, score in trial.scores.items()},
-        None if error is None else (error.kind, error.message),
+        scores,
+        None if trial.error is None else (trial.error.kind, trial.error.message),
         trial.duration,
         trial.attempts,
         trial.again,
@@ -305,6 +319,9 @@ def trial_line(trial: Trial) -> TrialLine:
 
 
 def to_trial(line: TrialLine) -> Trial:
+    scores = {}
+    for name, score in line.scores.items():
+        scores[name] = Score(*astuple(score)) if isinstance(score, ScoreObject) else Score(score)
     return Trial(
         line.case,
         line.n,
@@ -312,7 +329,7 @@ def to_trial(line: TrialLine) -> Trial:
         FULL if line.tag is None else line.tag,
         line.side,
         _invocations(line.turns),
-        {name: _score(score) for name, score in line.scores.items()},
+        scores,
         None if line.error is None else TrialError(*line.error),
         line.duration,
         line.attempts,
@@ -321,13 +338,14 @@ def to_trial(line: TrialLine) -> Trial:
         line.answer,
         line.process,
         log=line.log,
-        replay=None if line.replay is None else Replay(*astuple(line.replay)),
+        replay=_as(Replay, line.replay),
         users=line.users,
         earlier=tuple(map(_invocations, line.earlier)),
     )
 
 
 def _replay_object(replay: Replay) -> ReplayObject:
+    """Return the line's form, cut to what a reader accepts."""
     found = ReplayObject(*astuple(replay))
     changed = tuple([cut(one, MAX_DIFFERENCE) for one in found.tools_changed[:MOST_LISTS]])
     lists = tuple([cut(one, MAX_ADDRESS) for one in found.tools[:MOST_LISTS]])
@@ -346,27 +364,20 @@ def _score_object(score: Score) -> float | ScoreObject | None:
     return ScoreObject(value, score.reason, error, score.per_turn, score.details, score.judges)
 
 
-def _score(score: float | ScoreObject | None) -> Score:
-    return Score(*astuple(score)) if isinstance(score, ScoreObject) else Score(score)
-
-
 def _turn_objects(turns: Sequence[Invocation]) -> tuple[TurnObject, ...]:
     found = []
     for turn in turns:
-        usage = None
-        if turn.usage is not None:
-            usage = UsageObject(*astuple(turn.usage))
         found.append(
             TurnObject(
                 turn.user,
                 _texts(turn.response),
-                _call_objects(turn.tool_calls),
+                _all_as(CallObject, turn.tool_calls),
                 _texts(turn.intermediate),
-                usage,
+                _as(UsageObject, turn.usage),
                 turn.duration,
                 turn.reports_calls,
                 turn.unseen,
-                tuple([ForeignObject(*astuple(one)) for one in turn.foreign]),
+                _all_as(ForeignObject, turn.foreign),
             )
         )
     return tuple(found)
@@ -375,31 +386,34 @@ def _turn_objects(turns: Sequence[Invocation]) -> tuple[TurnObject, ...]:
 def _invocations(turns: Sequence[TurnObject]) -> tuple[Invocation, ...]:
     found = []
     for turn in turns:
-        usage = None
-        if turn.usage is not None:
-            usage = Usage(*astuple(turn.usage))
         found.append(
             Invocation(
                 turn.user,
                 _parts(turn.response),
-                _tool_calls(turn.calls),
+                _all_as(ToolCall, turn.calls),
                 _parts(turn.intermediate),
-                usage,
+                _as(Usage, turn.usage),
                 turn.duration,
                 reports_calls=turn.reports_calls,
                 unseen=turn.unseen,
-                foreign=tuple([ForeignScore(*astuple(one)) for one in turn.foreign]),
+                foreign=_all_as(ForeignScore, turn.foreign),
             )
         )
     return tuple(found)
 
 
 def _texts(parts: Sequence[Part]) -> tuple[str | ThoughtObject, ...]:
-    return tuple([ThoughtObject(part.text) if part.thought else part.text for part in parts])
+    found: list[str | ThoughtObject] = []
+    for part in parts:
+        found.append(ThoughtObject(part.text) if part.thought else part.text)
+    return tuple(found)
 
 
 def _parts(texts: Sequence[str | ThoughtObject]) -> tuple[Part, ...]:
-    return tuple([Part(text) if isinstance(text, str) else Part(text.thought, thought=True) for text in texts])
+    found = []
+    for text in texts:
+        found.append(Part(text) if isinstance(text, str) else Part(text.thought, thought=True))
+    return tuple(found)
 
 
 # --- closing line ---------------------------------------------------------------------------------

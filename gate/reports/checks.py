@@ -193,7 +193,7 @@ def _criterion(
     if row.needs_words:
         told.append(row.reason)
     check = ReportItem(row.name, group, output=tuple(told))
-    fails = undecided_fails and criterion.blocks_regression
+    fails = undecided_fails and row.verdict is Verdict.INCONCLUSIVE and criterion.blocks_regression
     check = _judged(check, suite, row.verdict, row.reason, blocking=_blocks(found), undecided_fails=fails)
     if row.tone == "mute" and row.verdict is Verdict.PASS:
         return replace(check, outcome=Outcome.SKIPPED, message=row.standing_before(row.not_compared or row.reason))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
-from gate.histories.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory
+from gate.histories.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory, Version
 from gate.model import Direction, Estimate, Scale
 from gate.reports.formatting import MINUS, agree, change, count, figure, interval, listing, percentage
 from gate.security.limits import shorten
@@ -63,6 +63,12 @@ def times_of(runs: Sequence[PastRun]) -> list[str]:
     if len(set(days)) > 1:
         return days
     return [_time(run.created, "%Y-%m-%d %H:%M") for run in runs]
+
+
+def version_start(version: Version, suite: SuiteHistory) -> tuple[str, str]:
+    """Return a version's name, and the commit and the day of its first run."""
+    first = suite.runs[version.runs[0]]
+    return version_of(first) or commit_of(first), f"{commit_of(first)} {day(first.created)}"
 
 
 def subject(series: Series) -> str:
@@ -301,6 +307,14 @@ def pass_rate_of(suite: SuiteHistory) -> Series | None:
         if series.name == PASS_RATE:
             return series
     return None
+
+
+def pass_rates(suite: SuiteHistory) -> dict[int, str]:
+    """Return the pass rate of each run that has one, by the number of the run."""
+    lead = pass_rate_of(suite)
+    if lead is None:
+        return {}
+    return {point.run: figure(point.estimate.value, lead.criterion.scale) for point in lead.points}
 
 
 def _nothing(suite: SuiteHistory) -> str:

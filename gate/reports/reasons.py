@@ -27,11 +27,6 @@ def reason(row: CriterionResult) -> str:
     return "; ".join(filter(None, (fails_besides(row), *_of_verdict(row))))
 
 
-def reason_of_verdict(row: CriterionResult) -> str:
-    """Return the `reason` without further failures."""
-    return "; ".join(_of_verdict(row))
-
-
 def broken_of(row: CriterionResult) -> tuple[str, ...]:
     """Return the broken cases that a reason names."""
     worse = row.finding("change", Verdict.REGRESSED)
@@ -213,14 +208,6 @@ def fails(row: CriterionResult) -> str:
     return f"{said} ({', '.join(basis)})"
 
 
-def narrow_miss_of(row: CriterionResult) -> str:
-    """Return the text on a narrow miss of a criterion; empty if the miss is not narrow."""
-    missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
-    if missed is None:
-        return ""
-    return narrow_miss(missed, row.criterion)
-
-
 CLEAR = 1.645
 """Standard errors beyond which an agent exactly at the threshold misses in at most 5 % of runs."""
 MOST_MORE = 9
@@ -282,7 +269,7 @@ def how_it_differs(row: CriterionResult) -> list[str]:
     """Return details that a lower mean does not show: a different change of the means, and the broken cases."""
     worse = row.finding("change", Verdict.REGRESSED)
     if worse is None:
-        return [reason_of_verdict(row)]
+        return ["; ".join(_of_verdict(row))]
     return [of_means(row), *clauses(worse, WORDS, row.criterion)]
 
 

@@ -20,7 +20,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model.course import Course
-from gate.reports.explanation import seen_by_chance
+from gate.reports.certainty import seen_by_chance
 from gate.reports.formatting import TYPICAL, agree, chance_and_limit, change, count, listing, percentage
 from gate.reports.reasons import RULED_OUT, stage_text
 from gate.reports.words import about, causes, is_lower_better, pooled

@@ -9,15 +9,30 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.model import CaseResult, CaseStatus, Result, SuiteResult, Verdict
-from gate.model.finding import Fell, Finding, Wording
-from gate.reports import cases, explanation, labels, replayed
-from gate.reports.formatting import agree, count, figure, figures, seconds, threshold
+from gate.model import BaselineInfo, CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict, worst
+from gate.model.finding import Fell, Finding, KindName, Wording
+from gate.model.results import NOT_STORED
+from gate.reports import cases, labels, replayed
+from gate.reports.by_tag import where
+from gate.reports.certainty import how_sure
+from gate.reports.formatting import agree, count, figure, figures, listing, seconds, threshold
+from gate.reports.next_step import next_step
 from gate.reports.rows import RowView
 from gate.reports.story import story
 from gate.reports.trajectory_diff import TurnDiff, answer_diff, answers_apart, trajectory_diff
 from gate.reports.wording import sentence
-from gate.reports.words import NOT_COMPARED, thin
+from gate.reports.words import (
+    NOT_COMPARED,
+    causes,
+    crashes,
+    only_reports,
+    tell,
+    tell_cases,
+    tell_cause,
+    tell_short,
+    tell_warning,
+    thin,
+)
 
 MOST_KINDS = 3
 """Maximum number of cases in a table, each with another cause."""
@@ -26,6 +41,19 @@ MOST_TURNS = 2
 PROVEN = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 """Verdicts that are just as certain with few cases or few stored trials."""
 ALL_TOOLS = "time of the agent per tool call"
+OF_COMPARISON: tuple[KindName, ...] = (
+    "passes",
+    "cases_broke",
+    "suite_got_worse",
+    "cases_fail",
+    "criteria_decide",
+)
+"""Causes to which the lack of a baseline is added."""
+MAY_BE_MOVED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE)
+"""Verdicts that may be due to another model or another system of the provider."""
+FELL_SHORT = {Verdict.REGRESSED, Verdict.BELOW_THRESHOLD}
+LONG = 3
+"""Number of commits with a configuration after which a baseline should exist."""
 
 
 CaseLine = tuple[CaseResult, str, str]
@@ -69,6 +97,7 @@ class View:
         self.suite = suite
         self.record = record
         """The file of the suite's record; empty if it is unknown, or has several suites."""
+        self._by = suite.deciding
 
     @property
     def verdict(self) -> str:
@@ -77,26 +106,92 @@ class View:
     # --- outcome, certainty, next step ------------------------------------------------------------
 
     @cached_property
+    def _told(self) -> tuple[str, tuple[str, ...]]:
+        """The cause of the verdict: a title, and clauses with details."""
+        title, details = tell_cause(self._by)
+        if self._by.reference:
+            title = f"against the {labels.reference_name(self._by.reference)}: {title}"
+        return title, details
+
+    @cached_property
     def title(self) -> str:
-        """The outcome in a few words."""
-        return sentence(explanation.title(self.suite)).removesuffix(".")
+        """The outcome in a few words: ``4 of 12 cases broke``."""
+        title, _ = self._told
+        return sentence(title).removesuffix(".")
 
     @cached_property
     def lead(self) -> tuple[str, ...]:
         """Sentences on the reason of the outcome and its certainty."""
-        said = [*explanation.why(self.suite), *self.opening]
+        _, details = self._told
+        said = [*details, *self._besides, *self.opening]
         if self.suite.accepted:
             said.append(f"accepted by {self.suite.accepted}")
         return tuple(sentence(text) for text in said if text)
 
     @cached_property
     def headline(self) -> str:
-        """The outcome and its reason in one line."""
-        return explanation.headline(self.suite)
+        """The outcome and its reason in one line, with the names of the cases."""
+        said, details = self._told
+        more = "; ".join(filter(None, (tell_cases(self._by), *details)))
+        if more:
+            said += f": {more}"
+        return "; ".join([said, *self._besides])
+
+    @cached_property
+    def _besides(self) -> list[str]:
+        """Important facts besides the cause of the verdict."""
+        by, said = self._by, []
+        for found in by.changes:
+            if found.kind == "answered_by" and by.verdict in MAY_BE_MOVED:
+                said.append(f"{tell_short(found)}, which may be why")
+        if by.cause.kind in OF_COMPARISON and not by.has_baseline:
+            said.append(_no_baseline(by.baseline))
+        missed = [row.criterion.name for row, found in criteria_that_warn(self.suite) if found.is_excused]
+        if missed:
+            said.append(f"{listing(missed)} {agree(len(missed), 'misses', 'miss')} the threshold, as the base does")
+        if by.crashes is not None and by.verdict not in (Verdict.PASS, Verdict.ERROR):
+            said.append(crashes(by, by.crashes))
+        place = where(by)
+        if place:
+            said.append(f"most of it in {place}")
+        said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]
+        said += [tell_short(found) for found in by.changes if found.kind == "stated" and found["agent_key"]][:1]
+        if by.baseline is not None and by.baseline.distance and by.verdict is Verdict.REGRESSED and not by.reference:
+            ago = count(by.baseline.distance, "commit")
+            said.append(
+                f"the newest baseline is {ago} before the base: losses since then count, too, until its own is stored"
+            )
+        if by.baseline is not None and by.baseline.provenance == "unproven":
+            said.append("against an unproven baseline")
+        return [*said, *filter(None, (self.suite.expired, self._measured_again, self.suite.scope))]
+
+    @property
+    def _measured_again(self) -> str:
+        """Text like ``measurement 3 of this change (before: pass, regressed)`` if an earlier one failed; else empty.
+
+        Any further measurement is one of several: a lucky one must not hide the others.
+        """
+        found = self.suite.warning("measured_before")
+        if found is None or FELL_SHORT.isdisjoint(found["verdicts"]):
+            return ""
+        return tell_short(found)
 
     @cached_property
     def opening(self) -> tuple[str, ...]:
-        return explanation.opening(self.suite)
+        """The lines below the headline: its certainty, the answering model, and losses that only warn."""
+        _, details = self._told
+        known = [*details, *self._besides]
+        said = [how_sure(self.suite)]
+        for one in self.suite.changes:
+            if one.kind == "answered_by":
+                answer = tell(one)
+                if not any(answer.startswith(text.partition(",")[0]) for text in known):
+                    said.append(answer)
+        if self.suite.verdict is not Verdict.REGRESSED:  # which is enough by itself
+            for row, found in criteria_that_warn(self.suite):
+                if found.kind == "change":
+                    said.append(f"warning: {tell_warning(found, row)}")
+        return tuple(filter(None, said))
 
     @property
     def verdict_line(self) -> str:
@@ -120,7 +215,7 @@ class View:
 
     def next_step(self, label: str = "") -> str:
         """Return the next step; empty if there is none. ``label``: the label that accepts a loss, if any."""
-        return explanation.next_step(self.suite, label)
+        return next_step(self.suite, label)
 
     @cached_property
     def explain(self) -> str:
@@ -160,9 +255,8 @@ class View:
     @cached_property
     def table(self) -> CaseTable:
         """The cases that explain the verdict, against the deciding reference; empty if cases do not explain it."""
-        decided = self.suite.deciding
-        if decided is not self.suite and decided.cases:
-            return View(decided).table
+        if self._by is not self.suite and self._by.cases:
+            return View(self._by).table
         cause = self.suite.cause
         if cause.kind == "suite_got_worse" and cause["fell"]:
             return self._fell(cause["fell"])
@@ -186,7 +280,7 @@ class View:
 
     def _fell(self, fell: Sequence[Fell]) -> CaseTable:
         """Return the cases whose score fell most; no case broke."""
-        row = self.suite.row(explanation.first_cause(self.suite))
+        row = self.suite.row(causes(self.suite, self.suite.cause["criteria"])[0])
         assert row is not None
         by_id = {case.id: case for case in self.suite.cases}
         lines = []
@@ -237,7 +331,8 @@ class View:
 
     @cached_property
     def all_changes(self) -> tuple[str, ...]:
-        return explanation.changes(self.suite)
+        """The changes of the suite and its criteria since the baseline, and the rules of the change not in force."""
+        return tuple(map(tell, self.suite.changes))
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
@@ -250,33 +345,57 @@ class View:
         return story(self.suite)
 
     @cached_property
+    def agent_failures(self) -> str:
+        """The number of the agent's failures and the most common one; the headline's number is not repeated.
+
+        Empty if there is none, or if the suite could not be measured: then the headline gives the reason.
+        """
+        facts = self.suite.crashes
+        if facts is None or self.suite.verdict is Verdict.ERROR:
+            return ""
+        counted = crashes(self.suite, facts)
+        if counted in self.headline:
+            counted = "the agent failed, mostly"
+        else:
+            counted += "; mostly"
+        return f"{counted}: {facts.message}"
+
+    @cached_property
+    def _warnings(self) -> list[tuple[Finding, str]]:
+        """The findings that weaken the verdict without changing it, with their words: on criteria, on the suite, then
+        on criteria that only report."""
+        first: list[tuple[Finding, str]] = []
+        last: list[tuple[Finding, str]] = []
+        for row, found in criteria_that_warn(self.suite):
+            told = last if only_reports(found, row) else first
+            told.append((found, tell_warning(found, row)))
+        of_suite = [(found, tell(found, self.suite)) for found in self.suite.warnings]
+        return [*first, *of_suite, *last]
+
+    @cached_property
     def all_warnings(self) -> tuple[str, ...]:
-        failures = filter(None, [explanation.agent_failures(self.suite)])
-        return (*failures, *[line for _, line in explanation.warnings(self.suite)])
+        lines = [line for _, line in self._warnings]
+        if self.agent_failures:
+            lines.insert(0, self.agent_failures)
+        return tuple(lines)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """The warnings that are not shown in the headline, below it, or in the first case."""
-        told, failures = (self.headline, *self.opening), explanation.agent_failures(self.suite)
-        found = [] if not failures or self._shows_failure else [failures]
-        for one, line in explanation.warnings(self.suite):
-            if not self._is_told(one):
-                found.append(line)
-        return tuple(line for line in found if not any(line in said for said in told))
-
-    @property
-    def _shows_failure(self) -> bool:
-        """True if the first case shows the most common failure of the agent."""
-        case, _ = self.evidence
-        facts = self.suite.crashes
-        return case is not None and facts is not None and facts.message in case.reasons
+        lines, facts = [], self.suite.crashes
+        shown, _ = self.evidence
+        is_shown = shown is not None and facts is not None and facts.message in shown.reasons
+        if self.agent_failures and not is_shown:
+            lines.append(self.agent_failures)
+        lines += [line for found, line in self._warnings if not self._is_told(found)]
+        told = (self.headline, *self.opening)
+        return tuple(line for line in lines if not any(line in said for said in told))
 
     def _is_told(self, found: Finding) -> bool:
         """True if the text above already states a warning, or if it does not concern this verdict."""
-        decided = self.suite.deciding
         if found.kind != "thin_baseline":
             return False
-        return decided.verdict in PROVEN or bool(thin(decided))  # it warns of missed losses
+        return self._by.verdict in PROVEN or bool(thin(self._by))  # it warns of missed losses
 
     @cached_property
     def from_recordings(self) -> tuple[str, ...]:
@@ -347,6 +466,42 @@ def says_verdict(text: str, verdict: Verdict) -> bool:
     if verdict is not Verdict.NOT_COMPARED:
         return False
     return NOT_COMPARED in text or text.startswith(f"{labels.VERDICTS[verdict]}: ")
+
+
+def criteria_that_warn(suite: SuiteResult) -> list[tuple[CriterionResult, Finding]]:
+    """Return the findings on criteria that readers should know of although they do not decide."""
+    found = []
+    for row in suite.criteria:
+        for one in row.findings:
+            if _is_outranked(one, row) or only_reports(one, row) or (one.is_warning and not _is_moot(one, row, suite)):
+                found.append((row, one))
+    return found
+
+
+def _is_outranked(found: Finding, row: CriterionResult) -> bool:
+    """True if too many scores were lost, but the criterion fails for another reason, which alone is its reason."""
+    is_problem = found.kind == "trials_lost" and found.verdict is Verdict.NOT_MEASURED
+    return is_problem and worst([found.verdict, row.verdict]) is not found.verdict
+
+
+def _is_moot(found: Finding, row: CriterionResult, suite: SuiteResult) -> bool:
+    """True if a warning adds nothing: the criterion fails or cannot block, or its threshold is close and the suite
+    fails."""
+    if found.is_excused:
+        return row.verdict is not Verdict.PASS or not row.criterion.blocking
+    return found.kind == "mean" and suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE)
+
+
+def _no_baseline(found: BaselineInfo | None) -> str:
+    """Return the sentence that nothing is compared; more explicit if a baseline should exist by now."""
+    if found is not None and found.of_itself:
+        return "nothing to compare with yet: the stored baseline is of this very commit; the next is compared with it"
+    if found is not None and found.missing and not found.missing.startswith(NOT_STORED):
+        return f"nothing is compared: {found.missing}"
+    if found is None or found.never_stored < LONG:
+        return "no baseline yet"
+    never = f"no baseline was ever stored, in {count(found.never_stored, 'commit')} of the base's history"
+    return f"nothing is compared: {never}; let the job on the default branch end with `gate baseline save`"
 
 
 def _line(case: CaseResult) -> CaseLine:

@@ -118,6 +118,12 @@ def is_lower_better(suite: SuiteResult, name: str) -> bool:
     return row is not None and row.criterion.direction is Direction.LOWER
 
 
+def losses_only_warn(suite: SuiteResult, name: str) -> bool:
+    """True if no loss of a criterion can block, so that no number of cases would prove one."""
+    row = suite.row(name)
+    return row is not None and not row.criterion.blocks_regression
+
+
 def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
     """Return the criteria at fault, without composites of which a part is at fault: one cause is told once."""
     parts = {row.criterion.name: row.criterion.parts for row in suite.criteria}
@@ -420,8 +426,10 @@ def _incomplete(cause: Finding, suite: SuiteResult) -> list[str]:
 # --- problems, changes and warnings ---------------------------------------------------------------
 
 
-def _collapsed(found: Finding, _: object) -> str:
+def _collapsed(found: Finding, suite: SuiteResult | None) -> str:
     fell = f"{found['criterion']} is at its worst in all {count(found['trials'], 'trial')} and was not at the base"
+    if suite is not None and losses_only_warn(suite, found["criterion"]):
+        return f"{fell}, although its losses only warn"
     if found["copies"]:
         return f"{fell}, but the repeats are copies of one answer and prove nothing"
     cases = count(found["cases"], "case")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -45,8 +44,11 @@ class Scorer(Struct, frozen=True):
     @property
     def parts(self) -> tuple[str, ...]:
         """Return the criteria that any case's score is computed from."""
-        metrics = (self.metric, *self.by_case.values())
-        return tuple(dict.fromkeys(name for m in metrics if isinstance(m, Composite) for name in m.parts))
+        parts: dict[str, None] = {}
+        for metric in (self.metric, *self.by_case.values()):
+            if isinstance(metric, Composite):
+                parts |= dict.fromkeys(metric.parts)
+        return tuple(parts)
 
     def for_case(self, case: Case) -> Metric[Any]:
         return self.by_case.get(case.id, self.metric)
@@ -70,7 +72,9 @@ def build_scorer(
     for case in cases:
         own = case.options.get(criterion.name)
         if own:
-            place = f"{case.location}: case {case.id!r}" if case.location else f"case {case.id!r}"
+            place = f"case {case.id!r}"
+            if case.location:
+                place = f"{case.location}: {place}"
             by_case[case.id] = _metric(metric_type, metric_type.overlaid(options, own), criterion.name, place, context)
     return Scorer(criterion, _metric(metric_type, options, criterion.name, where, context), by_case)
 
@@ -103,9 +107,13 @@ async def score_trial(
             return _decided_by(trial, {name: _in_earlier_attempt(score) for name, score in broken.items()})
     performance = TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
-        hard = scorers if trial.failed else forbidding
+        hard = forbidding
+        if trial.failed:
+            hard = list(scorers)
         broken = await _broken_in(hard, case, performance, judge, in_loop=in_loop)
-        return _decided_by(trial, broken) if broken else trial
+        if not broken:
+            return trial
+        return _decided_by(trial, broken)
     case = case.as_held(trial.invocations)
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
@@ -131,9 +139,10 @@ async def score_trial(
     else:
         scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
     _keep_to_scale(scorers, scores)
-    for name, composite in composites:
-        scores[name] = _combined(composite, case, scores)
-    _keep_to_scale(scorers if composites else (), scores)
+    if composites:
+        for name, composite in composites:
+            scores[name] = _combined(composite, case, scores)
+        _keep_to_scale(scorers, scores)
     return replace(trial, scores=scores)
 
 
@@ -143,8 +152,9 @@ def _silence_as_failure(trial: Trial) -> Trial:
         return trial
     for number, turn in enumerate(trial.invocations, start=1):
         if turn.is_silent:
-            where = f"turn {number}: " if len(trial.invocations) > 1 else ""
-            said = f"{where}the answer has neither text nor tool calls"
+            said = "the answer has neither text nor tool calls"
+            if len(trial.invocations) > 1:
+                said = f"turn {number}: {said}"
             return replace(trial, error=TrialError(ErrorKind.PROTOCOL, said))
     return trial
 
@@ -169,7 +179,9 @@ def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
         if low - ROUNDING <= score.value <= high + ROUNDING and math.isfinite(score.value):
             scores[name] = replace(score, value=min(max(score.value, low), high))
             continue
-        ends = f"{low:g} to {high:g}" if high < math.inf else f"{low:g} and up"
+        ends = f"{low:g} to {high:g}"
+        if high == math.inf:
+            ends = f"{low:g} and up"
         scores[name] = Score(None, error=f"the score {score.value:g} is outside its scale ({scale.value}: {ends})")
 
 
@@ -191,9 +203,13 @@ async def _broken_in(
     if not performance.invocations:
         return {}
     case = case.as_held(performance.invocations)
-    hard = [s for s in scorers if s.criterion.hard]
-    scores = {s.criterion.name: await _score(s, case, performance, judge, in_loop=in_loop) for s in hard}
-    return {name: score for name, score in scores.items() if _blocks(score)}
+    broken = {}
+    for scorer in scorers:
+        if scorer.criterion.hard:
+            score = await _score(scorer, case, performance, judge, in_loop=in_loop)
+            if _blocks(score):
+                broken[scorer.criterion.name] = score
+    return broken
 
 
 def _blocks(score: Score | None) -> bool:
@@ -216,48 +232,73 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
 async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool) -> Score:
     metric = scorer.for_case(case)
     if not isinstance(metric, Judged):
-        measured = partial(_measured, metric, case, performance)
-        return await off_loop(measured) if in_loop else measured()
-    if (unseen := _unseen(metric, performance)) is not None:
+        if in_loop:
+            return await off_loop(_measured, metric, case, performance)
+        return _measured(metric, case, performance)
+    unseen = _unseen(metric, performance)
+    if unseen is not None:
         return unseen
     return await judged_score(metric, case, performance, judge)
 
 
 async def judged_score(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
-    """Return the score of a metric that asks a judge, with the models that answered."""
+    """Return the score of a metric that may ask a judge, with the models that answered."""
+    if judge is None or not metric.needs_judge:
+        return _computed(metric, metric.score, case, performance)
     with noting_models() as answered:
-        score = await _judged(metric, case, performance, judge)
+        try:
+            score = _as_score(await metric.judge_score(case, performance, judge))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a user's metric may raise anything
+            score = _failed(metric, error)
     return replace(score, judges=tuple(sorted(answered)))
 
 
-async def _judged(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
-    if _is_built_in(metric):
-        return await metric.judge_score(case, performance, judge)
-    with _Answer() as found:
-        found.give(await metric.judge_score(case, performance, judge))
-    return found.score
-
-
 def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
-    if (unseen := _unseen(metric, performance)) is not None:
-        seen = metric.score(case, performance) if metric.absence and _is_built_in(metric) else unseen
-        return seen if _blocks(seen) else unseen  # a forbidden thing was done, whatever was not recorded
+    unseen = _unseen(metric, performance)
+    if unseen is None:
+        return _computed(metric, metric.score, case, performance)
+    if metric.absence and _is_built_in(metric):
+        seen = metric.score(case, performance)
+        if _blocks(seen):
+            return seen  # a forbidden thing was done, whatever was not recorded
+    return unseen
+
+
+def _computed(metric: Metric[Any], compute: Callable[..., object], *given: object) -> Score:
+    """Return what a metric computes; whatever a user's metric raises or returns becomes a score."""
+    try:
+        return _as_score(compute(*given))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a user's metric may raise anything
+        return _failed(metric, error)
+
+
+def _as_score(answer: object) -> Score:
+    if isinstance(answer, Score):
+        return answer
+    return checked(answer)
+
+
+def _failed(metric: Metric[Any], error: BaseException) -> Score:
+    """Return the missing score of a user's metric. In a built-in metric, an exception is a defect of the gate: it is
+    raised again, since it must not look like a missing score."""
     if _is_built_in(metric):
-        return metric.score(case, performance)
-    with _Answer() as found:
-        found.give(metric.score(case, performance))
-    return found.score
+        raise error
+    return Score(None, error=f"the metric raised {described(error)}")
 
 
 def _unseen(metric: Metric[Any], performance: TrialOutput) -> Score | None:
     """Return an error score if unrecorded parts keep a metric from measuring a trial; None if it needs none of them."""
-    lacking = {part for turn in performance.invocations for part in turn.unseen}
+    lacking: set[str] = set()
+    for turn in performance.invocations:
+        lacking.update(turn.unseen)
     if not lacking:
         return None
     reads = set(metric.reads)
     if metric.needs_calls:
-        reads |= {CALLS, ARGUMENTS, RESULTS} if isinstance(metric, Judged) else {CALLS}
-    missing = [UNRECORDED[part] for part in PARTS if part in lacking and part in reads]
+        reads.add(CALLS)
+        if isinstance(metric, Judged):
+            reads |= {ARGUMENTS, RESULTS}
+    missing = [UNRECORDED[part] for part in PARTS if part in lacking & reads]
     if not missing:
         return None
     return Score(None, error=f"the trace does not hold {' and '.join(missing)}: turn on its recording of content")
@@ -277,33 +318,9 @@ def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -
     for part in metric.parts:
         if part in scores:
             answered.update(scores[part].judges)
-    if _is_built_in(metric):
-        score = metric.combine(case, scores)
-    else:
-        with _Answer() as found:
-            found.give(metric.combine(case, scores))
-        score = found.score
+    score = _computed(metric, metric.combine, case, scores)
     return replace(score, judges=tuple(sorted(answered)))
 
 
 def _is_built_in(metric: Metric[Any]) -> bool:
-    """True if an exception in the metric would be a defect of the gate, which must not look like a missing score."""
     return type(metric).__module__.startswith("gate.")
-
-
-class _Answer:
-    """Turns the answer of a user's metric into a score; an exception becomes the reason for a missing score."""
-
-    score: Score
-
-    def __enter__(self) -> _Answer:
-        return self
-
-    def give(self, answer: object) -> None:
-        self.score = answer if isinstance(answer, Score) else checked(answer)
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception | SystemExit):
-            return False
-        self.score = Score(None, error=f"the metric raised {described(error)}")
-        return True

@@ -167,11 +167,14 @@ def _mask_secret(match: re.Match[str]) -> str:
 
 def _mask_personal(match: re.Match[str]) -> str:
     card = match["card"]
-    return match[0] if card and not _luhn(card) else PERSONAL_MARK
+    return match[0] if card and not luhn(card) else PERSONAL_MARK
 
 
-def _luhn(number: str) -> bool:
-    """True if the check digit of ISO/IEC 7812-1 is right, as in a card number but not in most other long numbers."""
+def luhn(number: str) -> bool:
+    """True if the check digit of ISO/IEC 7812-1 is right, as in a card number but not in most other long numbers.
+
+    A single repeated digit is no card number.
+    """
     digits = [int(c) for c in reversed(number) if c.isdigit()]
     doubled = [sum(divmod(2 * d, 10)) for d in digits[1::2]]
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1

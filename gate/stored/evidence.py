@@ -80,7 +80,9 @@ def attested(path: Path, key: Path | None, predicate: Path | None) -> str:
         lines.append(f"signed: {target}")
     if predicate is not None:
         _write(predicate, predicate_in(statement))
-        lines += [f"{one.digest['sha256']}  {console(one.name)}" for one in statement.subject if "sha256" in one.digest]
+        for one in statement.subject:
+            if "sha256" in one.digest:
+                lines.append(f"{one.digest['sha256']}  {console(one.name)}")
     return "\n".join(lines)
 
 

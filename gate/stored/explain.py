@@ -225,7 +225,9 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
     cases = {case.id: case for case in cases_of(record.header, terms.thresholds)}
     if case_id not in cases:
         raise ConfigError(f"no case {case_id!r} in the record", hint=nearest(case_id, list(cases)))
-    demanded = {criterion.name: (criterion, _demanded(criterion, cases[case_id])) for criterion in terms.criteria}
+    demanded = {}
+    for criterion in terms.criteria:
+        demanded[criterion.name] = criterion, _demanded(criterion, cases[case_id])
     reported = any(reported_before(record.header, one) for one in references)
     no_call = "(no call)" if reported or shows_calls(record.trials) else "(calls not reported)"
     own = without_unseen(terms.criteria, _compared(record), reported=reported)

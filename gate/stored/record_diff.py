@@ -15,8 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision.consistency import compared
-from gate.decision.outcomes import RATE_METRIC
-from gate.decision.power import outcomes_by_case
+from gate.decision.outcomes import RATE_METRIC, outcomes_by_case
 from gate.model import Criterion, Scale, Side, ToolCall, Trial
 from gate.records import Record, cases_of, read_record, strip
 from gate.reports.formatting import NOT_MEASURED, count, figure

@@ -237,10 +237,10 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
             if _is_judged(statement, header):
                 _judge_again(path, record, problem)
         named.add(name)
-    missing = [one.name for one in statement.subject if one.name.startswith(RECORD) and one.name not in named]
-    if missing:
-        hint = "name every record that it is about"
-        raise UntrustedError(f"the statement's {missing[0]!r} was not given", hint=hint)
+    for one in statement.subject:
+        if one.name.startswith(RECORD) and one.name not in named:
+            hint = "name every record that it is about"
+            raise UntrustedError(f"the statement's {one.name!r} was not given", hint=hint)
 
 
 def check_regular(path: Path) -> None:

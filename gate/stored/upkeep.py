@@ -34,10 +34,10 @@ from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
 from gate.records import Header, Record, is_closed, read_header, read_record
 from gate.records.keys import MISPLACED, UNCOMMITTED, commit_key, key_of, suite_key
 from gate.records.measured import MeasuredReader
-from gate.reports.explanation import headline
 from gate.reports.formatting import count, interval, listing, sample
 from gate.reports.labels import reference_name
 from gate.reports.table import table
+from gate.reports.view import View
 from gate.security.environment import in_ci
 from gate.security.escape import console, one_line
 from gate.security.signing import signed
@@ -215,7 +215,7 @@ def _ledger_lines(
         return []  # the store reports why it rejects the record
     suite, references, terms = _judge_now(path, record, config, environment, release)
     if suite.verdict is Verdict.ERROR:
-        what = f"not a baseline: {headline(suite)}"
+        what = f"not a baseline: {View(suite).headline}"
         raise BaselineWriteError(what, where=header.suite_id, hint="fix that, and measure again")
     commits = {one.name: one.commit or UNCOMMITTED for one in references.all if one.records}
     at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)

@@ -22,7 +22,7 @@ from gate.model import Case, RecordedTrial, Suite
 from gate.registry import Registry
 from gate.security.limits import shorten
 from gate.suites import messages, native, traces
-from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates, with_note
+from gate.suites.base import Contents, Document, Format, Loss, Settle, note_unread, refuse_duplicates
 from gate.suites.messages import FieldPaths
 from gate.suites.selection import Selection, select, select_all
 
@@ -133,10 +133,12 @@ class _Reader(Struct, frozen=True):
         return self.known[name]
 
     def contents_of(self, form: Format, document: Document) -> Contents:
-        if self.losses is None or form.carry is None:
-            return form.read(document)
-        found, lost = form.carry(document)
-        self.losses.extend(lost)
+        return self.settled(document, form.read(document), form.settle)
+
+    def settled(self, document: Document, found: Contents, settle: Settle) -> Contents:
+        if self.losses is None:
+            return settle(document, found)
+        self.losses.extend(found.losses)
         return found
 
 
@@ -348,20 +350,13 @@ def _read_rows(place: _Place, reader: _Reader) -> Contents | None:
     """Read JSON Lines of recorded messages or traces, one line at a time; None for lines of another kind."""
     path, where, fields = place.path, place.where, reader.fields
     _, first = next(read_json_lines(path, where=where), (0, None))
-    hint = ""
+    document = Document((), where, _name(place), row_lines=range(1, sys.maxsize))
     if messages.recognises([first], fields):
-        document = Document((), where, _name(place), row_lines=range(1, sys.maxsize))
         rows = (row for _, row in read_json_lines(path, where=where, marked=True))
-        found, losses = messages.carry_lines(rows, document, fields)
-        hint = messages.HINT
-    elif traces.recognises(first):
-        found, losses = traces.carry_lines(path, where)
-    else:
-        return None
-    if reader.losses is None:
-        return with_note(where, found, losses, hint)
-    reader.losses.extend(losses)
-    return found
+        return reader.settled(document, messages.read_lines(rows, document, fields), messages.settle)
+    if traces.recognises(first):
+        return reader.settled(document, traces.read_lines(path, where), note_unread)
+    return None
 
 
 def _document(place: _Place, root: Path) -> Document:

@@ -21,8 +21,8 @@ from gate.suites.base import (
     complexity_of,
     expected_parts,
     kinds_of,
+    note_losses,
     nothing_unread,
-    without_losses,
 )
 
 _CASE_KEYS = (
@@ -87,12 +87,6 @@ def recognises(data: Any) -> bool:
     return "query" in data[0] or "data" in data[0]
 
 
-def read(document: Document) -> Contents:
-    """Return the cases of a file, with notes also on parts that google-adk ignores."""
-    found, losses = carry(document)
-    return without_losses(document, found, [replace(loss, check=False) for loss in losses])
-
-
 def _cases(document: Document) -> Contents:
     """Return the cases of a file. A flat legacy list is one conversation, named after its file."""
     data = document.data
@@ -120,7 +114,7 @@ def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> Contents:
 
 
 @nothing_unread(IGNORED, checks=False)
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return the cases of a file, and their losses."""
     data, losses = document.data, list[Loss]()
     try:
@@ -130,7 +124,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     if isinstance(data, Mapping):
         for case, body in zip(found.cases, adk.get(data, "eval_cases"), strict=True):
             losses += _lost(case.id, body)
-    return found, losses
+    return replace(found, losses=tuple(losses))
 
 
 def _lost(name: str, body: Mapping[str, Any]) -> list[Loss]:
@@ -373,6 +367,6 @@ FORMAT = Format(
     shape="an ADK eval set: `eval_cases`, or a list of `query` or of `name` with `data`",
     recognises=recognises,
     read=read,
-    carry=carry,
     ignored=IGNORED,
+    settle=note_losses,
 )

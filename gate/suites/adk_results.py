@@ -19,7 +19,16 @@ from gate.formats.reading import Ignored
 from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Scenario, Turn
 from gate.security.limits import shorten
 from gate.suites import adk as adk_suite
-from gate.suites.base import Contents, Document, Format, Loss, is_answered, nothing_unread, without_losses
+from gate.suites.base import (
+    Contents,
+    Document,
+    Format,
+    Loss,
+    is_answered,
+    note_losses,
+    nothing_unread,
+    recorded_criterion,
+)
 
 FAILED = (2, "2", "FAILED")
 """google-adk's ``EvalStatus.FAILED``, as value or name."""
@@ -50,12 +59,6 @@ def recognises(data: Any) -> bool:
     return isinstance(data, Mapping) and any(key in data for key in _KEYS)
 
 
-def read(document: Document) -> Contents:
-    """Return the cases and trials of a file. Raises `ConfigError` if it cannot be read."""
-    found, losses = carry(document)
-    return without_losses(document, found, [replace(loss, check=False) for loss in losses])
-
-
 IGNORED = Ignored(
     {
         **adk_suite.IGNORED.reasons,
@@ -77,19 +80,19 @@ IGNORED = Ignored(
 )
 
 
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return the cases and trials of a file, and the metrics without a counterpart. Raises `ConfigError`."""
     if not isinstance(document.data, str):
-        return _carry(document)
+        return _read(document)
     try:
         data = parse_json(document.data, document.where)
     except ValueError as error:
         raise document.error(f"invalid JSON inside JSON: {error}") from None
-    return _carry(replace(document, data=data))
+    return _read(replace(document, data=data))
 
 
 @nothing_unread(IGNORED, checks=False)
-def _carry(document: Document) -> tuple[Contents, list[Loss]]:
+def _read(document: Document) -> Contents:
     """Return the cases, trials and losses of a parsed document. Raises `ConfigError`."""
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
     criteria, counts = dict[str, Any](), defaultdict[str, int](int)
@@ -115,8 +118,8 @@ def _carry(document: Document) -> tuple[Contents, list[Loss]]:
     for trial in recorded:
         for turn in trial.invocations:
             for score in turn.foreign:
-                criteria[score.scorer] = {"metric": "recorded_score", "scorer": score.scorer, "threshold": 1.0}
-    return Contents(tuple(cases.values()), tuple(recorded), criteria or None), losses
+                criteria[score.scorer] = recorded_criterion(score.scorer, threshold=1.0)
+    return Contents(tuple(cases.values()), tuple(recorded), criteria or None, losses=tuple(losses))
 
 
 def _results(document: Document) -> Iterator[tuple[tuple[Key, ...], Body]]:
@@ -234,6 +237,6 @@ FORMAT = Format(
     shape="google-adk's results: `eval_case_results`",
     recognises=recognises,
     read=read,
-    carry=carry,
     ignored=IGNORED,
+    settle=note_losses,
 )

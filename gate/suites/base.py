@@ -66,6 +66,25 @@ def _says(parts: Iterable[Part]) -> bool:
     return any(part.text.strip() for part in parts)
 
 
+class Loss(Struct, frozen=True):
+    """A part of a suite from another tool that has no counterpart here."""
+
+    case: str
+    """The id of its case; empty for a part of the whole file."""
+    what: str
+    check: bool = True
+    """True if it would have checked something, so that the suite checks less than its file."""
+    unread: bool = False
+    """True for a key that no reader knows."""
+    location: str = ""
+    """The place of a lost check, if it is not that of the whole file."""
+
+    def __str__(self) -> str:
+        if not self.case:
+            return self.what
+        return f"{self.case}: {self.what}"
+
+
 class Contents(Struct, frozen=True):
     """The contents of a file."""
 
@@ -79,23 +98,8 @@ class Contents(Struct, frozen=True):
     """Trials without an answer: they count as failed if the file has recorded trials, and are dropped otherwise."""
     each: Mapping[str, float] = {}
     """Criterion → the threshold of each case that states none, if the format has such a default."""
-
-
-class Loss(Struct, frozen=True):
-    """A part of a suite from another tool that has no counterpart here."""
-
-    case: str
-    """The id of its case; empty for a part of the whole file."""
-    what: str
-    check: bool = True
-    """True if it would have checked something, so that the suite checks less than its file."""
-    keys: tuple[Key, ...] = ()
-    """Its keys in the document, if known."""
-
-    def __str__(self) -> str:
-        if not self.case:
-            return self.what
-        return f"{self.case}: {self.what}"
+    losses: tuple[Loss, ...] = ()
+    """The parts of the file that have no counterpart here."""
 
 
 MOST_NAMED = 3
@@ -119,33 +123,47 @@ def by_kind(losses: Sequence[Loss]) -> list[Loss]:
     return found
 
 
-def without_check(loss: Loss) -> Loss:
-    """Return the loss without its check, for another tool's results: only new trials lose the check."""
-    if not loss.check:
-        return loss
-    if loss.keys:
-        return replace(loss, check=False)
-    return replace(loss, what=f"{loss.what} (other than in the verdict on recorded trials)", check=False)
+Settle = Callable[[Document, Contents], Contents]
+"""Returns the contents of a file that is run, with notes instead of losses. Raises `ConfigError` for a lost check."""
 
 
-def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) -> Contents:
-    """Return the contents, with notes on omissions. Raises `ConfigError` if a check would be lost."""
-    for loss in losses:
+def refuse_lost_checks(document: Document, found: Contents) -> Contents:
+    """Settle the losses of a suite, which must not check less than its file."""
+    for loss in found.losses:
         if loss.check:
             why = "the gate has no such check"
-            if loss.keys and not loss.case:
+            if loss.unread:
                 why = "it is not read here, and may be a check"
+            where = loss.location or str(document.location())
             hint = "`gate import --allow-loss` writes the suite without it"
-            raise document.error(f"{loss}: {why}", *loss.keys, hint=hint)
-    notes = tuple(f"{document.where}: {loss} is not carried over" for loss in by_kind(losses))
-    return replace(found, notes=(*found.notes, *notes))
+            raise ConfigError(f"{loss}: {why}", where=where, hint=hint)
+    notes = tuple(f"{document.where}: {loss} is not carried over" for loss in by_kind(found.losses))
+    return replace(found, notes=(*found.notes, *notes), losses=())
 
 
-def with_note(where: str, found: Contents, losses: Sequence[Loss], hint: str = "") -> Contents:
-    """Return the contents of a recording, with one note on everything that was not read; none of it is a check."""
-    if not losses:
+def note_losses(document: Document, found: Contents) -> Contents:
+    """Settle the losses of a suite whose own tool ignores them, too."""
+    losses = tuple([replace(loss, check=False) for loss in found.losses])
+    return refuse_lost_checks(document, replace(found, losses=losses))
+
+
+def note_lost_checks(document: Document, found: Contents) -> Contents:
+    """Settle the losses of another tool's results, whose verdicts are scores: only new trials lose a check."""
+    losses = []
+    for loss in found.losses:
+        what = loss.what
+        if loss.check and not loss.unread:
+            what += " (other than in the verdict on recorded trials)"
+        losses.append(replace(loss, what=what))
+    return note_losses(document, replace(found, losses=tuple(losses)))
+
+
+def note_unread(document: Document, found: Contents, hint: str = "") -> Contents:
+    """Settle the losses of a recording, none of which is a check, in one note."""
+    if not found.losses:
         return found
-    return replace(found, notes=(*found.notes, f"{where}: {not_read(losses, ', which `gate import` lists')}{hint}"))
+    told = f"{document.where}: {not_read(found.losses, ', which `gate import` lists')}{hint}"
+    return replace(found, notes=(*found.notes, told), losses=())
 
 
 def not_read(losses: Sequence[Loss], where_all_are: str = "") -> str:
@@ -160,41 +178,45 @@ MOST_KINDS = 20
 """Most kinds of unread keys named in one note."""
 
 
-Carry = Callable[[Document], tuple[Contents, list[Loss]]]
-"""Reads a document, and returns its losses as well."""
+Read = Callable[[Document], Contents]
 
 
-def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = True) -> Callable[[Carry], Carry]:
+def nothing_unread(ignored: Ignored, *, checks: bool | Callable[[str], bool] = True) -> Callable[[Read], Read]:
     """Wrap a reader so that it lists every key that it neither reads nor ignores on purpose.
 
     ``checks``: whether an unknown key may be a check, so that a suite without it would check less; or a function that
     decides this by the key's path.
     """
 
-    def whole(carry: Carry) -> Carry:
-        def read(document: Document) -> tuple[Contents, list[Loss]]:
+    def whole(read: Read) -> Read:
+        def read_all(document: Document) -> Contents:
             data = with_read_marks(document.data, ignored)
-            found, losses = carry(replace(document, data=data))
+            found = read(replace(document, data=data))
             kept: Contents = carried(found)
-            losses += [_loss(one, checks) for one in unread(data, ignored)]
+            losses = list(found.losses)
+            for one in unread(data, ignored):
+                loss = replace(_loss(one, checks), unread=True)
+                if loss.check:
+                    loss = replace(loss, location=str(document.location(*one.first)))
+                losses.append(loss)
             for name, content in document.referred:
-                losses += [replace(_loss(one, checks), case=name, keys=()) for one in unread(content, ignored)]
-            return kept, losses
+                losses += [replace(_loss(one, checks), case=name) for one in unread(content, ignored)]
+            return replace(kept, losses=tuple(losses))
 
-        return read
+        return read_all
 
     return whole
 
 
-def losses_of(kinds: Mapping[str, int]) -> list[Loss]:
+def losses_of(kinds: Mapping[str, int]) -> tuple[Loss, ...]:
     """Return the unread parts of a recording as losses with their number; none of them is a check."""
-    return [Loss("", _often(what, number), check=False) for what, number in kinds.items()]
+    return tuple([Loss("", _often(what, number), check=False) for what, number in kinds.items()])
 
 
 def _loss(one: UnreadKey, checks: bool | Callable[[str], bool]) -> Loss:
     if not isinstance(checks, bool):
         checks = checks(one.path)
-    return Loss("", _often(one.path, one.count), checks, one.first)
+    return Loss("", _often(one.path, one.count), checks)
 
 
 def _often(what: str, number: int) -> str:
@@ -211,10 +233,8 @@ class Format(Struct, frozen=True):
     """The shape of a file in this format, for messages."""
     recognises: Callable[[Any], bool]
     """Returns True if a parsed file is in this format; fast, and also true for invalid files of this format."""
-    read: Callable[[Document], Contents]
+    read: Read
     """Reads a document. Raises `ConfigError` for anything that cannot be understood."""
-    carry: Carry | None = None
-    """As ``read``, with losses instead of errors; None if the format has no losses."""
     suffixes: tuple[str, ...] = ()
     """Suffixes of further files of a folder that are read if this format is named: ``(".csv",)``."""
     open: Callable[[Path, str], Any] | None = None
@@ -223,6 +243,8 @@ class Format(Struct, frozen=True):
     """Returns the files of cases to which a file refers, within a root."""
     ignored: Ignored | None = None
     """The keys that are ignored on purpose; None if every unknown key is refused."""
+    settle: Settle = refuse_lost_checks
+    """Settles the losses of a file that is run."""
 
 
 def refuse_duplicates(cases: Iterable[Case]) -> None:
@@ -241,17 +263,17 @@ def refuse_duplicates(cases: Iterable[Case]) -> None:
 def validation_error(
     document: Document,
     error: ValidationError,
-    models: Mapping[str, type[BaseModel]],
+    model: type[BaseModel],
     *,
     added: int = 0,
     ignored: Iterable[str] = (),
 ) -> ConfigError:
     """Return the first problem of a validation in one line, with its location and the nearest known key.
 
-    ``models`` holds the model of the file under ``""``; ``added`` is the number of keys put in front of the document
-    before validation, and ``ignored`` are the keys of the file that were left out of it.
+    ``model`` is that of the file; ``added`` is the number of keys put in front of the document before validation, and
+    ``ignored`` are the keys of the file that were left out of it.
     """
-    problem = first_problem(error, models[""])
+    problem = first_problem(error, model)
     path = problem.path[added:]
     subject = _subject(document, path)
     if problem.kind == "unknown":
@@ -313,6 +335,14 @@ def expected_parts(text: str | None) -> tuple[Part, ...] | None:
     return parts_of(text)
 
 
+_RECORDED = "recorded_score"
+
+
+def recorded_criterion(scorer: str, **more: Any) -> dict[str, Any]:
+    """Return the criterion that reads the scores of another tool's scorer; ``more``: further keys of it."""
+    return {"metric": _RECORDED, "scorer": scorer, **more}
+
+
 def is_recorded(criterion: Any) -> bool:
     """True for a criterion that reads another tool's scores of recorded trials."""
-    return isinstance(criterion, Mapping) and criterion.get("metric") == "recorded_score"
+    return isinstance(criterion, Mapping) and criterion.get("metric") == _RECORDED

@@ -31,13 +31,12 @@ from gate.suites.base import (
     Contents,
     Document,
     Format,
-    Loss,
     complexity_of,
     expected_parts,
     is_answered,
     losses_of,
+    note_unread,
     nothing_unread,
-    with_note,
 )
 from gate.suites.spill import InvocationFile
 
@@ -104,13 +103,17 @@ def format_of(fields: FieldPaths) -> Format:
     return Format(
         shape=f"rows of messages: a list, or JSON Lines, with `{fields.id}` and `{fields.messages}`",
         recognises=lambda data: recognises(data, fields),
-        read=lambda document: with_note(document.where, *carry(document, fields), HINT),
-        carry=lambda document: carry(document, fields),
+        read=nothing_unread(ignored_in(fields.messages), checks=False)(lambda document: _contents(document, fields)),
         ignored=ignored_in(fields.messages),
+        settle=settle,
     )
 
 
-HINT = "; `fields` says what is"
+def settle(document: Document, found: Contents) -> Contents:
+    """Settle the losses of rows, with a hint on the layout."""
+    return note_unread(document, found, "; `fields` says what is")
+
+
 _OF_REPLY = "of the model's own record of a message"
 _JOINED = "joins a call to its result"
 _THOUGHT = "a thought, which the user is not told"
@@ -138,16 +141,6 @@ def ignored_in(messages: str) -> Ignored:
     return Ignored({**of_message, **_IGNORED})
 
 
-def carry(document: Document, fields: FieldPaths) -> tuple[Contents, list[Loss]]:
-    """Return the cases of the rows with their recorded trials, and the unread keys as losses."""
-
-    @nothing_unread(ignored_in(fields.messages), checks=False)
-    def whole(marked: Document) -> tuple[Contents, list[Loss]]:
-        return _contents(marked, fields), []
-
-    return whole(document)
-
-
 def _contents(document: Document, fields: FieldPaths) -> Contents:
     data: Any = document.data
     keys: tuple[Key, ...] | None = ()
@@ -159,7 +152,7 @@ def _contents(document: Document, fields: FieldPaths) -> Contents:
     return _gather(document, data, keys, fields)
 
 
-def carry_lines(lines: Iterable[Any], document: Document, fields: FieldPaths) -> tuple[Contents, list[Loss]]:
+def read_lines(lines: Iterable[Any], document: Document, fields: FieldPaths) -> Contents:
     """Read the marked rows of JSON Lines; messages are stored on disk, so a file may be larger than memory.
 
     ``document`` names the file and contains no rows.
@@ -174,7 +167,7 @@ def carry_lines(lines: Iterable[Any], document: Document, fields: FieldPaths) ->
                 left[kind_of(one.path, left)] += one.count
 
     found = _gather(document, rows(), (), fields, spill=InvocationFile())
-    return found, losses_of(left)
+    return replace(found, losses=losses_of(left))
 
 
 def _gather(

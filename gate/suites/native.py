@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from msgspec import convert
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from gate.formats.positions import Key
 from gate.model import Case, Complexity, Part, Rubric, Scenario, ToolCall, Turn
@@ -193,7 +193,7 @@ def read(document: Document) -> Contents:
     try:
         file = NativeFile.model_validate(data)
     except ValidationError as error:
-        raise validation_error(document, error, _MODELS, added=added) from error
+        raise validation_error(document, error, NativeFile, added=added) from error
     cases = [_case(document, case, file.defaults, (*keys, index)) for index, case in enumerate(file.cases)]
     return Contents(tuple(cases))
 
@@ -254,19 +254,6 @@ def _options(model: CaseModel) -> dict[str, dict[str, Any]]:
             criterion, option = SHORTCUTS[shortcut]
             options.setdefault(criterion, {})[option] = value
     return options
-
-
-_MODELS: dict[str, type[BaseModel]] = {
-    "": NativeFile,
-    "defaults": DefaultsModel,
-    "cases": CaseModel,
-    "turns": NativeTurn,
-    "scenario": ScenarioModel,
-    "persona": PersonaModel,
-    "behaviors": BehaviorModel,
-    "tools": ToolModel,
-    "rubrics": RubricModel,
-}
 
 
 FORMAT = Format(

@@ -15,7 +15,7 @@ from gate.formats.reading import Ignored
 from gate.formats.shapes import in_list
 from gate.model import Case, Location, RecordedTrial, Suite, Turn
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Format, Loss, losses_of, with_note
+from gate.suites.base import Contents, Document, Format, losses_of, note_unread
 
 if TYPE_CHECKING:
     from gate.traces import Conversation, TraceReader
@@ -33,13 +33,12 @@ def recognises(data: Any) -> bool:
     return isinstance(data, dict) and bool(_reader().value(data))
 
 
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return each conversation as a case without expectations and its trial, and the unread keys of spans as losses."""
     from gate.traces import conversations_of  # slow to import: only when there are traces
 
     reader = _reader()
-    found = contents(conversations_of(reader.value(document.data)), reader.refused, document.where)
-    return found, losses_of(reader.unread)
+    return _contents(conversations_of(reader.value(document.data)), reader, document.where)
 
 
 _OF_SPAN = (
@@ -66,16 +65,15 @@ IGNORED = Ignored(
 FORMAT = Format(
     shape="traces: OTLP as JSON, a request or a span a line; Jaeger's JSON; spans of the OpenAI Agents SDK",
     recognises=recognises,
-    read=lambda document: with_note(document.where, *carry(document)),
-    carry=carry,
+    read=read,
     ignored=IGNORED,
+    settle=note_unread,
 )
 
 
-def carry_lines(path: Path, where: str) -> tuple[Contents, list[Loss]]:
-    """Read a file like `carry`; broken lines are counted. Raises `ConfigError` if it cannot be read."""
-    conversations, reader = _conversations_in(path, where)
-    return contents(conversations, reader.refused, where), losses_of(reader.unread)
+def read_lines(path: Path, where: str) -> Contents:
+    """Read a file like `read`; broken lines are counted. Raises `ConfigError` if it cannot be read."""
+    return _contents(*_conversations_in(path, where), where)
 
 
 def _reader() -> TraceReader:
@@ -92,7 +90,7 @@ def _conversations_in(path: Path, where: str) -> tuple[Sequence[Conversation], T
     return conversations_of(read_file(path, reader, where=where)), reader
 
 
-def contents(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> Contents:
+def _contents(conversations: Sequence[Conversation], reader: TraceReader, where: str) -> Contents:
     """Return conversations as cases. A conversation without turns shows no agent, and is only counted."""
     cases, trials = [], []
     for conversation in conversations:
@@ -100,7 +98,8 @@ def contents(conversations: Sequence[Conversation], refused: Mapping[str, int], 
             case = _case(conversation, where)
             cases.append(case)
             trials.append(_trial(conversation, case, 1, where))
-    return Contents(tuple(cases), tuple(trials), notes=_notes(conversations, refused, where))
+    notes = _notes(conversations, reader.refused, where)
+    return Contents(tuple(cases), tuple(trials), notes=notes, losses=losses_of(reader.unread))
 
 
 def _case(conversation: Conversation, where: str) -> Case:
@@ -159,7 +158,7 @@ def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[
     lost: list[tuple[str, str]] = []
     for path, where in zip(paths, names, strict=True):
         conversations, reader = _conversations_in(path, where)
-        notes += with_note(where, contents(conversations, reader.refused, where), losses_of(reader.unread)).notes
+        notes += note_unread(Document(None, where, ""), _contents(conversations, reader, where)).notes
         for conversation in conversations:
             if not conversation.turns:
                 continue

@@ -151,16 +151,19 @@ class Git:
             self.environment, self.signing = _parted({"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED})
             self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
             if in_ci(environment):  # an agent may look into every other process
-                rest = {name: value for name, value in self.environment.items() if not _LOCAL.fullmatch(name)}
-                self.environment = {name: value for name, value in self.environment.items() if name not in rest}
-                self.signing = {**rest, **self.signing}
-                self._online = (*_ONLINE, "worktree") if self.has_lfs else _ONLINE  # which fetches files in LFS
+                for name in [name for name in self.environment if not _LOCAL.fullmatch(name)]:
+                    self.signing.setdefault(name, self.environment.pop(name))
+                if self.has_lfs:
+                    self._online = (*_ONLINE, "worktree")  # which fetches files in LFS
         else:
             self.program = self.sealed.program
             self.environment = _sealed_environment(self.sealed, root, environment)
-            self.signing = _numbered(self.sealed.network) if _is_http(self.sealed.remotes.values()) else {}
+            self.signing = {}
+            if _is_http(self.sealed.remotes.values()):
+                self.signing = _numbered(self.sealed.network)
             self.has_lfs = False  # its filters are programs
-            self._online = (*_ONLINE, *_READING) if self.sealed.is_partial else _ONLINE
+            if self.sealed.is_partial:
+                self._online = (*_ONLINE, *_READING)
         # Cached because the answers never change once known, and each costs a process.
         self._prefix: str | None = None
         self._is_whole = False
@@ -172,12 +175,15 @@ class Git:
         Signs in with ``token`` if the remote is on ``server``, else as this repository does.
         """
         url = self.remote_url(remote)
-        local = self.root / url
-        url = str(local.resolve()) if "://" not in url and local.exists() else url
-        signs = bool(token) and f"{url}/".startswith(f"{server.rstrip('/')}/")
-        header = token_header(token) if signs else None
+        if "://" not in url and (self.root / url).exists():
+            url = str((self.root / url).resolve())
+        header = None
+        if token and f"{url}/".startswith(f"{server.rstrip('/')}/"):
+            header = token_header(token)
         if self.sealed is not None:
-            network = _with_header(self.sealed.network, url, header) if header else self.sealed.network
+            network = self.sealed.network
+            if header is not None:
+                network = _with_header(network, url, header)
             sealed = msgspec.structs.replace(
                 self.sealed, folder=str(folder), top="", remotes={"origin": url}, network=network, is_partial=True
             )
@@ -194,13 +200,14 @@ class Git:
     def _signed_in(self, url: str, header: str | None) -> dict[str, str]:
         """Return the environment in which another of the user's repositories reaches this URL as this one does."""
         environment = {**self.environment, **self.signing}
-        if not self.is_repository():
-            return environment if header is None else with_header(environment, url, header)
-        ssh = self.ask("config", "--get", "core.sshCommand")
-        if ssh and "GIT_SSH_COMMAND" not in environment:
-            environment["GIT_SSH_COMMAND"] = ssh
-        header = header or self.header_for(url)
-        return environment if header is None else with_header(environment, url, header)
+        if self.is_repository():
+            ssh = self.ask("config", "--get", "core.sshCommand")
+            if ssh and "GIT_SSH_COMMAND" not in environment:
+                environment["GIT_SSH_COMMAND"] = ssh
+            header = header or self.header_for(url)
+        if header is None:
+            return environment
+        return with_header(environment, url, header)
 
     # --- running --------------------------------------------------------------------------------
 
@@ -215,6 +222,10 @@ class Git:
         """Like `run`, decoded and without the final newline."""
         return os.fsdecode(self.run(*arguments)).removesuffix("\n")
 
+    def entries(self, *arguments: str) -> list[str]:
+        """Like `run`, for output in which a null byte ends each entry (``-z``)."""
+        return [os.fsdecode(entry) for entry in self.run(*arguments).split(b"\0") if entry]
+
     def ask(self, *arguments: str) -> str | None:
         """Like `text`, but None if git answers with exit code 1, its "no"."""
         status, output, errors = self._call(arguments, b"", {})
@@ -227,10 +238,19 @@ class Git:
     def _call(self, arguments: Sequence[str], stdin: bytes, extra: Mapping[str, str]) -> tuple[int, bytes, str]:
         if not self.program:
             raise GitError("git is not in an absolute folder of PATH", where=str(self.root))
-        settings = (*_NEUTRAL, *(() if self.has_lfs else _POINTERS), *(() if self.sealed is None else _UNTOUCHED))
-        command = [self.program, *(part for setting in settings for part in ("-c", setting)), *arguments]
-        signing = self.signing if _command_of(arguments) in self._online else {}
-        environment = {**self.environment, **signing, **extra}
+        settings = list(_NEUTRAL)
+        if not self.has_lfs:
+            settings += _POINTERS
+        if self.sealed is not None:
+            settings += _UNTOUCHED
+        command = [self.program]
+        for setting in settings:
+            command += ["-c", setting]
+        command += arguments
+        environment = dict(self.environment)
+        if _command_of(arguments) in self._online:
+            environment |= self.signing
+        environment |= extra
         try:
             status, output, errors = run(
                 command, environment=environment, cwd=self.root, stdin=stdin, seconds=self.timeout
@@ -309,13 +329,13 @@ class Git:
         paths = [".", *(f":(exclude,literal){path}" for path in inside)]
         if not self.has_lfs:
             paths.append(":(exclude,attr:filter=lfs)")
-        entries = iter(self.run("status", "--porcelain", "-z", "--untracked-files=normal", "--", *paths).split(b"\0"))
+        entries = iter(self.entries("status", "--porcelain", "-z", "--untracked-files=normal", "--", *paths))
         found = []
-        for entry in filter(None, entries):
-            status, name = entry[:2], os.fsdecode(entry[3:])
-            if b"R" in status or b"C" in status:
+        for entry in entries:
+            status, name = entry[:2], entry[3:]
+            if "R" in status or "C" in status:
                 next(entries)  # the former name
-            if status != b"??" or not self._is_generated(name):
+            if status != "??" or not self._is_generated(name):
                 found.append(name)
         return found
 
@@ -328,8 +348,7 @@ class Git:
 
     def differing(self, commit: str) -> list[str]:
         """Return the tracked files of the whole work tree that differ from a commit's; names start from the top."""
-        found = self.run("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--")
-        return [os.fsdecode(name) for name in found.split(b"\0") if name]
+        return self.entries("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--")
 
     def tracked_in(self, folder: Path) -> str | None:
         """Return a tracked file in a folder, or one in the place of a folder on the way to it: a link, another
@@ -343,22 +362,25 @@ class Git:
         if place.startswith(".."):
             return None
         whole = f"{place}/"
-        listed = self.run("ls-files", "-z", "--full-name", "--", f":(top,literal){place.split('/')[0]}").split(b"\0")
-        names = (os.fsdecode(name) for name in listed if name)
-        return next((name for name in names if name.startswith(whole) or whole.startswith(f"{name}/")), None)
+        for name in self.entries("ls-files", "-z", "--full-name", "--", f":(top,literal){place.split('/')[0]}"):
+            if name.startswith(whole) or whole.startswith(f"{name}/"):
+                return name
+        return None
 
     def has_only_pointers(self) -> bool:
         """True if files in LFS have their content here but would be mere pointers in another work tree."""
         if self.has_lfs:
             return False
-        names = self.run("ls-files", "-z", "--", ":(attr:filter=lfs)").split(b"\0")
-        return any(not _is_pointer(self.root / os.fsdecode(name)) for name in names if name)
+        names = self.entries("ls-files", "-z", "--", ":(attr:filter=lfs)")
+        return not all(_is_pointer(self.root / name) for name in names)
 
     def subject(self, commit: str) -> str:
         """Return the first line of a commit's message; for a host's merge of a change, that of the change."""
         said = self.text("log", "--max-count=1", "--format=%s", checked_revision(commit), "--")
-        if _MADE_BY_HOST.fullmatch(said) and len(parents := self.parents(commit)) == 2:
-            said = self.text("log", "--max-count=1", "--format=%s", parents[1], "--")
+        if _MADE_BY_HOST.fullmatch(said):
+            parents = self.parents(commit)
+            if len(parents) == 2:
+                said = self.text("log", "--max-count=1", "--format=%s", parents[1], "--")
         return said[:MAX_SUBJECT]
 
     def branch(self) -> str:
@@ -377,16 +399,18 @@ class Git:
 
     def merge_base(self, one: str, other: str) -> str | None:
         """Return the best common ancestor; None if none is known locally, as in a shallow clone."""
-        ids = [self.resolve(one), self.resolve(other)]
-        if ids[0] is None or ids[1] is None:
+        first, second = self.resolve(one), self.resolve(other)
+        if first is None or second is None:
             return None
-        return ids[0] if ids[0] == ids[1] else self.ask("merge-base", ids[0], ids[1])
+        if first == second:
+            return first
+        return self.ask("merge-base", first, second)
 
     def is_ancestor(self, ancestor: str, commit: str) -> bool:
-        ids = [self.resolve(ancestor), self.resolve(commit)]
-        if ids[0] is None or ids[1] is None:
+        first, second = self.resolve(ancestor), self.resolve(commit)
+        if first is None or second is None:
             return False
-        return ids[0] == ids[1] or self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
+        return first == second or self.ask("merge-base", "--is-ancestor", first, second) is not None
 
     def is_elsewhere(self, commit: str, head: str) -> bool:
         """True if a commit is on a branch but not in the history of ``head``; a replaced commit is on none."""
@@ -417,11 +441,16 @@ class Git:
     def tags(self, *, merged: str | None = None) -> list[tuple[str, str]]:
         """Return the names and commits of tags, newest first by their own date; with ``merged`` only those in the
         history of that commit."""
-        only = [] if merged is None else [f"--merged={checked_revision(merged)}"]
         form = "--format=%(refname:strip=2)%09%(objecttype)%09%(objectname)%09%(*objecttype)%09%(*objectname)"
-        said = self.text("for-each-ref", "--sort=-creatordate", form, *only, "refs/tags/")
-        fields = [line.split("\t") for line in said.splitlines()]
-        return [(f[0], f[4] or f[2]) for f in fields if "commit" in (f[1], f[3])]
+        command = ["for-each-ref", "--sort=-creatordate", form]
+        if merged is not None:
+            command.append(f"--merged={checked_revision(merged)}")
+        found = []
+        for line in self.text(*command, "refs/tags/").splitlines():
+            name, kind, target, kind_of_annotated, annotated = line.split("\t")
+            if "commit" in (kind, kind_of_annotated):
+                found.append((name, annotated or target))
+        return found
 
     def top(self) -> Path:
         """Return the work tree's folder, with links resolved. Raises `GitError` outside a repository."""
@@ -438,12 +467,14 @@ class Git:
         top = self.top()
         inside = [name for name in folders if (self.root / name).resolve().is_relative_to(top)]
         places = ["--", ".", *(f":(literal){name}" for name in inside)]
-        others = self.run("ls-files", "-z", "--others", "--exclude-standard", *places).split(b"\0")
-        found: dict[str, str | None] = {os.fsdecode(name): None for name in others if name}
-        for entry in filter(None, self.run("ls-files", "-z", "--stage", *places).split(b"\0")):
-            about, name = entry.split(b"\t", 1)
+        untracked = self.entries("ls-files", "-z", "--others", "--exclude-standard", *places)
+        found: dict[str, str | None] = dict.fromkeys(untracked)
+        for entry in self.entries("ls-files", "-z", "--stage", *places):
+            about, name = entry.split("\t", 1)
             mode, blob, _ = about.split()
-            found[os.fsdecode(name)] = blob.decode() if mode == b"160000" else ""
+            found[name] = ""
+            if mode == "160000":
+                found[name] = blob
         return found
 
     def show(self, commit: str, path: str) -> bytes | None:
@@ -480,7 +511,9 @@ class Git:
         status, output, errors = self._call(arguments, b"", self.signing)
         if status not in (0, 1):
             raise self._failed(arguments, errors)
-        return os.fsdecode(output).removesuffix("\n") or None if status == 0 else None
+        if status == 1:
+            return None
+        return os.fsdecode(output).removesuffix("\n") or None
 
     # --- more history ---------------------------------------------------------------------------
 
@@ -489,8 +522,10 @@ class Git:
 
         In a full clone, ``depth`` is ignored: git would cut off local history there.
         """
-        limit = [f"--depth={depth}"] if depth is not None and self.is_shallow() else []
-        self._fetch(*limit, "--", checked_remote(remote), checked_revision(commit))
+        wanted = ["--", checked_remote(remote), checked_revision(commit)]
+        if depth is not None and self.is_shallow():
+            wanted.insert(0, f"--depth={depth}")
+        self._fetch(*wanted)
 
     def common_history(self, one: str, other: str, *, remote: str = REMOTE) -> str | None:
         """Return the merge base, fetching more of a shallow history until it is found.
@@ -526,9 +561,10 @@ class Git:
         if found is None:
             raise GitError(f"commit {commit} is not in this clone", where=str(self.root), hint=HINT_HISTORY)
         with TemporaryFolder("gate-base-") as folder:
-            tree = Path(folder) / "tree"
-            smudge = {} if content else {"GIT_LFS_SKIP_SMUDGE": "1"}
-            self.run("worktree", "add", "--quiet", "--detach", "--", str(tree), found, environment=smudge)
+            tree, environment = Path(folder) / "tree", {}
+            if not content:
+                environment["GIT_LFS_SKIP_SMUDGE"] = "1"
+            self.run("worktree", "add", "--quiet", "--detach", "--", str(tree), found, environment=environment)
             try:
                 yield tree
             finally:
@@ -582,18 +618,21 @@ def encode_sealed(sealed: Sealed) -> str:
 
 def _sealed_in(environment: Mapping[str, str]) -> Sealed | None:
     found = environment.get(SEALED)
-    return msgspec.json.decode(found, type=Sealed) if found else None
+    if not found:
+        return None
+    return msgspec.json.decode(found, type=Sealed)
 
 
 def _sealed_environment(sealed: Sealed, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Return git's environment: one repository, and the variables that match `_LET_THROUGH`."""
     folder, top = _place(sealed, root.resolve())
     kept = {name: value for name, value in environment.items() if _LET_THROUGH.fullmatch(name)}
-    places = {"GIT_DIR": folder} | ({"GIT_WORK_TREE": top} if top else {})
+    if top:
+        kept["GIT_WORK_TREE"] = top
     return {
         **kept,
         **_FIXED,
-        **places,
+        "GIT_DIR": folder,
         "PATH": sealed.path,
         "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
         "GIT_CONFIG_GLOBAL": os.devnull,
@@ -635,16 +674,22 @@ _ENTRY = re.compile(r"GIT_CONFIG_(?:COUNT|KEY_\d+|VALUE_\d+)")
 def _entries(environment: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the git settings in the environment."""
     said = environment.get("GIT_CONFIG_COUNT", "")
-    count = min(int(said), _MOST_ENTRIES) if said.isascii() and said.isdigit() else 0
-    values = environment.get
-    return [(values(f"GIT_CONFIG_KEY_{n}", ""), values(f"GIT_CONFIG_VALUE_{n}", "")) for n in range(count)]
+    if not (said.isascii() and said.isdigit()):
+        return []
+    found = []
+    for number in range(min(int(said), _MOST_ENTRIES)):
+        key = environment.get(f"GIT_CONFIG_KEY_{number}", "")
+        found.append((key, environment.get(f"GIT_CONFIG_VALUE_{number}", "")))
+    return found
 
 
 def _numbered(entries: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Return settings in the form that git reads from its environment."""
-    keys = {f"GIT_CONFIG_KEY_{n}": key for n, (key, _) in enumerate(entries)}
-    values = {f"GIT_CONFIG_VALUE_{n}": value for n, (_, value) in enumerate(entries)}
-    return {"GIT_CONFIG_COUNT": str(len(entries)), **keys, **values}
+    found = {"GIT_CONFIG_COUNT": str(len(entries))}
+    for number, (key, value) in enumerate(entries):
+        found[f"GIT_CONFIG_KEY_{number}"] = key
+        found[f"GIT_CONFIG_VALUE_{number}"] = value
+    return found
 
 
 def _command_of(arguments: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ docs/dev/decisions/0003-http-client.md has the measurements.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import select
 import ssl
@@ -14,7 +15,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from time import perf_counter
+from time import perf_counter, time
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
 
@@ -57,6 +58,21 @@ class Response(NamedTuple):
     whole: bool = True
     """True if the body has a marked end: a length, chunks or its compression. Otherwise it ended with the connection
     and may be incomplete."""
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait by ``Retry-After``, a number or a date; None if absent or unreadable."""
+    from email.utils import parsedate_to_datetime  # weight: few answers have it
+
+    said = headers.get("retry-after", "")
+    try:
+        seconds = float(said)
+    except ValueError:
+        try:
+            seconds = max(0.0, parsedate_to_datetime(said).timestamp() - time())
+        except (ValueError, OverflowError):
+            return None
+    return seconds if 0.0 <= seconds < math.inf else None
 
 
 class HttpError(Exception):

@@ -15,7 +15,7 @@ from gate.model import Usage
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 from gate.traces import said
 from gate.traces.said import Message
-from gate.traces.span import Event, LogRecord, Piece, Span
+from gate.traces.span import Event, Piece, Span
 from gate.traces.values import first_recorded, is_placeholder, listed, mapping, parsed, text_in
 
 MAX_ERROR_CHARS = 1_000
@@ -96,17 +96,13 @@ class Operation:
 
     __slots__ = ("_logs", "_usage", "id", "kind", "name", "span")
 
-    def __init__(self, span: Span, logs: Sequence[LogRecord] = ()) -> None:
+    def __init__(self, span: Span, logs: Sequence[Event] = ()) -> None:
         self.span, self._logs = span, logs
         self._usage: Usage | UnsetType | None = UNSET
         self.kind = kind_of(span)
         self.id = self.name = ""
         if self.kind is Kind.TOOL:
             self.id, self.name = _tool_id(span), _tool_name(span)
-
-    @property
-    def session(self) -> str:
-        return text_in(self.span.attributes, *_SESSION)
 
     @property
     def usage(self) -> Usage | None:
@@ -117,25 +113,61 @@ class Operation:
     @property
     def error(self) -> str:
         """The error of the operation; empty on success."""
-        return _error(self.span, self._logs)
+        span, raised = self.span, None
+        for one in (*span.events, *self._logs):
+            if one.name in _RAISED:
+                raised = one.attributes
+        kind, status = span.attributes.get("error.type"), span.attributes.get("gen_ai.tool.status")
+        if not (span.failed or kind or status == "error" or (raised is not None and not span.end)):
+            return ""
+        raised = raised or {}
+        words = as_text(kind or raised.get("exception.type")), as_text(span.message or raised.get("exception.message"))
+        kept = filter(None, dict.fromkeys(words))
+        return shorten(": ".join(kept) or "the span ended in an error", MAX_ERROR_CHARS)
 
     @property
     def arguments(self) -> Any:
         """The arguments of a tool; UNSET if they were not recorded."""
-        return _tool_content(self, _ARGUMENTS, "gen_ai.tool.message", "content")
+        value = _tool_content(self.span, _ARGUMENTS, "gen_ai.tool.message", "content")
+        if value is UNSET:
+            value = first_recorded(call.args for call in said.calls_in((*self.inputs(), *self.outputs())))
+        return value
 
     @property
     def result(self) -> Any:
         """The result of a tool; UNSET if it was not recorded."""
-        return _tool_content(self, _RESULT, "gen_ai.choice", "message")
+        value = _tool_content(self.span, _RESULT, "gen_ai.choice", "message")
+        if value is UNSET:
+            value = first_recorded(one.result for one in said.results_in(self.outputs()))
+        return value
 
     def inputs(self) -> tuple[Message, ...]:
         """Return the input messages."""
-        return _inputs(self.span, self._logs)
+        attributes = self.span.attributes
+        return (
+            said.messages(attributes.get("gen_ai.input.messages"))
+            or _from_details(self.span, self._logs, "gen_ai.input.messages", "user")
+            or _from_events(self.span, self._logs, outputs=False)
+            or said.openinference(attributes, "llm.input_messages.")
+            or said.openllmetry(attributes, "gen_ai.prompt.", "user")
+            or _ai_sdk_inputs(attributes)
+            or said.messages(mapping(attributes.get("gcp.vertex.agent.llm_request")).get("contents"))
+            or _from_value(attributes, ("input.value", "traceloop.entity.input"), "user")
+        )
 
     def outputs(self) -> tuple[Message, ...]:
         """Return the output messages."""
-        return _outputs(self.span, self._logs)
+        attributes = self.span.attributes
+        return (
+            said.messages(attributes.get("gen_ai.output.messages"), "assistant")
+            or _from_details(self.span, self._logs, "gen_ai.output.messages", "assistant")
+            or _from_events(self.span, self._logs, outputs=True)
+            or said.openinference(attributes, "llm.output_messages.")
+            or said.openllmetry(attributes, "gen_ai.completion.", "assistant")
+            or _ai_sdk_outputs(attributes)
+            or said.messages(mapping(attributes.get("gcp.vertex.agent.llm_response")).get("content"), "assistant")
+            or _from_value(attributes, ("final_result", "output.value", "traceloop.entity.output"), "assistant")
+        )
 
     @property
     def ends_without_calls(self) -> bool:
@@ -256,19 +288,17 @@ def session_of(attributes: Mapping[str, Any]) -> str:
 # --- its parts ------------------------------------------------------------------------------------
 
 
-def _tool_content(step: Operation, keys: Sequence[str], event: str, of_event: str) -> Any:
-    attributes = step.span.attributes
+def _tool_content(span: Span, keys: Sequence[str], event: str, of_event: str) -> Any:
+    """Return the arguments or the result in a tool's own attributes or event; UNSET if it holds none."""
     for key in keys:
-        if key in attributes:
-            value = _recorded(key, attributes[key])
+        if key in span.attributes:
+            value = _recorded(key, span.attributes[key])
             if value is not UNSET:
                 return value
-    for one in step.span.events:
+    for one in span.events:
         if one.name == event:
             return said.content(_of_blocks(one.attributes.get(of_event, one.attributes.get("content"))))
-    if event == "gen_ai.choice":
-        return first_recorded(one.result for one in said.results_in(step.outputs()))
-    return first_recorded(call.args for call in said.calls_in((*step.inputs(), *step.outputs())))
+    return UNSET
 
 
 def _recorded(key: str, value: Any) -> Any:
@@ -342,105 +372,57 @@ def _count(attributes: Mapping[str, Any], keys: Sequence[str]) -> int | None:
     return int(found)
 
 
-def _error(span: Span, logs: Sequence[LogRecord]) -> str:
-    kind = span.attributes.get("error.type")
-    told_of: list[Event | LogRecord] = [*span.events, *logs]
-    raised = None
-    for one in told_of:
-        if one.name in _RAISED:
-            raised = one.attributes
-    status = span.attributes.get("gen_ai.tool.status")
-    if not (span.failed or kind or status == "error" or (raised is not None and not span.end)):
-        return ""
-    raised = raised or {}
-    words = as_text(kind or raised.get("exception.type")), as_text(span.message or raised.get("exception.message"))
-    kept = filter(None, dict.fromkeys(words))
-    return shorten(": ".join(kept) or "the span ended in an error", MAX_ERROR_CHARS)
-
-
 _RAISED = ("exception", "gen_ai.client.operation.exception")
 
 
 # --- messages -------------------------------------------------------------------------------------
 
 
-def _inputs(span: Span, logs: Sequence[LogRecord]) -> tuple[Message, ...]:
-    attributes = span.attributes
-    return (
-        said.messages(attributes.get("gen_ai.input.messages"))
-        or _from_details(span, logs, "gen_ai.input.messages", "user")
-        or _from_events(span, logs, outputs=False)
-        or said.openinference(attributes, "llm.input_messages.")
-        or said.openllmetry(attributes, "gen_ai.prompt.", "user")
-        or _ai_sdk_inputs(attributes)
-        or said.messages(mapping(attributes.get("gcp.vertex.agent.llm_request")).get("contents"))
-        or _from_value(attributes, ("input.value", "traceloop.entity.input"), "user")
-    )
-
-
-def _outputs(span: Span, logs: Sequence[LogRecord]) -> tuple[Message, ...]:
-    attributes = span.attributes
-    return (
-        said.messages(attributes.get("gen_ai.output.messages"), "assistant")
-        or _from_details(span, logs, "gen_ai.output.messages", "assistant")
-        or _from_events(span, logs, outputs=True)
-        or said.openinference(attributes, "llm.output_messages.")
-        or said.openllmetry(attributes, "gen_ai.completion.", "assistant")
-        or _ai_sdk_outputs(attributes)
-        or said.messages(mapping(attributes.get("gcp.vertex.agent.llm_response")).get("content"), "assistant")
-        or _from_value(attributes, ("final_result", "output.value", "traceloop.entity.output"), "assistant")
-    )
-
-
 def unread_kinds(piece: Piece) -> Iterator[str]:
     """Yield the kinds of messages and parts in a span or log record that no dialect here knows."""
-    attributes = piece.attributes
-    found: list[Message] = []
-    for key in ("gen_ai.input.messages", "gen_ai.output.messages", "ai.prompt.messages"):
-        found += map(said.message, listed(attributes.get(key)))
+    found = _recorded_messages(piece.attributes)
     for prefix in ("llm.input_messages.", "llm.output_messages."):
-        found += said.openinference(attributes, prefix, whole=True)
-    if isinstance(piece, LogRecord):
-        told = [(piece.name, piece.body)]
-    else:
-        told = [(event.name, event.attributes) for event in piece.events]
-    for name, body in told:
-        held = parsed(body)
-        if isinstance(held, dict) and _is_message(name):
-            found.append(_event_message(held, _MESSAGE_EVENTS.get(name, "assistant")))
-        elif isinstance(held, dict) and name == _DETAILS:
-            for key in ("gen_ai.input.messages", "gen_ai.output.messages"):
-                found += map(said.message, listed(held.get(key)))
-        elif name.startswith("gen_ai.") and name != _DETAILS and not _is_message(name):
-            yield f"an event {shorten(repr(name), MAX_ID_CHARS)}"
+        found += said.openinference(piece.attributes, prefix, whole=True)
+    events: Sequence[Event] = (piece,) if isinstance(piece, Event) else piece.events
+    for event in events:
+        if _is_message(event.name):
+            found.append(_event_message(event))
+        elif event.name == _DETAILS:
+            found += _recorded_messages(mapping(event.body))
+            if event is not piece:
+                found += _recorded_messages(event.attributes)
+        elif event.name.startswith("gen_ai."):
+            yield f"an event {shorten(repr(event.name), MAX_ID_CHARS)}"
     for message in found:
         yield from message.unread
 
 
-def _from_details(span: Span, logs: Sequence[LogRecord], key: str, role: str) -> tuple[Message, ...]:
-    held = [event.attributes.get(key) for event in span.events if event.name == _DETAILS]
-    for record in logs:
-        if record.name == _DETAILS:
-            held.append(record.attributes.get(key, as_mapping(record.body).get(key)))
-    for raw in held:
-        found = said.messages(raw, role)
-        if found:
-            return found
+def _recorded_messages(attributes: Mapping[str, Any]) -> list[Message]:
+    """Return the messages in attributes that hold whole lists of them, empty messages included."""
+    found: list[Message] = []
+    for key in ("gen_ai.input.messages", "gen_ai.output.messages", "ai.prompt.messages"):
+        found += map(said.message, listed(attributes.get(key)))
+    return found
+
+
+def _from_details(span: Span, logs: Sequence[Event], key: str, role: str) -> tuple[Message, ...]:
+    for event in (*span.events, *logs):
+        if event.name == _DETAILS:
+            found = said.messages(event.attributes.get(key, mapping(event.body).get(key)), role)
+            if found:
+                return found
     return ()
 
 
-def _from_events(span: Span, logs: Sequence[LogRecord], *, outputs: bool) -> tuple[Message, ...]:
+def _from_events(span: Span, logs: Sequence[Event], *, outputs: bool) -> tuple[Message, ...]:
     """Return messages recorded as single events, of the span or, if it has none, of its log records."""
-    told: list[Event | LogRecord] = [event for event in span.events if _is_message(event.name)]
+    told = [event for event in span.events if _is_message(event.name)]
     if not told:
-        told += sorted([record for record in logs if _is_message(record.name)], key=lambda record: record.time)
+        told = sorted([record for record in logs if _is_message(record.name)], key=lambda record: record.time)
     found = []
     for one in told:
         if (one.name == "gen_ai.choice") is outputs:
-            held = one.attributes
-            if isinstance(one, LogRecord):
-                held = mapping(one.body) or held
-            found.append(_event_message(held, _MESSAGE_EVENTS.get(one.name, "assistant")))
+            found.append(_event_message(one))
     return said.with_content(found)
 
 
@@ -448,7 +430,8 @@ def _is_message(name: str) -> bool:
     return name == "gen_ai.choice" or name in _MESSAGE_EVENTS
 
 
-def _event_message(held: Mapping[str, Any], role: str) -> Message:
+def _event_message(event: Event) -> Message:
+    held, role = mapping(event.body) or event.attributes, _MESSAGE_EVENTS.get(event.name, "assistant")
     inner = parsed(held.get("message"))
     if isinstance(inner, dict):
         return said.message({"role": role, **inner}, role)

@@ -9,7 +9,7 @@ from gate.errors import ConfigError
 from gate.formats.reading import known_value
 from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.security.limits import MAX_NESTING
-from gate.traces.span import Event, LogRecord, Piece, Span
+from gate.traces.span import Event, Piece, Span
 from gate.traces.values import MAX_ATTRIBUTES, NOTHING, hex_id, nanoseconds, whole
 
 SPANS = ("resourceSpans", "resource_spans", "batches")
@@ -81,7 +81,7 @@ def _failed(status: Mapping[str, Any]) -> bool:
     return not codes.isdisjoint(FAILED)
 
 
-def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) -> LogRecord | None:
+def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) -> Event | None:
     """Return one log record; None if it belongs to no trace."""
     trace_id = hex_id(_first(raw, "traceId", "trace_id"), 16)
     if not trace_id:
@@ -90,13 +90,13 @@ def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) ->
     if isinstance(body, dict):
         body = any_value(body)
     name = _first(raw, "eventName", "event_name") or said.get("event.name") or said.get("otel.event.name")
-    return LogRecord(
-        trace_id,
-        hex_id(_first(raw, "spanId", "span_id"), 8),
+    return Event(
         as_text(name),
         said,
-        body,
         nanoseconds(_first(raw, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano")),
+        body,
+        trace_id,
+        hex_id(_first(raw, "spanId", "span_id"), 8),
         resource,
     )
 

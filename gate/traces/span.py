@@ -1,21 +1,26 @@
-"""The span and log record that every trace format yields: ids in hex, times in nanoseconds, plain attributes."""
+"""The span and the event that every trace format yields: ids in hex, times in nanoseconds, plain attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gate.traces.values import NOTHING
 
 
 class Event(Struct, frozen=True, gc=False):
-    """An event recorded in a span."""
+    """An event: within a span, or sent as a log record, whose ids assign it to a span."""
 
     name: str
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = NOTHING
     time: int = 0
+    body: Any = None
+    trace_id: str = ""
+    """Empty for an event within a span, like the other two."""
+    span_id: str = ""
+    resource: Mapping[str, Any] = NOTHING
 
 
 class Span(Struct, frozen=True, gc=False):
@@ -45,17 +50,5 @@ class Span(Struct, frozen=True, gc=False):
         return (self.start, -self.end, self.span_id)
 
 
-class LogRecord(Struct, frozen=True, gc=False):
-    """An event sent as a log record; its ids assign it to a span."""
-
-    trace_id: str
-    span_id: str
-    name: str = ""
-    attributes: Mapping[str, Any] = NOTHING
-    body: Any = None
-    time: int = 0
-    resource: Mapping[str, Any] = NOTHING
-
-
-Piece = Span | LogRecord
+Piece = Span | Event
 """The parts of a trace, which may arrive in any order."""

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from gate.traces.dialects import AGENTIC, Kind, Operation, kind_of
 from gate.traces.said import Message
-from gate.traces.span import LogRecord, Piece, Span
+from gate.traces.span import Event, Piece, Span
 from gate.traces.values import first
 
 MAX_SPANS = 20_000
@@ -103,11 +103,11 @@ class Trace:
         self.left_out = 0
         self._spans: dict[str, Span] = {}
         self._sorted: list[Span] = []
-        self._logs: dict[str, dict[LogRecordKey, LogRecord]] = defaultdict(dict)
+        self._logs: dict[str, dict[EventKey, Event]] = defaultdict(dict)
 
     def add(self, piece: Piece) -> None:
         self._sorted = []
-        if isinstance(piece, LogRecord):
+        if isinstance(piece, Event):
             self._logs[piece.span_id].setdefault((piece.time, piece.name, repr(piece.attributes)), piece)
         elif piece.span_id in self._spans:
             known = self._spans[piece.span_id]
@@ -143,7 +143,7 @@ class Trace:
             draft.tools.sort(key=lambda chain: chain[0].span.order)
         return found
 
-    def _logs_of(self, span: Span, home: str) -> Sequence[LogRecord]:
+    def _logs_of(self, span: Span, home: str) -> Sequence[Event]:
         """Return a span's log records; those without a span belong to the one with the id ``home``."""
         if not self._logs:
             return ()
@@ -165,7 +165,7 @@ class Trace:
         return found[0].span_id
 
 
-LogRecordKey = tuple[int, str, str]
+EventKey = tuple[int, str, str]
 
 
 def _fuller(span: Span, other: Span) -> bool:

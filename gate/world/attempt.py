@@ -213,10 +213,14 @@ def _other(before: tuple[str, ...], now: tuple[str, ...]) -> str:
 class Answering:
     """The decision how to answer a request: from the recording, from outside, or not at all."""
 
-    def __init__(self, mode: Mode, exchange: RecordedExchange | None, body: bytes | None) -> None:
-        self.exchange = exchange if body is not None else None
+    def __init__(
+        self, mode: Mode, exchange: RecordedExchange | None, body: bytes | None, *, is_menu: bool = False
+    ) -> None:
+        """``is_menu``: the request asks what a server offers, which a change may affect: it goes out even if its answer
+        is recorded."""
+        self.exchange = None
+        if body is not None:
+            self.exchange = exchange
         self.body = body
-        self.goes_out_anyway = mode == "replay-then-live"
-        """True if a server is asked for its tools even if they are recorded, because a change may affect them."""
-        self.goes_out = self.exchange is None and mode in ("live", "replay-then-live")
-        self.ends_trial = self.exchange is None and mode == "fail"
+        self.goes_out = mode == "live" or (mode == "replay-then-live" and (is_menu or self.exchange is None))
+        self.ends_trial = mode == "fail" and self.exchange is None

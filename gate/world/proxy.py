@@ -114,7 +114,7 @@ class Proxy:
             return await self._aside(attempt, upstream, request, rest, out)
         attempt.asked += 1
         call = _Call(attempt, upstream, asked, self._world.address(asked), attempt.asked, request, rest, out)
-        return await self._within(call, self._world.answering(attempt, upstream, call.key))
+        return await self._within(call, self._world.answering(attempt, upstream, asked, call.key))
 
     async def _outside(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
         """Forward a request outside any trial, such as during the agent's import, if that is allowed."""
@@ -141,14 +141,10 @@ class Proxy:
             return await out.whole(202 if self._world.is_closed(attempt, upstream) else 204, [], b"")
         attempt.asked += 1
         call = _Call(attempt, upstream, asked, self._world.address(asked), attempt.asked, request, "", out)
-        answering = self._world.answering(attempt, upstream, call.key)
-        if answering.goes_out_anyway and asks_what_there_is(asked):
-            if answering.exchange is None:
-                attempt.differs(asked, call.number, self._world.volatile, call.key.sent)
-        elif not answering.goes_out:
+        answering = self._world.answering(attempt, upstream, asked, call.key)
+        if not answering.goes_out:
             return await self._within(call, answering)
-        else:
-            attempt.differs(asked, call.number, self._world.volatile, call.key.sent)
+        self._note_difference(call, answering)
         attempt.live += 1
         attempt.whole_unless_told.add(str(call.number))
         self._pending[attempt.name, str(call.number)] = call, answering, attempt.now, perf_counter()
@@ -187,17 +183,13 @@ class Proxy:
     async def _within(self, call: _Call, answering: Answering) -> None:
         """Answer a request within a trial."""
         attempt, asked = call.attempt, call.asked
-        if answering.goes_out_anyway and asks_what_there_is(asked):
-            if answering.exchange is None:
-                attempt.differs(asked, call.number, self._world.volatile, call.key.sent)
+        self._note_difference(call, answering)
+        if answering.goes_out:
             return await self._live(call, answering)
         if answering.exchange is not None and answering.body is not None:
             attempt.replay(answering.exchange, call.number)
             headers = [*answering.exchange.headers, ("x-gate-replayed", "1")]
             return await call.out.whole(answering.exchange.status, headers, numbered(answering.body, asked))
-        attempt.differs(asked, call.number, self._world.volatile, call.key.sent)
-        if answering.goes_out:
-            return await self._live(call, answering)
         why = attempt.difference or "nothing is recorded of this trial"
         if answering.ends_trial:
             attempt.missing = attempt.missing or why
@@ -205,6 +197,10 @@ class Proxy:
         if body is not None:
             return await call.out.whole(200, [("content-type", "application/json")], body)
         return await _refuse(call.out, REFUSED, f"the recording has no answer: {why}")
+
+    def _note_difference(self, call: _Call, answering: Answering) -> None:
+        if answering.exchange is None:
+            call.attempt.differs(call.asked, call.number, self._world.volatile, call.key.sent)
 
     async def _live(self, call: _Call, answering: Answering) -> None:
         attempt = call.attempt

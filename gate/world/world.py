@@ -19,6 +19,7 @@ from gate.security.redact import Redactor
 from gate.system.serving import HOST, Bounds, Incoming, LoopbackServer, Outgoing
 from gate.world.attempt import Answering, Attempt, Coupling
 from gate.world.cassette import CassetteWriter, Library, RecordedExchange, path_of_run, tape_of
+from gate.world.mcp import asks_what_there_is
 from gate.world.options import Mode, Upstream, WorldOptions
 from gate.world.outbound import Addressed, OutboundRequest, address
 from gate.world.volatile import Volatile
@@ -225,17 +226,18 @@ class World:
         """True if no request of an attempt is sent to this server."""
         return self._mode(attempt, upstream) in ("replay", "fail")
 
-    def answering(self, attempt: Attempt, upstream: Upstream, key: Addressed) -> Answering:
+    def answering(self, attempt: Attempt, upstream: Upstream, asked: OutboundRequest, key: Addressed) -> Answering:
         """Return the way to answer a request of an attempt."""
         mode = self._mode(attempt, upstream)
-        exchange = attempt.recorded(key) if mode != "live" else None
-        body = None
+        if mode == "live":
+            return Answering(mode, None, None)
+        exchange, body = attempt.recorded(key), None
         if exchange is not None:
             assert attempt.coupling is not None
             body = attempt.coupling.cassette.body(exchange.response)
         if mode == "replay" and upstream.kind == "model":
             mode = "fail"
-        return Answering(mode, exchange, body)
+        return Answering(mode, exchange, body, is_menu=asks_what_there_is(asked))
 
     def record(self, attempt: Attempt, asked: OutboundRequest, exchange: RecordedExchange, body: bytes) -> None:
         """Store an exchange with a server; an answer with a secret is not stored, because redaction would change it."""

@@ -227,6 +227,19 @@ def test_another_case_is_measured_and_another_threshold_is_not(project: Project)
     assert asked(project) > 0
 
 
+def test_variables_that_are_handed_on_belong_to_the_agent(tmp_path: Path) -> None:
+    project = with_baseline(
+        tmp_path, {**CONFIG, "agent": {**AGENT_SECTION, "env": ["MODEL_*", "GITHUB_*", "MAX_TOKENS"]}}
+    )
+    change(project, "README.md")
+    asked(project)
+    run(project, GITHUB_RUN_ID="7", MODEL_KEY="secret", TONE="not handed on")
+    assert asked(project) == 0
+    for name, value in (("MODEL_NAME", "small"), ("MAX_TOKENS", "10")):
+        run(project, **{name: value})
+        assert asked(project) >= CASES, name
+
+
 def test_a_work_tree_with_changes_is_measured(project: Project) -> None:
     change(project, "README.md")
     asked(project)

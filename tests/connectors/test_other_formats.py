@@ -107,7 +107,7 @@ def test_a_configuration_and_its_results_are_the_same_cases(promptfoo: Path, tmp
     failed = [name for name, score in given if score.value < 1]
     assert len(failed) == sum(not row["success"] for row in wrote["results"]["results"])
     assert {case.id for case in suite.cases if case.id.startswith("length")} <= set(failed)
-    assert not [loss.what for loss in losses if loss.keys], "a key of promptfoo's results is neither read nor declared"
+    assert not [loss.what for loss in losses if loss.unread], "a key of its results is neither read nor declared"
 
 
 def test_every_trial_passes_here_that_passed_there(promptfoo: Path, project: Project) -> None:
@@ -171,7 +171,7 @@ def test_an_archive_of_inspect_is_what_inspect_dumps_of_it(inspect: Path, tmp_pa
         return [str(sorted(held, key=lambda case: case.id)), str(said)]
 
     assert parts(packed) == parts(plain)
-    assert not [loss.what for loss in loaded(archive)[1] if loss.keys], "a key is neither read nor declared"
+    assert not [loss.what for loss in loaded(archive)[1] if loss.unread], "a key is neither read nor declared"
     assert sorted((trial.case_id, trial.number) for trial in packed.recorded) == [
         (name, epoch) for name in ("two", "where") for epoch in (1, 2, 3)
     ]

@@ -10,12 +10,12 @@ from typing import Any
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.config.settings import goal_of, settings_of, wanted_trials
-from gate.decision.power import cost_per_run
 from gate.decision.settings import MOST_ADDED
 from gate.errors import GateError
 from gate.judges.options import JudgeOptions, cost_of, members
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Complexity
+from gate.pipeline.budget import cost_per_run
 from gate.pipeline.journal import newest_first, records_folder
 from gate.records import read_record
 from gate.reports.formatting import count, dollars, threshold

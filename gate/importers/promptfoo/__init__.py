@@ -7,7 +7,7 @@ from typing import Any
 
 from gate.formats.shapes import as_mapping
 from gate.importers.promptfoo.ignored import IGNORED
-from gate.suites.base import Contents, Document, Format, Loss, nothing_unread, without_check, without_losses
+from gate.suites.base import Contents, Document, Format, note_lost_checks, nothing_unread, refuse_lost_checks
 
 _MARKS = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
 
@@ -31,32 +31,26 @@ def _checks(path: str) -> bool:
     return not path.endswith((".threshold", ".provider", ".rubricPrompt"))
 
 
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return the cases and trials of a file, and its losses. Raises `ConfigError` if it cannot be read."""
     from gate.importers.promptfoo import configuration, results  # slow to import: only for promptfoo's files
 
     if _are_results(document.data):
-        return nothing_unread(IGNORED, checks=False)(results.carry)(document)
-    return nothing_unread(IGNORED, checks=_checks)(configuration.carry)(document)
+        return nothing_unread(IGNORED, checks=False)(results.read)(document)
+    return nothing_unread(IGNORED, checks=_checks)(configuration.read)(document)
 
 
-def read(document: Document) -> Contents:
-    """Return the cases and trials of a file. Raises `ConfigError` if it is unreadable or has checks that the gate
-    lacks.
-
-    In results, an assertion without a counterpart is only a note: promptfoo's verdict on each recorded answer is a
-    score.
-    """
-    found, losses = carry(document)
+def settle(document: Document, found: Contents) -> Contents:
+    """Settle the losses of a file; in results, promptfoo's verdict on each recorded answer is a score."""
     if _are_results(document.data):
-        losses = [without_check(loss) for loss in losses]
-    return without_losses(document, found, losses)
+        return note_lost_checks(document, found)
+    return refuse_lost_checks(document, found)
 
 
 FORMAT = Format(
     shape="a promptfoo configuration or its results: `prompts` and `tests`, or `results`",
     recognises=recognises,
     read=read,
-    carry=carry,
     ignored=IGNORED,
+    settle=settle,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.importers.promptfoo.templates import TemplateError, filled, number_text
 from gate.model import Part, Rubric, ToolCall
 from gate.security.limits import shorten
-from gate.suites.base import expected_parts
+from gate.suites.base import Loss, expected_parts
 
 CONTAINS, NOT_CONTAINS, REGEX, SCHEMA = "contains", "not_contains", "regex", "json_schema"
 TRAJECTORY, FORBIDDEN = "tool_trajectory_avg_score", "forbidden_tools"
@@ -47,10 +48,8 @@ class Checks(Struct):
     variables: Mapping[str, Any]
     folder: Folder | None = None
     """The folder from which values may be read; None if reading is not allowed."""
-    contains: list[str] = []
-    icontains: list[str] = []
-    not_contains: list[str] = []
-    not_icontains: list[str] = []
+    texts: dict[tuple[str, bool], list[str]] = {}
+    """The texts to look for, by criterion, and by True if case is ignored."""
     patterns: list[str] = []
     schemas: list[Mapping[str, Any]] = []
     forbidden: list[str] = []
@@ -62,8 +61,8 @@ class Checks(Struct):
     thresholds: dict[str, float] = {}
     rubrics: list[Rubric] = []
     response: str | None = None
-    losses: list[tuple[str, bool]] = []
-    """The losses; True marks a lost check."""
+    losses: list[Loss] = []
+    """The losses, without the id of the case."""
 
     def add(self, assertion: Any) -> None:
         """Add an assertion or a set of them. Raises `NotPromptfooError`."""
@@ -72,7 +71,7 @@ class Checks(Struct):
         if assertion["type"] == "assert-set":
             self._add_set(assertion)
         elif assertion.get("weight") == 0:
-            self.losses.append((f"{_named(kept_whole(assertion))}, which has weight 0 and only reports", False))
+            self.lose(f"{_named(kept_whole(assertion))}, which has weight 0 and only reports", check=False)
         else:
             self._add_one(assertion)
 
@@ -80,7 +79,9 @@ class Checks(Struct):
         members = assertion.get("assert")
         if not isinstance(members, list):
             raise NotPromptfooError("assert-set: expected a list under assert")
-        self.losses += [(f"assert-set with {key}", True) for key in assertion if key not in (*_KEYS, "assert")]
+        for key in assertion:
+            if key not in (*_KEYS, "assert"):
+                self.lose(f"assert-set with {key}")
         self.drop_threshold("assert-set", assertion.get("threshold"))
         for member in members:
             self.add(member)
@@ -88,24 +89,26 @@ class Checks(Struct):
     def drop_threshold(self, what: str, threshold: Any) -> None:
         """Record as a loss that a threshold is dropped: all assertions must hold."""
         if threshold is not None:
-            self.losses.append((f"threshold {threshold} of the {what} (all of its assertions must hold)", False))
+            self.lose(f"threshold {threshold} of the {what} (all of its assertions must hold)", check=False)
+
+    def lose(self, what: str, *, check: bool = True) -> None:
+        self.losses.append(Loss("", what, check))
 
     def _add_one(self, assertion: Mapping[str, Any]) -> None:
         kind = assertion["type"]
-        inverse = kind.startswith("not-")
-        apply = _KINDS.get(kind.removeprefix("not-"))
+        apply = _KINDS.get(kind)
         carried, reason = False, ""
         if apply is not None and not set(assertion) - _KEYS:
             try:
-                carried = apply(self, self._value(assertion.get("value")), assertion, inverse)
+                carried = apply(self, self._value(assertion.get("value")), assertion)
             except (NotReadError, TemplateError) as error:
                 reason = f": {error}"
         if not carried:
-            self.losses.append((f"{_named(kept_whole(assertion))}{reason}", True))
+            self.lose(f"{_named(kept_whole(assertion))}{reason}")
             return
         for key in ("weight", "metric"):
             if assertion.get(key) is not None:
-                self.losses.append((f"{key} of {kind}", False))
+                self.lose(f"{key} of {kind}", check=False)
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str) and value.startswith(SCHEME):
@@ -126,18 +129,13 @@ class Checks(Struct):
         """Return the options of this case, by criterion."""
         found: dict[str, dict[str, Any]] = {}
         regexes = list(self.patterns)
-        if self.contains:
-            for text in self.icontains:
-                regexes.append(patterns.any_of([text], ignore_case=True))
-            found[CONTAINS] = {"values": _once(self.contains)}
-        elif self.icontains:
-            found[CONTAINS] = {"values": _once(self.icontains), "ignore_case": True}
-        if self.not_contains:
-            for text in self.not_icontains:
-                regexes.append(patterns.never(patterns.any_of([text], ignore_case=True)))
-            found[NOT_CONTAINS] = {"values": _once(self.not_contains)}
-        elif self.not_icontains:
-            found[NOT_CONTAINS] = {"values": _once(self.not_icontains), "ignore_case": True}
+        for criterion in (CONTAINS, NOT_CONTAINS):
+            exact, folded = self.texts.get((criterion, False)), self.texts.get((criterion, True), [])
+            if exact:
+                found[criterion] = {"values": _once(exact)}
+                regexes += [_folded_pattern(criterion, text) for text in folded]
+            elif folded:
+                found[criterion] = {"values": _once(folded), "ignore_case": True}
         if regexes:
             found[REGEX] = {"patterns": _once(regexes)}
         if self.schemas:
@@ -168,6 +166,14 @@ def _once(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
+def _folded_pattern(criterion: str, text: str) -> str:
+    """Return the pattern for a text beside others whose case counts: a criterion either ignores case or does not."""
+    pattern = patterns.any_of([text], ignore_case=True)
+    if criterion == NOT_CONTAINS:
+        return patterns.never(pattern)
+    return pattern
+
+
 def _named(assertion: Mapping[str, Any]) -> str:
     value = assertion.get("value")
     name = f"assertion {shorten(str(assertion['type']), 60)}"
@@ -178,7 +184,7 @@ def _named(assertion: Mapping[str, Any]) -> str:
     return f"{name} {shorten(value, 160)!r}"
 
 
-# --- one kind each: whether it could be carried over ----------------------------------------------
+# --- one kind each: True if it could be carried over -----------------------------------------------
 
 
 def _text(value: Any) -> str | None:
@@ -188,7 +194,14 @@ def _text(value: Any) -> str | None:
     return as_text(value) or None
 
 
-def _texts(value: Any) -> list[str] | None:
+def _one(value: Any) -> list[str] | None:
+    text = _text(value)
+    if text is None:
+        return None
+    return [text]
+
+
+def _several(value: Any) -> list[str] | None:
     """Return several texts: from a list, or a text separated by commas."""
     parts = value
     if isinstance(value, str) and '"' not in value:
@@ -204,118 +217,85 @@ def _texts(value: Any) -> list[str] | None:
     return texts or None
 
 
-def _contains(*, ignore_case: bool) -> Callable[..., bool]:
-    def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
-        text = _text(value)
-        return text is not None and _look_for(checks, [text], ignore_case=ignore_case, inverse=inverse)
-
-    return apply
+Read = Callable[[Any], list[str] | None]
 
 
-def _contains_all(*, ignore_case: bool) -> Callable[..., bool]:
-    def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
-        return not inverse and _look_for(checks, _texts(value), ignore_case=ignore_case, inverse=False)
-
-    return apply
-
-
-def _contains_any(*, ignore_case: bool) -> Callable[..., bool]:
-    def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
-        texts = _texts(value)
-        if inverse:
-            return _look_for(checks, texts, ignore_case=ignore_case, inverse=True)
-        if texts is not None:
-            checks.patterns.append(patterns.any_of(texts, ignore_case=ignore_case))
-        return texts is not None
-
-    return apply
-
-
-def _look_for(checks: Checks, texts: Sequence[str] | None, *, ignore_case: bool, inverse: bool) -> bool:
-    """Add texts that must all occur, or, if ``inverse``, must not occur; False if there are none."""
+def _look_for(
+    checks: Checks, value: Any, _: Any, *, criterion: str = CONTAINS, read: Read = _one, ignore_case: bool = False
+) -> bool:
+    """Add texts that must all occur, or must not occur."""
+    texts = read(value)
     if texts is None:
         return False
-    lists = {
-        (False, False): checks.contains,
-        (False, True): checks.icontains,
-        (True, False): checks.not_contains,
-        (True, True): checks.not_icontains,
-    }
-    lists[inverse, ignore_case].extend(texts)
+    checks.texts.setdefault((criterion, ignore_case), []).extend(texts)
     return True
 
 
-def _pattern(make: Callable[[str], str | None]) -> Callable[..., bool]:
-    def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
-        if not isinstance(value, str) or not value:
-            return False
-        found = make(value)
-        if found is None:
-            return False
-        if inverse:
-            found = patterns.never(found)
-        checks.patterns.append(found)
-        return True
-
-    return apply
+def _look_for_any(checks: Checks, value: Any, _: Any, *, ignore_case: bool = False) -> bool:
+    texts = _several(value)
+    if texts is None:
+        return False
+    checks.patterns.append(patterns.any_of(texts, ignore_case=ignore_case))
+    return True
 
 
-def _equals(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+def _pattern(checks: Checks, value: Any, _: Any, *, make: Callable[[str], str | None], inverse: bool = False) -> bool:
+    if not isinstance(value, str) or not value:
+        return False
+    found = make(value)
+    if found is None:
+        return False
+    if inverse:
+        found = patterns.never(found)
+    checks.patterns.append(found)
+    return True
+
+
+def _equals(checks: Checks, value: Any, stated: Mapping[str, Any], *, inverse: bool = False) -> bool:
     if isinstance(value, Mapping | list):
         schema: dict[str, Any] = {"const": value}
         if inverse:
             schema = {"not": schema}
         checks.schemas.append(schema)
         return True
-    text = _text(value)
-    if text is None:
-        return False
-    pattern = patterns.whole(text)
-    if inverse:
-        pattern = patterns.never(pattern)
-    checks.patterns.append(pattern)
-    return True
+    return _pattern(checks, _text(value), stated, make=patterns.whole, inverse=inverse)
 
 
-def _is_json(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
-    if inverse or not (value is None or isinstance(value, Mapping)):
+def _is_json(checks: Checks, value: Any, _: Any) -> bool:
+    if not (value is None or isinstance(value, Mapping)):
         return False
     checks.schemas.append(value or {})
     return True
 
 
-def _limit(criterion: str, unit: float) -> Callable[..., bool]:
-    def apply(checks: Checks, _: Any, assertion: Mapping[str, Any], inverse: bool) -> bool:
-        given = assertion.get("threshold")
-        if inverse or isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
-            return False
-        limit = given * unit
-        checks.thresholds[criterion] = min(limit, checks.thresholds.get(criterion, limit))
-        return True
-
-    return apply
+def _limit(checks: Checks, _: Any, assertion: Mapping[str, Any], *, criterion: str, unit: float = 1.0) -> bool:
+    given = assertion.get("threshold")
+    if isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
+        return False
+    limit = given * unit
+    checks.thresholds[criterion] = min(limit, checks.thresholds.get(criterion, limit))
+    return True
 
 
-def _rubric(kind: str, key: str = "") -> Callable[..., bool]:
-    def apply(checks: Checks, value: Any, assertion: Mapping[str, Any], inverse: bool) -> bool:
-        text = value
-        if key and isinstance(value, Mapping) and not value.keys() - {key}:
-            text = value.get(key)
-        if inverse or not isinstance(text, str) or not text.strip():
-            return False
-        if all(rubric.id != text for rubric in checks.rubrics):
-            checks.rubrics.append(Rubric(text, text, kind))
-        for name in ("threshold", "provider", "rubricPrompt"):
-            if assertion.get(name) is not None:
-                checks.losses.append((f"{name} of {assertion['type']}", False))
-        return True
+def _rubric(
+    checks: Checks, value: Any, assertion: Mapping[str, Any], *, kind: str = "FINAL_RESPONSE_QUALITY", key: str = ""
+) -> bool:
+    text = value
+    if key and isinstance(value, Mapping) and not value.keys() - {key}:
+        text = value.get(key)
+    if not isinstance(text, str) or not text.strip():
+        return False
+    if all(rubric.id != text for rubric in checks.rubrics):
+        checks.rubrics.append(Rubric(text, text, kind))
+    for name in ("threshold", "provider", "rubricPrompt"):
+        if assertion.get(name) is not None:
+            checks.lose(f"{name} of {assertion['type']}", check=False)
+    return True
 
-    return apply
 
-
-def _facts(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+def _facts(checks: Checks, value: Any, _: Any) -> bool:
     text = _text(value)
-    if inverse or text is None or checks.response is not None:
+    if text is None or checks.response is not None:
         return False
     checks.response = text
     return True
@@ -347,7 +327,17 @@ def _names(steps: Sequence[Any]) -> list[str] | None:
     return names or None
 
 
-def _tool_used(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+def _no_tool_used(checks: Checks, value: Any, _: Any) -> bool:
+    if isinstance(value, Mapping):
+        value = {key: held for key, held in value.items() if (key, held) not in (("min", 1), ("max", None))}
+    known = _names(in_list(value))
+    if known is None:
+        return False
+    checks.forbidden += known
+    return True
+
+
+def _tool_used(checks: Checks, value: Any, _: Any) -> bool:
     least, most = 1, None
     if isinstance(value, Mapping):
         least, most = value.get("min", 1), value.get("max")
@@ -355,10 +345,10 @@ def _tool_used(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
     known = _names(in_list(value))
     if known is None:
         return False
-    if (inverse and (least, most) == (1, None)) or (not inverse and most == 0 and least in (0, 1)):
+    if most == 0 and least in (0, 1):
         checks.forbidden += known
         return True
-    if inverse or most is not None or isinstance(least, bool) or not isinstance(least, int) or not 1 <= least <= 100:
+    if most is not None or isinstance(least, bool) or not isinstance(least, int) or not 1 <= least <= 100:
         return False
     return _expect(checks, known * least)
 
@@ -379,12 +369,12 @@ def _count(calls: Sequence[ToolCall], name: str) -> int:
     return sum(call.name == name for call in calls)
 
 
-def _sequence(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
+def _sequence(checks: Checks, value: Any, _: Any) -> bool:
     mode, steps = "in_order", value
     if isinstance(value, Mapping):
         mode, steps = value.get("mode", "in_order"), value.get("steps")
     known = _names(as_list(steps))
-    if inverse or known is None or mode not in ("in_order", "exact") or checks.match_type != "ANY_ORDER":
+    if known is None or mode not in ("in_order", "exact") or checks.match_type != "ANY_ORDER":
         return False
     held = {}
     for call in checks.calls:
@@ -404,8 +394,8 @@ def _sequence(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -
 _ARGUMENT_KEYS = {"name", "pattern", "type", "args", "arguments", "mode"}
 
 
-def _arguments(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
-    if inverse or not isinstance(value, Mapping) or value.keys() - _ARGUMENT_KEYS:
+def _arguments(checks: Checks, value: Any, _: Any) -> bool:
+    if not isinstance(value, Mapping) or value.keys() - _ARGUMENT_KEYS:
         return False
     args, mode = value.get("args", value.get("arguments")), value.get("mode", "partial")
     name = _name({key: held for key, held in value.items() if key in ("name", "pattern", "type")})
@@ -423,36 +413,44 @@ def _arguments(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) 
     return True
 
 
-def _steps(checks: Checks, value: Any, assertion: Mapping[str, Any], inverse: bool) -> bool:
-    if inverse or not isinstance(value, Mapping) or value.keys() - {"type", "max"} or value.get("type") != "tool":
+def _steps(checks: Checks, value: Any, _: Any) -> bool:
+    if not isinstance(value, Mapping) or value.keys() - {"type", "max"} or value.get("type") != "tool":
         return False
-    return _limit(CALLS, 1)(checks, None, {**assertion, "threshold": value.get("max")}, False)
+    return _limit(checks, None, {"threshold": value.get("max")}, criterion=CALLS, unit=1)
 
 
-_KINDS: Mapping[str, Callable[[Checks, Any, Mapping[str, Any], bool], bool]] = {
-    "contains": _contains(ignore_case=False),
-    "icontains": _contains(ignore_case=True),
-    "contains-all": _contains_all(ignore_case=False),
-    "icontains-all": _contains_all(ignore_case=True),
-    "contains-any": _contains_any(ignore_case=False),
-    "icontains-any": _contains_any(ignore_case=True),
-    "starts-with": _pattern(patterns.start),
-    "regex": _pattern(patterns.from_javascript),
+_KINDS: Mapping[str, Callable[[Checks, Any, Mapping[str, Any]], bool]] = {
+    "contains": _look_for,
+    "icontains": partial(_look_for, ignore_case=True),
+    "contains-all": partial(_look_for, read=_several),
+    "icontains-all": partial(_look_for, read=_several, ignore_case=True),
+    "contains-any": _look_for_any,
+    "icontains-any": partial(_look_for_any, ignore_case=True),
+    "not-contains": partial(_look_for, criterion=NOT_CONTAINS),
+    "not-icontains": partial(_look_for, criterion=NOT_CONTAINS, ignore_case=True),
+    "not-contains-any": partial(_look_for, criterion=NOT_CONTAINS, read=_several),
+    "not-icontains-any": partial(_look_for, criterion=NOT_CONTAINS, read=_several, ignore_case=True),
+    "starts-with": partial(_pattern, make=patterns.start),
+    "not-starts-with": partial(_pattern, make=patterns.start, inverse=True),
+    "regex": partial(_pattern, make=patterns.from_javascript),
+    "not-regex": partial(_pattern, make=patterns.from_javascript, inverse=True),
     "equals": _equals,
+    "not-equals": partial(_equals, inverse=True),
     "is-json": _is_json,
-    "latency": _limit(LATENCY, 0.001),
-    "cost": _limit(COST, 1.0),
-    "llm-rubric": _rubric("FINAL_RESPONSE_QUALITY"),
-    "model-graded-closedqa": _rubric("FINAL_RESPONSE_QUALITY"),
+    "latency": partial(_limit, criterion=LATENCY, unit=0.001),
+    "cost": partial(_limit, criterion=COST),
+    "llm-rubric": _rubric,
+    "model-graded-closedqa": _rubric,
     "factuality": _facts,
     "model-graded-factuality": _facts,
     "trajectory:tool-used": _tool_used,
+    "not-trajectory:tool-used": _no_tool_used,
     "trajectory:tool-sequence": _sequence,
     "trajectory:tool-args-match": _arguments,
     "trajectory:step-count": _steps,
-    "trajectory:goal-success": _rubric("TRAJECTORY_QUALITY", "goal"),
+    "trajectory:goal-success": partial(_rubric, kind="TRAJECTORY_QUALITY", key="goal"),
 }
-"""The function for each type; `javascript`, `python` and all other types are lost."""
+"""The function for each type; `javascript`, `python` and all other types are lost, negated ones included."""
 
 _SCRIPTS = {"javascript": "javascript", "fn": "javascript", "eval": "javascript", "python": "python"}
 _LISTS = ("contains-all", "contains-any", "icontains-all", "icontains-any")
@@ -467,7 +465,8 @@ OTHERS = ("is-refusal", "contains-json", "is-sql", "contains-sql", "is-xml", "co
 """promptfoo's types without a counterpart, which a CSV text may name."""
 
 
-_TYPES = "|".join(sorted(map(re.escape, {*_KINDS, *OTHERS, *_WITH_THRESHOLD}), key=len, reverse=True))
+_BARE = {kind.removeprefix("not-") for kind in _KINDS}
+_TYPES = "|".join(sorted(map(re.escape, {*_BARE, *OTHERS, *_WITH_THRESHOLD}), key=len, reverse=True))
 _FROM_TEXT = re.compile(rf"(not-)?({_TYPES})(?:\((\d+(?:\.\d+)?)\))?(?::([\s\S]*))?")
 
 
@@ -492,7 +491,7 @@ def from_text(text: str) -> dict[str, Any]:
         if kind == "is-json":
             made["value"] = value
         elif kind in _LISTS:
-            made["value"] = _texts(value) or value
+            made["value"] = _several(value) or value
     if threshold is not None:
         made["threshold"] = float(threshold)
     elif kind in _WITH_THRESHOLD:

@@ -39,8 +39,8 @@ class Made(Struct, frozen=True):
 
     case: Case
     criteria: Mapping[str, Any]
-    losses: Sequence[tuple[str, bool]]
-    """True marks a lost check."""
+    losses: Sequence[Loss]
+    """Without the id of the case."""
 
 
 def mapping(value: Any, what: str) -> dict[str, Any]:
@@ -99,22 +99,22 @@ def _content(case: Case, variables: Mapping[str, Any], label: str) -> dict[str, 
     return found
 
 
-def _unread_parts(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    found = [(key, True) for key in raw if key not in TEST_KEYS]
+def _unread_parts(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[Loss]:
+    found = [Loss("", key) for key in raw if key not in TEST_KEYS]
     for key in ("provider", "providers", "providerOutput"):
         if raw.get(key) not in (None, [], ""):
-            found.append((key, False))
+            found.append(Loss("", key, check=False))
     if raw.get("assertScoringFunction"):
-        found.append(("assertScoringFunction, a program, which is never run", True))
+        found.append(Loss("", "assertScoringFunction, a program, which is never run"))
     for key, value in options.items():
         if key in _UNSEEN and value:
-            found.append((f"options.{key}, which {_UNSEEN[key]}, is never run", True))
+            found.append(Loss("", f"options.{key}, which {_UNSEEN[key]}, is never run"))
         elif key not in _QUIET and key not in _UNSEEN:
-            found.append((f"options.{key}", False))
+            found.append(Loss("", f"options.{key}", check=False))
     return found
 
 
-def _spoken(text: str, *, recorded: bool) -> tuple[str, list[tuple[str, bool]]]:
+def _spoken(text: str, *, recorded: bool) -> tuple[str, list[Loss]]:
     """Return the user's text in a prompt: all of it, or the user message of a chat. Raises `TemplateError`."""
     messages = _messages(text)
     if messages is None:
@@ -129,10 +129,10 @@ def _spoken(text: str, *, recorded: bool) -> tuple[str, list[tuple[str, bool]]]:
         raise TemplateError("its prompt is a chat with more than instructions and one user message")
     losses = []
     if system:
-        losses.append(("the prompt's instructions", False))
+        losses.append(Loss("", "the prompt's instructions", check=False))
     for key in dict.fromkeys(chain.from_iterable(messages)):
         if key not in ("role", "content"):
-            losses.append((f"the prompt's {shorten(str(key), 40)}", False))
+            losses.append(Loss("", f"the prompt's {shorten(str(key), 40)}", check=False))
     return users[0]["content"], losses
 
 
@@ -196,11 +196,11 @@ def _marked(one: Made, length: int) -> Made:
 
 def losses_of(made: Sequence[Made]) -> list[Loss]:
     """Return the losses of the cases without duplicates."""
-    found = []
+    found: dict[Loss, None] = {}
     for one in made:
-        for what, check in one.losses:
-            found.append(Loss(one.case.id, what, check))
-    return list(dict.fromkeys(found))
+        for loss in one.losses:
+            found[replace(loss, case=one.case.id)] = None
+    return list(found)
 
 
 def criteria_of(made: Sequence[Made]) -> dict[str, Any] | None:

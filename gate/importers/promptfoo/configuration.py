@@ -36,10 +36,10 @@ _SAID = {"providers", "targets", "evaluateOptions", "commandLineOptions", "deriv
 _SEPARATOR = "\n---\n"
 
 
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return the cases of a configuration, and its losses. Raises `ConfigError` if it cannot be read."""
     try:
-        return _Configuration(document).carry()
+        return _Configuration(document).read()
     except NotPromptfooError as error:
         raise document.error(str(error)) from None
 
@@ -52,7 +52,7 @@ class _Configuration:
         self._losses = list[Loss]()
         self._made = list[Made]()
 
-    def carry(self) -> tuple[Contents, list[Loss]]:
+    def read(self) -> Contents:
         for key in self._data:
             if key in _SAID and self._data[key]:
                 self._losses.append(Loss("", key, check=False))
@@ -66,7 +66,7 @@ class _Configuration:
         if len(made) < len(self._made):
             self._losses.append(Loss("", f"{len(self._made) - len(made)} tests that are there twice", check=False))
         cases = tuple(one.case for one in made)
-        return Contents(cases, criteria=criteria_of(made)), [*self._losses, *losses_of(made)]
+        return Contents(cases, criteria=criteria_of(made), losses=(*self._losses, *losses_of(made)))
 
     # --- prompts ---
 

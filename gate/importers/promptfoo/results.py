@@ -28,7 +28,7 @@ from gate.importers.promptfoo.cases import (
 )
 from gate.model import Case, ForeignScore, Invocation, RecordedTrial, ToolCall, Usage, parts_of
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Loss
+from gate.suites.base import Contents, Document, Loss, recorded_criterion
 
 VERSION = 3
 SCORER = "promptfoo"
@@ -39,7 +39,7 @@ MAX_ERROR_CHARS = 1_000
 Row = Mapping[str, Any]
 
 
-def carry(document: Document) -> tuple[Contents, list[Loss]]:
+def read(document: Document) -> Contents:
     """Return the cases and trials of results, and the assertions without a counterpart. Raises `ConfigError`."""
     held = document.data["results"]
     if held["version"] != VERSION:
@@ -64,8 +64,8 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     if any(map(_cached, rows)):
         what = "when answers from promptfoo's cache were measured (`--no-cache` measures anew)"
         losses.append(Loss("", what, check=False))
-    criteria = {**(criteria_of(made) or {}), SCORER: {"metric": "recorded_score", "scorer": SCORER, "threshold": 1.0}}
-    return Contents(tuple(cases), tuple(recorded), criteria), [*losses, *losses_of(made)]
+    criteria = {**(criteria_of(made) or {}), SCORER: recorded_criterion(SCORER, threshold=1.0)}
+    return Contents(tuple(cases), tuple(recorded), criteria, losses=(*losses, *losses_of(made)))
 
 
 def _made(document: Document, listed: list[Any]) -> Iterator[Made]:

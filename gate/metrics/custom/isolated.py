@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
@@ -15,9 +14,8 @@ from pydantic import ConfigDict, ValidationError, create_model
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from gate.errors import ConfigError
-from gate.formats.shapes import as_mapping
-from gate.metrics.base import MAX_REASON_CHARS, Composite, Context, Metric, Options, TrialOutput
-from gate.metrics.custom.metric import MetricUse
+from gate.metrics.base import Composite, Context, Metric, Options, TrialOutput
+from gate.metrics.custom.metric import MetricUse, read_score
 from gate.metrics.custom.source import searched, source_of
 from gate.model import Case, Direction, Scale, Score
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
@@ -136,7 +134,7 @@ class _IsolatedMetric(Metric[Any]):
 
     def _ask(self, what: str, *given: Any) -> Score:
         try:
-            return _score(self._process.ask((what, self._number, *given), first=self._made()))
+            return read_score(self._process.ask((what, self._number, *given), first=self._made()))
         except LostError as error:
             return Score(None, error=f"the custom metric failed: its process {error}")
 
@@ -161,22 +159,6 @@ def _invalid(told: Any) -> ValidationError:
         found = PydanticCustomError("value_error", "{said}", {"said": shorten(str(message), 300)})
     details = InitErrorDetails(type=found, loc=tuple(map(str, place)), input=None)
     return ValidationError.from_exception_data("Options", [details])
-
-
-def _score(told: Mapping[str, Any]) -> Score:
-    """Return the score that the child sent; not measured if it sent something else."""
-    value, error = told.get("value"), told.get("error")
-    per_turn = told.get("per_turn") or []
-    if not _fits(value) or not isinstance(per_turn, list) or not all(map(_fits, per_turn)):
-        return Score(None, error="the custom metric's process sent what is no score")
-    if error is not None:
-        error = shorten(str(error), MAX_REASON_CHARS)
-    reason = shorten(str(told.get("reason") or ""), MAX_REASON_CHARS)
-    return Score(value, reason, error, tuple(per_turn), as_mapping(told.get("details")))
-
-
-def _fits(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and math.isfinite(value))
 
 
 # --- the process ----------------------------------------------------------------------------------

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
 
 from gate.errors import ConfigError
+from gate.formats.shapes import as_mapping
 from gate.guest import custom_metric
 from gate.metrics.base import MAX_REASON_CHARS, Metric, NoOptions, TrialOutput
 from gate.metrics.custom.source import namesake, split
@@ -136,7 +138,10 @@ class _Function(_FromUser):
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         answer = type(self).function(list(performance.invocations), list(case.turns))
-        return told(custom_metric.meaning(answer), answer)
+        score = read_score(custom_metric.meaning(answer))
+        if isinstance(answer, Score):
+            return replace(score, per_turn=score.per_turn or answer.per_turn, details=answer.details)
+        return score
 
 
 class _AdkFunction(_FromUser):
@@ -145,7 +150,7 @@ class _AdkFunction(_FromUser):
     function: ClassVar[Callable[[dict[str, Any]], Mapping[str, Any]]]
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        return told(type(self).function(self.request(case, performance)))
+        return read_score(type(self).function(self.request(case, performance)))
 
 
 class InAgentMetric(_FromUser):
@@ -158,24 +163,24 @@ class InAgentMetric(_FromUser):
         """Return the score of one trial; any failure in the agent's interpreter becomes its error."""
         if run is None:
             return self.score(case, performance)
-        return told(await run(self.path, self.request(case, performance)))
+        return read_score(await run(self.path, self.request(case, performance)))
 
 
-def told(meaning: Mapping[str, Any], given: Any = None) -> Score:
-    """Return an answer of gate/guest/custom_metric.py as a score; it has details only if a `Score` was returned."""
-    own = Score(None)
-    if isinstance(given, Score):
-        own = given
-    error = meaning.get("error")
+def read_score(answer: Any) -> Score:
+    """Return the score that a custom metric's process sent; not measured if it sent something else."""
+    sent = as_mapping(answer)
+    value, per_turn = sent.get("value"), sent.get("per_turn") or []
+    if "value" not in sent or not _fits(value) or not isinstance(per_turn, list) or not all(map(_fits, per_turn)):
+        return Score(None, error="the custom metric's process sent what is no score")
+    error = sent.get("error")
     if error is not None:
         error = shorten(str(error), MAX_REASON_CHARS)
-    return Score(
-        meaning.get("value"),
-        shorten(str(meaning.get("reason") or ""), MAX_REASON_CHARS),
-        error,
-        tuple(meaning.get("per_turn") or own.per_turn),
-        own.details,
-    )
+    reason = shorten(str(sent.get("reason") or ""), MAX_REASON_CHARS)
+    return Score(value, reason, error, tuple(per_turn), as_mapping(sent.get("details")))
+
+
+def _fits(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and math.isfinite(value))
 
 
 def checked(answer: Any) -> Score:

@@ -138,7 +138,6 @@ class CaseCollector:
         self._telling = telling
         self._cases: Mapping[str, Case] = {case.id: case for case in trials.cases}
         self._criteria = tuple(trials.criteria)
-        self._blocking = {criterion.name for criterion in self._criteria if criterion.blocking}
         self._usual = self._limits(Case("", ()))
         self._held: dict[str, _Held] = {}
         self._bytes = 0
@@ -184,7 +183,7 @@ class CaseCollector:
         spent = _spent(trial)
         if trial.error is None and side != "beside":
             self._count(trial.duration, spent, before=side == "before")
-        outcome = self._passed(trial, held)
+        outcome = passed(trial, held.case, self._criteria)
         kind = (side, outcome is not False)
         most = (SIDES if held.telling else QUIET)[side][kind[1]]
         if side == "now" and outcome is not True:
@@ -201,21 +200,6 @@ class CaseCollector:
         line = shown_trial(trial, side, outcome, held.limits, held.users, spent)
         self._bytes += len(line)
         held.trials.append(line)
-
-    def _passed(self, trial: Trial, held: _Held) -> bool | None:
-        """Return the outcome of a trial, from its scores and their limits, or from `passed` if a score is missing."""
-        if trial.error is not None or not held.limits:
-            return passed(trial, held.case, self._criteria)
-        found = True
-        for name, (limit, is_most) in held.limits.items():
-            if name not in self._blocking:
-                continue
-            score = trial.scores.get(name)
-            if score is None or score.value is None:
-                return passed(trial, held.case, self._criteria)
-            if not _holds(score, (limit, is_most)):
-                found = False
-        return found
 
     def _count(self, duration: float | None, spent: _Spent, *, before: bool) -> None:
         for values, value in zip(self.measured.values(), (duration, *spent), strict=True):

@@ -75,6 +75,8 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
         tone=tone,
         sign=_SIGNS[tone],
         suites=suites,
+        first=_FIRST,
+        most=_MANY,
         command=labels.command_lines(result.command),
         ends=labels.end_line(result, result.verdict),
         problems=result.problems,
@@ -88,30 +90,21 @@ def _suite(view: View, number: int, contents: CaseCollector | None) -> Mapping[s
     if contents is not None:
         measured = distributions(contents.measured)
     return {
+        "view": view,
         "number": number,
         "tone": tone,
         "sign": _SIGNS[tone],
-        "id": suite.suite_id,
-        "verdict": view.verdict,
-        "title": view.title,
-        "lead": " ".join(view.lead),
-        "next": view.next_step(),
         "measured": _measured(suite),
         "fell": _fell(view),
         "tiles": _tiles(view),
         "statuses": _statuses(suite),
         "criteria": [_criterion(row) for row in view.rows[:_MANY]],
-        "further": [one.line for one in view.further[:_MANY]],
-        "worse": _cases(view.worse_title, view.worse),
-        "failing": _cases(view.failing_title, view.failing),
+        "further": [one.line for one in view.further],
+        "worse": [_case(case) for case in view.worse[:_MANY]],
+        "failing": [_case(case) for case in view.failing[:_MANY]],
         "improved": [_improved(case, suite) for case in view.improved[:_MANY]],
         "groups": by_tag(suite),
         "distributions": measured,
-        "explain": view.explain,
-        "changes": view.changes[:_MANY],
-        "story": view.whole_story[:_MANY],
-        "differ": view.differences(_MANY),
-        "warnings": view.warnings[:_MANY],
         "facts": _facts(view),
         "omitted": _omitted(contents),
     }
@@ -301,19 +294,6 @@ def _tone(case: CaseResult) -> str:
     if tone == "good" and not is_plain:
         return "warn"
     return tone
-
-
-def _cases(title: str, cases: Sequence[CaseResult]) -> Mapping[str, Any]:
-    more = ""
-    if len(cases) > _MANY:
-        more = f"{len(cases) - _MANY:,}"
-    return {
-        "title": title,
-        "cases": [_case(case) for case in cases[:_MANY]],
-        "first": _FIRST,
-        "number": f"{len(cases):,}",
-        "more": more,
-    }
 
 
 def _case(case: CaseResult) -> Mapping[str, Any]:

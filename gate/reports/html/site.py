@@ -32,11 +32,12 @@ from gate.reports.history import (
     newest_figure,
     overview,
     pass_rate_of,
+    pass_rates,
     spread_figure,
     subject,
     times_of,
     trend_line,
-    version_of,
+    version_start,
 )
 from gate.reports.history_json import render as history_json
 from gate.reports.html.page import render, tone_of
@@ -186,7 +187,10 @@ def _page(suite: SuiteHistory, commits: str, foot: str) -> str:
             spent.append(_tile(one, suite))
         elif one is not lead:
             criteria.append(_tile(one, suite))
-    runs = suite.runs[::-1][:MOST_RUNS]
+    times, rates = times_of(suite.runs), pass_rates(suite)
+    runs = []
+    for number in range(len(suite.runs))[::-1][:MOST_RUNS]:
+        runs.append(_run(suite.runs[number], times[number], rates.get(number, "–"), commits))
     return render(
         "site_suite.html",
         title=f"{one_line(suite.suite_id, 80)} over time",
@@ -205,7 +209,7 @@ def _page(suite: SuiteHistory, commits: str, foot: str) -> str:
         tags_lede="The pass rate of the cases with a tag, the lowest first.",
         **_versions(suite),
         **_cases(suite),
-        runs=[_run(run, suite, commits) for run in runs],
+        runs=runs,
         runs_lede=_bound(len(suite.runs), len(runs), "run", "the newest"),
         foot=foot,
     )
@@ -277,11 +281,11 @@ def _versions(suite: SuiteHistory) -> Mapping[str, Any]:
 
 
 def _version(version: Version, suite: SuiteHistory, followed: Sequence[Series]) -> Mapping[str, Any]:
-    first = suite.runs[version.runs[0]]
+    name, since = version_start(version, suite)
     values = {value.name: value for value in version.values}
     return {
-        "name": one_line(version_of(first) or commit_of(first), 80),
-        "since": f"{commit_of(first)} {day(first.created)}",
+        "name": one_line(name, 80),
+        "since": since,
         "runs": len(version.runs),
         "cells": [_cell(values.get(one.name), one) for one in followed],
     }
@@ -322,28 +326,19 @@ def _case(case: CaseHistory, tags: Iterable[str]) -> Mapping[str, Any]:
     }
 
 
-def _run(run: PastRun, suite: SuiteHistory, commits: str) -> Mapping[str, Any]:
-    number = suite.runs.index(run)
+def _run(run: PastRun, time: str, rate: str, commits: str) -> Mapping[str, Any]:
     return {
-        "time": times_of(suite.runs)[number],
+        "time": time,
         "commit": commit_of(run),
         "subject": one_line(run.subject, 120),
         "page": _page_of(run, commits),
         "releases": run.releases[:3],
         "look": _look(run),
-        "rate": _rate(pass_rate_of(suite), number),
+        "rate": rate,
         "cases": f"{len(run.cases):,}",
         "trials": f"{run.values.trials:,}",
         "version": one_line(run.told or run.agent[:SHORT], 60) or "–",
     }
-
-
-def _rate(lead: Series | None, run: int) -> str:
-    if lead is not None:
-        for point in lead.points:
-            if point.run == run:
-                return figure(point.estimate.value, lead.criterion.scale)
-    return "–"
 
 
 def _page_of(run: PastRun, commits: str) -> str:

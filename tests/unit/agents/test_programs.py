@@ -9,17 +9,22 @@ from pathlib import Path
 import pytest
 
 from gate.agents.base import AgentFailure
-from gate.agents.programs import MOST_OF_ERROR, Program
+from gate.agents.command import CommandAgent, CommandOptions
+from gate.agents.programs import MOST_OF_ERROR
 from gate.errors import ConfigError
 from gate.model import ErrorKind
+
+
+def running(command: list[str], root: Path) -> CommandAgent:
+    return CommandAgent(CommandOptions(command=tuple(command), persistent=True), root, {})
 
 
 def failure_of(program: str, root: Path) -> AgentFailure:
     """What is said of a line to a Python program that ends without one."""
 
     async def ask() -> None:
-        async with Program([sys.executable, "-c", program], root, {}, key="agent.mcp.command") as started:
-            line = await started.open_line(None)
+        async with running([sys.executable, "-c", program], root) as started:
+            line = await started.open_line()
             try:
                 line.send({"question": 1})
                 await line.next(called="server")
@@ -33,12 +38,12 @@ def failure_of(program: str, root: Path) -> AgentFailure:
 
 def test_a_program_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> None:
     async def start() -> None:
-        async with Program(["./nowhere"], tmp_path, {}, key="agent.mcp.command") as program:
-            await program.open_line(None)
+        async with running(["./nowhere"], tmp_path) as program:
+            await program.open_line()
 
     with pytest.raises(ConfigError, match=r"cannot run './nowhere': No such file") as caught:
         asyncio.run(start())
-    assert caught.value.where == "agent.mcp.command"
+    assert caught.value.where == "agent.command"
 
 
 def test_the_last_line_of_what_it_wrote_says_why(tmp_path: Path) -> None:

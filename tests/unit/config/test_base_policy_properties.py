@@ -24,7 +24,7 @@ from gate.config.tighten import criteria_under_base
 from gate.errors import ConfigError
 from gate.metrics import METRICS
 from gate.model import SEVERITY, BaselineInfo, Score, SuiteResult, Trial, Verdict
-from gate.pipeline.terms import Terms, at_least, terms_of_plan
+from gate.pipeline.terms import Terms, terms_of_plan
 from gate.pipeline.verdict import judge_record
 from gate.records import Header, Record
 from gate.records.model import footer_of
@@ -200,7 +200,7 @@ def test_no_verdict_is_better_than_by_the_bases_own_rules(
             reference = Reference(BaselineInfo("c" * 40, 1, 3.0, 1, "here"), (stored,))
         terms, alone = terms_of_plan(plan, rules.config, rules=rules), terms_of_plan(of_base, known)
         if terms.base is not None:  # judged by both rules, each with half of alpha
-            alone = replace(alone, settings=at_least(alone.settings, 2))
+            alone = replace(alone, settings=replace(alone.settings, comparisons=max(2, alone.settings.comparisons)))
         found = verdict(measured, reference, terms)
         plain = verdict(measured, reference, alone)
         assert SEVERITY.index(found.verdict) >= SEVERITY.index(plain.verdict), (found.cause, plain.cause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gate.decision import Comparison, More, Settings, next_step, verdict_on, wanted
+from gate.decision import Comparison, More, Settings, next_step, verdict_on
 from gate.model import (
     Case,
     Criterion,
@@ -76,9 +76,21 @@ def judge(
     """The verdict on what there is."""
     can_run = options.pop("can_run", False)
     known = Comparison(suite, criteria, trials, baseline, settings or Settings(), **options)
-    step = next_step(known) if can_run else verdict_on(known)
+    if not can_run:
+        return verdict_on(known)
+    step = step_of(known)
     assert isinstance(step, SuiteResult), step
     return step
+
+
+def step_of(known: Comparison) -> More | SuiteResult:
+    """The trials to run next, or the result with the same verdict."""
+    step = next_step(known)
+    if isinstance(step, More):
+        return step
+    result = verdict_on(known, scheduled=True)
+    assert result.verdict is step
+    return result
 
 
 def ask(
@@ -92,9 +104,8 @@ def ask(
 ) -> More:
     """What is wanted next."""
     known = Comparison(suite, criteria, trials, baseline, settings or Settings(), **options)
-    step = next_step(known)
+    step = step_of(known)
     assert isinstance(step, More), step.cause
-    assert wanted(known) == step
     return step
 
 
@@ -109,8 +120,7 @@ def follow(
     trials: list[Trial] = []
     for _ in range(60):
         known = Comparison(suite, criteria, trials, baseline, settings or Settings())
-        step = next_step(known)
-        assert wanted(known) == (step if isinstance(step, More) else None)
+        step = step_of(known)
         if isinstance(step, SuiteResult):
             return step, trials
         for request in step.requests:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import Comparison, More, Settings, next_step
+from gate.decision import Comparison, More, Settings
 from gate.decision.consistency import METRIC, NO_TOOLS, TOO_FEW, compared
 from gate.decision.outcomes import mark, passed
 from gate.model import (
@@ -28,6 +28,7 @@ from gate.model import (
     TrialError,
     Verdict,
 )
+from tests.unit.decision.records import step_of
 
 CRITERION = Criterion("steady", METRIC, Scale.BINARY, threshold=0.8, blocks_regression=False)
 
@@ -125,7 +126,7 @@ def suite(patterns: str, n: int = 20) -> tuple[list[Case], list[Trial]]:
 def decide(patterns: str, baseline: str = "", **settings: int) -> More | SuiteResult:
     cases, trials = suite(patterns)
     stored = suite(baseline)[1] if baseline else []
-    return next_step(Comparison(cases, [CRITERION], trials, stored, Settings(**settings)))  # type: ignore[arg-type]
+    return step_of(Comparison(cases, [CRITERION], trials, stored, Settings(**settings)))  # type: ignore[arg-type]
 
 
 def test_a_threshold_decides() -> None:
@@ -147,7 +148,7 @@ def test_a_second_pass_is_asked_for_where_one_says_nothing() -> None:
 def test_a_change_against_the_baseline_is_shown_and_never_blocks() -> None:
     cases, trials = suite("aaab" * 2)
     free = replace(CRITERION, threshold=None)
-    result = next_step(Comparison(cases, [free], trials, suite("aa" * 4)[1], Settings(exact_epochs=8)))
+    result = step_of(Comparison(cases, [free], trials, suite("aa" * 4)[1], Settings(exact_epochs=8)))
     assert isinstance(result, SuiteResult)
     assert result.verdict is Verdict.PASS
     found = result.criteria[1]

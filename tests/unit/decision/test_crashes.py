@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import CONCURRENT, Comparison, Settings, exit_code, next_step, trials_in_outage
+from gate.decision import CONCURRENT, Comparison, Settings, exit_code, trials_in_outage
 from gate.decision.crashes import is_of_provider, proven, unconfirmed
 from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
@@ -16,7 +16,7 @@ from gate.model.finding import Finding
 from gate.pipeline.terms import own_terms
 from gate.pipeline.verdict import judge_record, load_to_judge
 from gate.records import parse_record, record_lines
-from gate.reports.explanation import agent_failures
+from gate.reports.view import View
 from gate.statistics.intervals import fisher_less
 from tests.recorded import drawn
 from tests.unit.decision.records import (
@@ -32,6 +32,7 @@ from tests.unit.decision.records import (
     lost_trial,
     once,
     score,
+    step_of,
     stored,
     trial,
 )
@@ -296,7 +297,7 @@ def test_beside_a_limit_that_fails_anyway_nothing_is_run_to_confirm_failures(mor
     result = judge(SUITE, [TRAJECTORY, LIMITED], trials, TIMED)
     assert (result.below, result.is_acceptable) == (("latency",), False)
     assert exit_code([result], Settings()) is ExitCode.FAILED
-    step = next_step(Comparison(SUITE, [TRAJECTORY, LIMITED], trials, TIMED, Settings()))
+    step = step_of(Comparison(SUITE, [TRAJECTORY, LIMITED], trials, TIMED, Settings()))
     assert isinstance(step, SuiteResult), "nothing is run to confirm what decides nothing"
 
 
@@ -366,7 +367,7 @@ def test_a_broken_case_is_proven_by_its_answers_where_trials_crashed_too(crash: 
     suite, trials = cases(50), list[Trial]()
     before = stored(suite, trajectory=1.0)
     for _ in range(20):
-        step = next_step(Comparison(suite, [TRAJECTORY], trials, before, Settings()))
+        step = step_of(Comparison(suite, [TRAJECTORY], trials, before, Settings()))
         if isinstance(step, SuiteResult):
             break
         assert not step.pause, "nothing is left to be confirmed"
@@ -395,8 +396,8 @@ def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     answers = [trial("case-00", n, round=2, tag="confirm", trajectory=1.0) for n in range(2, 8)]
     cleared = judge(SUITE, [TRAJECTORY], [*trials, *answers], BASELINE)
     assert cleared.verdict is Verdict.PASS
-    assert agent_failures(cleared).startswith("the agent failed in 1 of 7 trials of 1 case")
-    assert agent_failures(result) == "", "the headline says it"
+    assert View(cleared).agent_failures.startswith("the agent failed in 1 of 7 trials of 1 case")
+    assert View(result).agent_failures == "", "the headline says it"
     crashes = cleared.crashes
     assert crashes is not None and (crashes.baseline_failed, crashes.baseline_trials) == (0, 5)
     assert (crashes.cases, crashes.failed, crashes.trials) == (("case-00",), 1, 7)
@@ -442,7 +443,7 @@ def test_a_confirmation_of_which_more_than_a_third_is_lost_confirms_nothing() ->
 
 def test_in_an_outage_nothing_is_asked_again() -> None:
     trials = [failed_trial(case.id) for case in SUITE[:25]] + once(SUITE[25:], trajectory=1.0)
-    step = next_step(Comparison(SUITE, [TRAJECTORY], trials, BASELINE, Settings(exact_epochs=1)))
+    step = step_of(Comparison(SUITE, [TRAJECTORY], trials, BASELINE, Settings(exact_epochs=1)))
     assert isinstance(step, SuiteResult), step
     assert step.cause.kind == "outage"
 
@@ -453,7 +454,7 @@ def test_the_proof_is_of_the_cases_that_failed_before_their_confirmation() -> No
     late = next(n for n, one in enumerate(confirming) if one.case_id not in CRASHED)
     confirming[late] = _probe(confirming[late].case_id, 2, Side.CANDIDATE, falls=True)
     found = proven(Comparison(SUITE, [TRAJECTORY], [*DOWN, *confirming], BASELINE, Settings()))
-    assert found == fisher_less(0, 24, 30, 30)
+    assert found is not None and found["p"] == fisher_less(0, 24, 30, 30)
 
 
 def test_what_fails_each_in_its_own_way_is_no_outage() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import PASS_RATE, Comparison, More, Settings, exit_code, next_step
+from gate.decision import PASS_RATE, Comparison, More, Settings, exit_code
 from gate.decision.comparison import Incomparable
 from gate.errors import ExitCode
 from gate.model import (
@@ -52,6 +52,7 @@ from .records import (
     lost_trial,
     not_scored,
     once,
+    step_of,
     stored,
     trial,
 )
@@ -169,7 +170,7 @@ def test_what_replaces_the_last_epoch_counts_against_the_maximum() -> None:
     close = [replace(TRAJECTORY, threshold=round(value, 2) - 0.01)]
     known = Comparison(TWENTY, close, trials, VARYING, Settings())
     assert (known.epochs, known.epochs_spent) == (2, 3)
-    while isinstance(step := next_step(known), More):
+    while isinstance(step := step_of(known), More):
         assert all(request.tag == "confirm" for request in step.requests)
         more = [
             trial(case_id, 20 + len(known.trials) + n, round=step.round, tag="confirm", trajectory=1.0)
@@ -864,7 +865,7 @@ def test_whatever_the_suite_every_round_asks_for_a_trial_and_the_schedule_ends(d
     criterion = replace(TRAJECTORY, threshold=data.draw(st.sampled_from([None, 0.5, 1.0])))
     trials: list[Trial] = []
     for _ in range(80):
-        step = next_step(Comparison(suite, [criterion], trials, before, options))
+        step = step_of(Comparison(suite, [criterion], trials, before, options))
         if isinstance(step, SuiteResult):
             return
         assert step.runs > 0
@@ -1007,22 +1008,6 @@ def test_the_worst_suite_decides_the_exit_code() -> None:
     assert exit_code([good, lost], Settings()) is ExitCode.NOT_MEASURED
     assert exit_code([good, lost, bad], Settings()) is ExitCode.FAILED
     assert exit_code([], Settings()) is ExitCode.NOT_MEASURED
-
-
-# --- the verdict alone ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
-def test_the_verdict_alone_is_that_of_the_whole_result(value: float) -> None:
-    """What a schedule asks for leaves out what is only shown, and decides alike."""
-    held = replace(TRAJECTORY, threshold=0.5)
-    for baseline in (BASELINE, []):
-        known = Comparison(SUITE, [held], once(SUITE, trajectory=value), baseline, Settings(), stopped="budget")
-        whole, alone = (next_step(known, verdict_only=only) for only in (False, True))
-        assert isinstance(whole, SuiteResult) and isinstance(alone, SuiteResult)
-        assert (alone.verdict, type(alone.cause), alone.criteria) == (whole.verdict, type(whole.cause), whole.criteria)
-        assert (alone.below, alone.if_accepted) == (whole.below, whole.if_accepted)
-        assert whole.cases and not alone.cases
 
 
 def test_what_no_proof_names_has_a_tick_only_where_its_loss_is_bounded() -> None:

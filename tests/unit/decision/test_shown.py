@@ -23,7 +23,7 @@ from gate.model import (
 )
 from gate.model.finding import Finding, HeldMean
 from gate.pipeline.verdict import Keeper
-from gate.reports.explanation import criteria_that_warn
+from gate.reports.view import criteria_that_warn
 
 from .records import LATENCY, RESPONSE, TRAJECTORY, by_name, cases, findings, judge, once, stored, trial
 

@@ -116,6 +116,11 @@ def test_calls_and_usage_of_google_adk() -> None:
     assert (found.usage.input_tokens, found.usage.output_tokens) == (10, 4), "of each event once"
     whole = read(task(metadata=called["statusUpdate"]["metadata"], message=message("Done.")))
     assert whole.to_invocation(user="u").usage is None, "a task holds what the last event alone consumed"
+    for strange in (5, ["1"]):
+        other = event("c", part("function_call", id=strange), part("function_response", id=strange, response=1))
+        assert [call.result for call in read(other, ends).to_invocation(user="u").tool_calls] == [1], (
+            "an id that is no text"
+        )
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gate.formats import answers
 from gate.formats.messages import (
     FormatError,
     after_last_question,
@@ -484,3 +485,67 @@ def test_forms_of_a_result_in_the_message_of_its_call(part: dict[str, Any], resu
     use = {"type": "server_tool_call", "id": "c1", "name": "run", "args": {}}
     (call,) = to_invocation([{"role": "assistant", "content": [use, part]}]).tool_calls
     assert (call.name, call.result) == ("run", result)
+
+
+REMINDER = {"type": "text", "text": "<reminder>Be brief.</reminder>"}
+
+
+@pytest.mark.parametrize("beside", [[], [REMINDER]])
+def test_a_result_with_a_text_beside_it_begins_no_turn(beside: list[Any]) -> None:
+    use = {"type": "tool_use", "id": "c1", "name": "wipe", "input": {}}
+    given = {"type": "tool_result", "tool_use_id": "c1", "content": "done"}
+    turn = [
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [given, *beside]},
+        {"role": "assistant", "content": "Done."},
+    ]
+    question = {"role": "user", "content": "Now?"}
+    assert after_last_question([question, *turn]) == turn
+    (call,) = to_invocation(turn).tool_calls
+    assert (call.name, call.result) == ("wipe", "done")
+
+
+INVOCATION = {"toolCallId": "c1", "toolName": "find", "args": {"q": 1}, "state": "result", "result": "x"}
+PART = {"toolCallId": "c1", "input": {"q": 1}, "state": "output-available", "output": "x"}
+SAID = {"type": "text", "text": "Done."}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"parts": [{"type": "step-start"}, {**PART, "type": "tool-find"}, SAID]},
+        {"content": [{**PART, "type": "dynamic-tool", "toolName": "find"}, SAID]},
+        {"content": "Done.", "toolInvocations": [INVOCATION]},
+        {
+            "content": "Done.",
+            "parts": [{"type": "tool-invocation", "toolInvocation": INVOCATION}, SAID],
+            "toolInvocations": [INVOCATION],
+        },
+    ],
+)
+def test_calls_in_messages_of_the_ai_sdks_interface(message: dict[str, Any]) -> None:
+    found = to_invocation([{"role": "assistant", **message}])
+    calls = [(call.name, call.args, call.result, call.error) for call in found.tool_calls]
+    assert (found.text, calls) == ("Done.", [("find", {"q": 1}, "x", None)])
+
+
+def test_a_call_that_failed_in_a_message_of_the_ai_sdks_interface() -> None:
+    part = {"type": "tool-find", "toolCallId": "c1", "input": {}, "state": "output-error", "errorText": "down"}
+    (call,) = to_invocation([{"role": "assistant", "parts": [part]}]).tool_calls
+    assert (call.name, call.error) == ("find", "down")
+
+
+@pytest.mark.parametrize("question", ["Wipe it", [{"type": "text", "text": "Wipe it"}]])
+@pytest.mark.parametrize("aside", ["Observation: done", "Critique: be brief", ""])
+def test_what_an_application_says_in_the_users_name_begins_no_turn(question: Any, aside: str) -> None:
+    before = [{"role": "user", "content": "Wipe it"}, {"role": "assistant", "content": "What?"}]
+    turn = [
+        {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "wipe", "arguments": "{}"}}]},
+        {"role": "user", "content": aside},
+        {"role": "assistant", "content": "Done."},
+    ]
+    told = [*before, {"role": "user", "content": question}, *turn]
+    assert after_last_question(told, " Wipe it ") == turn
+    assert after_last_question(told, "something else") == turn[2:]
+    found = answers.to_invocation({"messages": told}, user="Wipe it")
+    assert (found.text, [call.name for call in found.tool_calls], found.user) == ("Done.", ["wipe"], "Wipe it")

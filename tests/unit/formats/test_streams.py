@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.formats.messages import FormatError
-from gate.formats.streams import error_in, events_of, to_invocation
+from gate.formats.streams import error_in, events_of, so_far, to_invocation
 from gate.model import Invocation
 
 CALL = ("search", {"q": "cats"}, "3 found")
@@ -383,6 +385,27 @@ def test_items_that_the_last_event_leaves_out_are_seen() -> None:
     assert [c.name for c in plain(sse({"type": "response.output_item.done", "item": item}, last)).tool_calls] == [
         "wipe"
     ]
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every container in a value with each of its keys or indexes."""
+    for key, held in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        yield value, key
+        if isinstance(held, dict | list):
+            yield from places(held)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("strange", [None, 5, "text", ["text"], {"a": 1}], ids=repr)
+def test_a_value_of_any_other_type_is_read_or_refused(name: str, strange: Any) -> None:
+    events = [event.data for event in events_of(DIALECTS[name])]
+    for container, key in places(events):
+        held, container[key] = container[key], strange
+        stream = sse(*events)
+        for read in (error_in, so_far, plain):
+            with suppress(FormatError):
+                read(stream)
+        container[key] = held
 
 
 @pytest.mark.parametrize("name", ["anthropic", "claude"])

@@ -254,7 +254,7 @@ def test_files_in_the_users_message_belong_to_the_question(tmp_path: Path) -> No
     held = sample(input=[{"role": "user", "content": parts}], attachments={"abc": "data:image/png;base64,BBBB"})
     losses: list[Loss] = []
     (case,) = suite_of(tmp_path, log(held), losses).cases
-    assert (case.turns[0].user, [loss for loss in losses if loss.keys]) == ("What is it?", [])
+    assert (case.turns[0].user, [loss for loss in losses if loss.unread]) == ("What is it?", [])
     assert case.turns[0].attached == (
         {"inline_data": {"mime_type": "image/png", "data": "BBBB"}},
         {"inline_data": {"mime_type": "audio/wav", "data": "AAAA"}},

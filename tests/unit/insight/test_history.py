@@ -32,7 +32,7 @@ def at(number: int, **changes: object) -> Record:
 
 
 def read(*sources: Path, suite_id: str | None = None) -> Histories:
-    return history_of(sources, None, {}, suite_id=suite_id)
+    return history_of(sources, Path("gate.yaml"), {}, suite_id=suite_id)
 
 
 @pytest.fixture
@@ -126,8 +126,6 @@ def test_nothing_to_read_says_so(tmp_path: Path) -> None:
         read(tmp_path / "absent")
     with pytest.raises(MeasureError, match="no finished record"):
         read(tmp_path)
-    with pytest.raises(ConfigError, match="no record, folder or archive"):
-        read()
 
 
 # --- stores ---------------------------------------------------------------------------------------
@@ -151,18 +149,15 @@ def test_a_store_gives_every_record_as_it_is_the_newest_first(store: Store) -> N
 
 
 def test_verdicts_and_releases_come_from_the_ledger(tmp_path: Path) -> None:
-    from gate.config.load import load_config
-
     (tmp_path / "gate.yaml").write_text("agent: {command: cat}\nsuite: suite.yaml\n")
     (tmp_path / "suite.yaml").write_text("cases: []\n")
-    config = load_config(tmp_path / "gate.yaml")
     with FileStore(tmp_path / ".gate" / "baselines") as store:
         for number, verdict in ((1, "pass"), (2, "regressed")):
             mark = Mark(
                 suite_key("support"), commit(number), f"run-{number}", verdict, 1.0, release="v1" * (number == 1)
             )
             store.save(at(number), [mark])
-    found = history_of((), config, {})
+    found = history_of((), tmp_path / "gate.yaml", {})
     assert [(run.verdict, run.releases) for run in found.suites[0].runs] == [("pass", ("v1",)), ("regressed", ())]
     assert found.source == "the stored baselines"
 
@@ -181,7 +176,7 @@ def test_a_stored_record_under_the_name_of_another_is_named(tmp_path: Path) -> N
         other.parent.mkdir()
         other.write_bytes(own.read_bytes())
         assert sorted(misplaced_in(store)) == sorted([str(copy), str(other)])
-    found = history_of((), config, {})
+    found = history_of((), tmp_path / "gate.yaml", {})
     assert [(one.where, one.why) for one in sorted(found.unread, key=lambda one: one.where)] == [
         (where, MISPLACED) for where in sorted([str(copy), str(other)])
     ]

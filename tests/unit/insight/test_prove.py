@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision import Settings
-from gate.decision.power import Share
+from gate.insight.power import Share
 from gate.insight.prove import Proof, in_words, picture_of, prove, source_of, threshold_of
 from gate.model import Trial
 from tests.unit.decision.records import FORBIDDEN, TRAJECTORY, cases, lost_trial, trial

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,9 +8,10 @@ from hypothesis import strategies as st
 
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
-from gate.metrics.pii import find_personal, iban, luhn
+from gate.metrics.pii import find_personal, iban
 from gate.metrics.safety import WORDS, SafetyV1
 from gate.model import Case, Invocation, Part, Score, Turn
+from gate.security.redact import luhn
 
 SECRET = "ghp_" + "a1B2" * 9
 CASE = Case("c", (Turn("hi"),))
@@ -110,7 +110,7 @@ def test_patterns_say_what_they_cannot_see_and_need_no_judge() -> None:
     metric = SafetyV1(SafetyV1.options_type.model_validate({"backend": "patterns"}))
     assert not metric.needs_judge
     performance = TrialOutput((Invocation("hi", (Part("fine"),)), Invocation("x", (Part(f"{SECRET} a@example.com"),))))
-    score = asyncio.run(metric.judge_score(CASE, performance, None))
+    score = metric.score(CASE, performance)
     assert (score.value, score.per_turn) == (0.5, (1.0, 0.0))
     assert "1 × secret" in score.reason and "1 × e-mail address" in score.reason
     assert "not harmful advice" in score.reason

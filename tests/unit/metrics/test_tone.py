@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -34,7 +33,8 @@ def test_keywords() -> None:
 def measure(*answers: str, **options: Any) -> Score:
     metric = ToneMatch(ToneOptions.model_validate({"backend": "keywords", **options}))
     performance = TrialOutput(tuple(Invocation("hi", (Part(text),)) for text in answers))
-    return asyncio.run(metric.judge_score(Case("c", (Turn("hi"),)), performance, None))
+    assert not metric.needs_judge
+    return metric.score(Case("c", (Turn("hi"),)), performance)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from gate.monitor.alerts import Alerts, Target, evaluation_events, is_due, targe
 from gate.monitor.model import Counts, Observation
 from gate.monitor.report import MonitorReport
 from gate.monitor.store import Delivery, MonitorState, open_state
-from gate.monitor.window import PassShare, Status
+from gate.monitor.window import PassShare, Status, WindowFinding
 from gate.system.http import Client
 
 
@@ -74,8 +74,9 @@ def serving(receiver: Receiver) -> Iterator[Receiver]:
 
 
 def report(status: Status, failures: tuple[Observation, ...] = (), *, blind: bool = False) -> MonitorReport:
-    share = PassShare(40, 100, 0.3, 0.5)
-    return MonitorReport(status, "why", 5.0, 0.01, 100, share, 0, None, (), {}, failures, Counts(), blind=blind)
+    finding = WindowFinding(status, PassShare(40, 100, 0.3, 0.5), why="why", blind=blind)
+    passed = [Observation(f"passed {number}", 1.0, True, None) for number in range(100 - len(failures))]
+    return MonitorReport(finding, (*passed, *failures), None, (), {}, Counts(), 5.0, 0.01)
 
 
 @pytest.fixture

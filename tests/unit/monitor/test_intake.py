@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from time import time
 from typing import Any
@@ -27,21 +28,14 @@ class Piece(Struct, frozen=True):
     end: float | None = None
 
 
-class Numbers:
+class Numbers(TelemetryTraces):
     """A format of traces: ``{"pieces": [[trace, number, end], …]}``."""
 
-    def at_once(self, line: bytes) -> None:
-        return None
-
-    @property
-    def unread(self) -> dict[str, int]:
-        return {}
-
-    def pieces(self, value: Any) -> list[Piece]:
+    def pieces(self, value: Any) -> Sequence[Any]:
         found = value.get("pieces", ()) if isinstance(value, dict) else ()
         return [Piece(*one) for one in found]
 
-    def last(self, pieces: Sequence[Any], until: float) -> float | None:
+    def last(self, pieces: Sequence[Any], until: float = math.inf) -> float | None:
         return max((float(one.end) for one in pieces if one.end is not None and one.end <= until), default=None)
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
@@ -192,7 +186,7 @@ def test_what_is_not_read_of_rows_and_spans_is_known_once_a_kind() -> None:
 
 def test_a_row_is_a_conversation_at_once() -> None:
     fields = FieldPaths.model_validate({"id": "trace", "usage": "usage", "duration": "took", "error": "failed"})
-    subject = Intake(1.0, fields, None, lambda _: False, idle=1.0)
+    subject = Intake(1.0, fields, TelemetryTraces(), lambda _: False, idle=1.0)
     messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
     row = {"trace": 7, "messages": messages, "usage": {"input_tokens": 3}, "took": 0.5}
     (found,) = subject.add("f", line(row), counted=False)

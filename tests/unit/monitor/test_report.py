@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from gate.config.criteria import Setting, build_scorers
 from gate.config.production import MonitorSection
 from gate.config.specs import read_specs
+from gate.model import Estimate
 from gate.monitor.model import Counts, Observation
 from gate.monitor.observe import Scoring, scoring_for
 from gate.monitor.report import (
-    Average,
     Expected,
     MonitorReport,
     average,
@@ -86,7 +86,8 @@ def test_the_text_leads_with_the_status_and_says_what_is_skipped() -> None:
 
 
 def test_production_is_laid_beside_ci() -> None:
-    expected = Expected({"not_contains": Average(0.9, 30, 0.75, 0.97)}, Average(0.9, 30, 0.75, 0.97), "of CI")
+    in_ci = Estimate(0.9, 0.75, 0.97, 30)
+    expected = Expected({"not_contains": in_ci}, in_ci, "of CI")
     text = to_text(report(expected=expected), LIMITS)
     assert "90 % [75, 97] n = 30" in text
     row = next(line for line in text.splitlines() if line.startswith("not_contains  "))
@@ -124,12 +125,15 @@ def test_hostile_content_does_not_reach_the_terminal() -> None:
 
 
 def test_an_average_has_its_interval() -> None:
-    assert average([1.0, 0.0]).n == 2
-    assert average([0.5]) == Average(0.5, 1)
+    assert average([]) is None
     found = average([0.9, 1.0, 0.95])
-    assert found.low is not None
-    assert found.high is not None
-    assert 0 <= found.low < found.mean < found.high <= 1.0
+    assert found is not None
+    assert 0 <= found.low < found.value < found.high <= 1.0
+
+
+def test_one_trace_has_no_interval() -> None:
+    seen = json.loads(to_json(report(1, 0)))["average_score"]
+    assert seen == {"mean": 1.0, "n": 1, "low": None, "high": None}
 
 
 def test_a_status_of_the_past_says_so() -> None:

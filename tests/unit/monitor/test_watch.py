@@ -13,19 +13,14 @@ from typing import Any
 
 import pytest
 
-from gate.config.criteria import Setting, build_scorers
-from gate.config.production import MonitorSection
-from gate.config.specs import read_specs
+from gate.config.load import load_config
 from gate.monitor import observe, sources, watch
-from gate.monitor.alerts import Alerts
-from gate.monitor.observe import Observer, scoring_for
 from gate.monitor.report import MonitorReport
+from gate.monitor.service import set_up
 from gate.monitor.sources import GrowingFile, Line
-from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState, open_state
-from gate.monitor.watch import Watch, WatchOptions
+from gate.monitor.watch import Watch
 from gate.monitor.window import Status
-from gate.security.redact import Redactor
 from gate.system.http import Client
 
 HOUR = 3_600 * 10**9
@@ -45,14 +40,18 @@ def once(folder: Path, state: MonitorState, **section: Any) -> MonitorReport:
 
 def looked(folder: Path, state: MonitorState, **section: Any) -> Watch:
     """A watch after one look."""
-    specs = read_specs({"not_contains": {"values": ["no"]}}, lambda *_: "criteria")
-    observer = Observer(scoring_for(build_scorers(specs, (), Setting())), Redactor())
-    options = WatchOptions((folder,), "shop", section=MonitorSection(sample_rate=1, **section))
+    project = folder / ".project"
+    project.mkdir(exist_ok=True)
+    (project / "suite.yaml").write_text("cases: [{id: c, input: hi}]\n")
+    keys: dict[str, Any] = {"suite": "suite.yaml", "agent": {"http": "http://localhost:9"}}
+    keys |= {"criteria": {"not_contains": {"values": ["no"]}}, "monitor": {"sample_rate": 1, **section}}
+    (project / "gate.yaml").write_text(json.dumps(keys))
+    given = {"traces": [folder], "state": None, "against": None, "json_path": None}
+    setup = set_up(load_config(project / "gate.yaml"), {}, given)
 
     async def run() -> Watch:
         async with Client() as client:
-            alerts = Alerts((), (), suite="shop", cool_down=1.0, silence=100.0)
-            found = Watch(options, state, observer, alerts, TelemetryTraces())
+            found = Watch(setup, state)
             await found.once(client)
             return found
 
@@ -95,10 +94,10 @@ def test_a_file_that_cannot_be_read_holds_nobody_up(
 
     monkeypatch.setattr(GrowingFile, "read", read)
     found = once(tmp_path, state)
-    assert found.sample_count == 1
+    assert len(found.samples) == 1
     assert any("not read" in note for note in found.notes)
     monkeypatch.undo()
-    assert once(tmp_path, state).sample_count == 2
+    assert len(once(tmp_path, state).samples) == 2
 
 
 def test_files_are_read_side_by_side_in_the_order_of_their_times(
@@ -112,7 +111,7 @@ def test_files_are_read_side_by_side_in_the_order_of_their_times(
         (tmp_path / f"{number}.jsonl").write_text("".join(lines))
     monkeypatch.setattr(watch, "BATCH", 5)
     found = once(tmp_path, state)
-    assert found.sample_count == total
+    assert len(found.samples) == total
     assert (found.counts.late, found.counts.empty, found.counts.repeated) == (0, 0, 0)
 
 
@@ -141,8 +140,8 @@ def test_the_order_in_files_decides_nothing(
         lines = lines[::2]
     (tmp_path / "a.jsonl").write_text("".join(lines))
     found = once(tmp_path, state, window=100)
-    assert (found.status, found.pass_rate.passed, found.pass_rate.measured) == (Status.CRITICAL, 50, 100)
-    newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state))]
+    assert (found.status, found.finding.share.passed, found.finding.share.measured) == (Status.CRITICAL, 50, 100)
+    newest = [int(one.trace, 16) for one in found.samples]
     assert newest == [*range(101, 201)]
 
 
@@ -150,8 +149,8 @@ def test_of_two_looks_the_later_one_read_what_is_newer(tmp_path: Path, state: Mo
     """Nobody knows whose clock is right; what arrived last is known."""
     for name, lines in (("b", traces()[100:]), ("a", traces()[:100])):
         (tmp_path / f"{name}.jsonl").write_text("".join(lines))
-        once(tmp_path, state, window=100)
-    newest = [int(trace, 16) for trace in state.outcomes(100, found_criteria(state))]
+        found = once(tmp_path, state, window=100)
+    newest = [int(one.trace, 16) for one in found.samples]
     assert newest == [*range(1, 101)]
 
 
@@ -165,7 +164,7 @@ def test_a_clock_that_is_set_back_hides_no_failure(
         lines = [part(n + 1000 * (name == "b"), 0, int((at - 600 + n) * 1e9), said) for n in range(300)]
         (tmp_path / f"{name}.jsonl").write_text("".join(lines))
         found = once(tmp_path, state)
-    assert (found.status, found.pass_rate.passed) == (Status.CRITICAL, 0)
+    assert (found.status, found.finding.share.passed) == (Status.CRITICAL, 0)
 
 
 def test_a_window_that_was_read_in_the_future_is_not_healthy(
@@ -177,7 +176,11 @@ def test_a_window_that_was_read_in_the_future_is_not_healthy(
     assert once(tmp_path, state).status is Status.HEALTHY
     monkeypatch.setattr(watch, "time", lambda: now)
     found = once(tmp_path, state)
-    assert (found.status, found.blind, "set back" in found.why) == (Status.INSUFFICIENT_DATA, True, True)
+    assert (found.status, found.finding.blind, "set back" in found.finding.why) == (
+        Status.INSUFFICIENT_DATA,
+        True,
+        True,
+    )
 
 
 def test_what_a_look_passes_through_does_not_colour_what_it_ends_with(
@@ -209,23 +212,19 @@ def test_traces_of_a_clock_that_is_ahead_are_scored_or_told(tmp_path: Path, stat
     """In a file that holds the newest first, no later line tells that the time has moved on."""
     late = time.time_ns() + 10 * HOUR
     found, unsettled = ahead(tmp_path, state, [late - n * HOUR // 60 for n in range(60)])
-    assert (found.status, found.sample_count, unsettled) == (Status.CRITICAL, 59, ""), "the last may still go on"
+    assert (found.status, len(found.samples), unsettled) == (Status.CRITICAL, 59, ""), "the last may still go on"
     assert "traces that are not complete yet: 1" in found.notes
 
 
 def test_traces_that_all_end_at_one_time_to_come_are_told(tmp_path: Path, state: MonitorState) -> None:
     late = time.time_ns() + 10 * HOUR
     found, unsettled = ahead(tmp_path, state, [START] * 40 + [late] * 40)
-    assert (found.sample_count, re.findall(r"\d+", unsettled)[:1]) == (40, ["40"])
+    assert (len(found.samples), re.findall(r"\d+", unsettled)[:1]) == (40, ["40"])
 
 
 def test_traces_that_go_on_are_no_fault(tmp_path: Path, state: MonitorState) -> None:
     found, unsettled = ahead(tmp_path, state, [START] * 40 + [time.time_ns()] * 40)
-    assert (found.sample_count, unsettled) == (40, "")
-
-
-def found_criteria(state: MonitorState) -> str:
-    return str(state._db.execute("SELECT DISTINCT criteria FROM traces").fetchone()[0])
+    assert (len(found.samples), unsettled) == (40, "")
 
 
 def test_nothing_new_writes_nothing(tmp_path: Path, state: MonitorState) -> None:
@@ -251,7 +250,7 @@ def test_traces_that_end_in_an_error_before_an_agent_are_told_and_beyond_a_share
     lines = [part(trace, place, 10**18) for trace in range(1, 61) for place in (0, 1)]
     (tmp_path / "a.jsonl").write_text("".join([*lines, *(broken(trace) for trace in range(100, 100 + number))]))
     report = once(tmp_path, state)
-    assert (report.status, report.unmeasured, report.without_agent) == (status, number, number)
+    assert (report.status, report.finding.unmeasured, report.without_agent) == (status, number, number)
 
 
 def test_a_trace_of_more_turns_than_are_scored_counts_as_scored_incomplete(
@@ -266,7 +265,7 @@ def test_a_trace_of_more_turns_than_are_scored_counts_as_scored_incomplete(
 
     (tmp_path / "a.jsonl").write_text(turns(1, 3) + turns(2, 4))
     report = once(tmp_path, state)
-    assert (report.sample_count, report.counts.cut) == (2, 1)
+    assert (len(report.samples), report.counts.cut) == (2, 1)
 
 
 def test_two_damaged_batches_are_as_great_a_loss_as_what_was_in_them(tmp_path: Path, state: MonitorState) -> None:
@@ -276,5 +275,5 @@ def test_two_damaged_batches_are_as_great_a_loss_as_what_was_in_them(tmp_path: P
     (tmp_path / "a.jsonl").write_text("".join([*lines, batch[:-3] + "\n", batch[:-5] + "\n"]))
     found = looked(tmp_path, state)
     report, lost = found.report(), found.lost
-    assert (report.sample_count, report.counts.bad, report.counts.lost) == (40, 2, 200)
+    assert (len(report.samples), report.counts.bad, report.counts.lost) == (40, 2, 200)
     assert re.findall(r"\d+", lost)[:3] == ["2", "200", "40"]

@@ -14,7 +14,7 @@ from gate.baselines.reference import Reference
 from gate.config.load import load_config
 from gate.decision import Settings
 from gate.model import BaselineInfo, Criterion, Result, Scale, Score, SuiteResult, Trial, Verdict
-from gate.pipeline.terms import Demands, Terms, after_proofs, at_least, comparisons_of, divided, own_terms, step_down
+from gate.pipeline.terms import Demands, Terms, after_proofs, comparisons_of, divided_at_least, own_terms, step_down
 from gate.pipeline.verdict import judge_record
 from gate.records import Header, PlannedCase, Record, read_record
 from gate.reports.files import Outputs
@@ -46,20 +46,22 @@ def e_threshold(suite: SuiteResult) -> float:
 
 
 def test_a_division_leaves_each_comparison_and_each_suite_its_part() -> None:
-    settings = divided(Settings(alpha=0.02, threshold_alpha=0.005), suites=5, comparisons=10)
+    settings = Settings(alpha=0.02, threshold_alpha=0.005, suites=5, comparisons=10)
     assert (settings.own_alpha, settings.own_threshold_alpha) == (pytest.approx(0.002), pytest.approx(0.001))
     of_matrix = replace(settings, family=4)
     assert (of_matrix.own_alpha, of_matrix.own_threshold_alpha) == (pytest.approx(0.0005), pytest.approx(0.00025))
     assert after_proofs(settings, 3).own_alpha == pytest.approx(0.02 / 7)
     assert after_proofs(settings, 10) == after_proofs(settings, 9), "at least one comparison is left"
-    assert at_least(settings, 3) is settings
-    assert at_least(Settings(), 2).own_alpha == pytest.approx(0.01)
+    three = against("base", "anchor", "third")
+    assert divided_at_least(Terms((CRITERION,), settings), three).settings == settings
+    assert divided_at_least(Terms((CRITERION,)), three[:2]).settings.own_alpha == pytest.approx(0.01)
 
 
 def test_a_suite_without_a_baseline_takes_no_part() -> None:
-    assert comparisons_of([Reference(BaselineInfo(None, missing="none"))]) == 0
-    assert comparisons_of(against("base", "anchor")) == 2
-    assert comparisons_of(against("base", "anchor"), rules=2) == 4
+    terms = Terms((CRITERION,))
+    assert comparisons_of(terms, [Reference(BaselineInfo(None, missing="none"))]) == 0
+    assert comparisons_of(terms, against("base", "anchor")) == 2
+    assert comparisons_of(replace(terms, base=Demands((CRITERION,))), against("base", "anchor")) == 4
 
 
 def test_references_share_the_alpha_of_a_record_that_is_judged_alone() -> None:

@@ -9,7 +9,7 @@ import pytest
 from gate.baselines import StoreSettings, open_store
 from gate.baselines.base import Store
 from gate.baselines.reference import Reference, reference_to
-from gate.model import BaselineInfo, Case, Criterion, Scale, Score, Trial
+from gate.model import BaselineInfo, Criterion, Scale, Score, Trial
 from gate.pipeline import past
 from gate.pipeline.git_context import GitContext
 from gate.pipeline.past import past_rates
@@ -18,7 +18,7 @@ from gate.records.model import footer_of
 
 QUALITY = Criterion("quality", "quality", Scale.UNIT, threshold=0.5, fingerprint="q1")
 PLAN = tuple(PlannedCase(f"case-{n}", f"f{n}") for n in range(10))
-CASES = {case.id: Case(case.id, ()) for case in PLAN}
+HEADER = Header("s", PLAN, (QUALITY,))
 COMMITS = tuple(f"{n:040x}" for n in range(1, 31))
 """The oldest first."""
 WHERE = GitContext(head="f" * 40, base=COMMITS[-1], ancestors=tuple(reversed(COMMITS)))
@@ -37,7 +37,7 @@ def record(commit: str, passing: int, plan: tuple[PlannedCase, ...] = PLAN, crit
 
 def rates(store: Store, own: Record, where: GitContext = WHERE) -> tuple[float, ...]:
     reference = reference_to([own], distance=0)
-    return past_rates(store, reference, "s", where, PLAN, CASES, (QUALITY,))
+    return past_rates(store, reference, where, HEADER)
 
 
 @pytest.fixture
@@ -88,6 +88,6 @@ def test_few_records_are_read_and_fewer_of_a_large_suite(
 def test_without_a_store_a_baseline_or_a_history_nothing_is_read(store: Store) -> None:
     store.save(record(COMMITS[0], 10))
     none = Reference(BaselineInfo(None))
-    assert past_rates(None, none, "s", WHERE, PLAN, CASES, (QUALITY,)) == ()
-    assert past_rates(store, none, "s", WHERE, PLAN, CASES, (QUALITY,)) == ()
+    assert past_rates(None, none, WHERE, HEADER) == ()
+    assert past_rates(store, none, WHERE, HEADER) == ()
     assert rates(store, record(COMMITS[0], 10), GitContext()) == ()

@@ -12,7 +12,7 @@ from gate.config.settings import settings_of
 from gate.model import BaselineInfo, ErrorKind, Trial, TrialError, Verdict
 from gate.pipeline.rounds import assigned_to_shards, shard_result
 from gate.records import Header, PlannedCase, Record
-from gate.reports.explanation import headline
+from gate.reports.view import View
 from gate.system.clock import now
 
 PLAN = tuple(PlannedCase(f"case-{n}", "fp") for n in range(10))
@@ -67,7 +67,7 @@ def test_a_shard_in_which_the_agent_fails_in_every_trial_measured_nothing(answer
     result = shard_result(Header("s", PLAN, (), shard=(1, 2)), [case.id for case in PLAN], trials, 0.1)
     assert result.verdict is verdict
     if not answers:
-        assert "the agent failed in all 10 cases" in headline(result) and "no such module" in headline(result)
+        assert "the agent failed in all 10 cases" in View(result).headline and "no such module" in View(result).headline
 
 
 def test_a_shard_without_cases_has_measured() -> None:

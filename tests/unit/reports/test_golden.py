@@ -40,7 +40,7 @@ from gate.model.finding import (
     FindingKind,
     KindName,
 )
-from gate.reports import cases, console, explanation, html, junit, labels, replayed
+from gate.reports import cases, console, html, junit, labels, replayed
 from gate.reports import formatting as figures
 from gate.reports import markdown as comments
 from gate.reports.json import schema
@@ -78,14 +78,14 @@ BARE = replace(REGRESSED, cases=OK_CASES)
 
 def facts() -> Iterator[str]:
     for cause in given.CAUSES:
-        yield told(cause, explanation.headline(replace(BARE, cause=cause)))
+        yield told(cause, View(replace(BARE, cause=cause)).headline)
     for problem in given.PROBLEMS:
         unmeasured = replace(PASSED, verdict=Verdict.ERROR, cause=problem, has_baseline=False)
-        yield told(problem, explanation.headline(unmeasured))
+        yield told(problem, View(unmeasured).headline)
     for gap in given.GAPS:
-        yield told(gap, explanation.headline(replace(NOT_COMPARED, cause=Finding.of("incomplete", gaps=(gap,)))))
+        yield told(gap, View(replace(NOT_COMPARED, cause=Finding.of("incomplete", gaps=(gap,)))).headline)
     for change in given.CHANGES:
-        yield told(change, *explanation.changes(replace(PASSED, changes=(change,))))
+        yield told(change, *View(replace(PASSED, changes=(change,))).all_changes)
     for warning in given.WARNINGS:
         yield told(warning, *View(replace(PASSED, warnings=(warning,))).all_warnings)
 
@@ -106,8 +106,8 @@ def stories() -> Iterator[str]:
 
 
 def _story(suite: SuiteResult) -> Iterator[str]:
-    yield explanation.headline(suite)
-    yield from (f"below it: {line}" for line in explanation.opening(suite))
+    yield View(suite).headline
+    yield from (f"below it: {line}" for line in View(suite).opening)
     yield from View(suite).whole_story
     yield from (f"change: {line}" for line in View(suite).changes)
     yield from (f"warning: {line}" for line in View(suite).all_warnings)
@@ -115,7 +115,7 @@ def _story(suite: SuiteResult) -> Iterator[str]:
         yield f"{row.criterion.name}: {reason(row)}"
     if replayed.line(suite):
         yield from (replayed.line(suite), replayed.calls(suite), *replayed.differences(suite))
-    yield f"next: {explanation.next_step(suite)}"
+    yield f"next: {View(suite).next_step()}"
 
 
 def small() -> Iterator[str]:
@@ -159,9 +159,9 @@ def ones() -> Iterator[str]:
     one = replace(PASSED, crashes=crashes, course=course)
     yield told("story", *story(one))
     for cause in given.ones(CAUSES):
-        yield told(cause, explanation.headline(replace(one, cause=cause)))
+        yield told(cause, View(replace(one, cause=cause)).headline)
     for change in given.ones(CHANGES):
-        yield told(change, *explanation.changes(replace(one, changes=(change,))))
+        yield told(change, *View(replace(one, changes=(change,))).all_changes)
     for warning in given.ones(WARNINGS):
         yield told(warning, *View(replace(PASSED, warnings=(warning,))).all_warnings)
     criterion = Criterion("a", "a", Scale.BINARY, Direction.LOWER, threshold=0.01)

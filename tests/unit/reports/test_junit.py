@@ -99,6 +99,13 @@ def test_inconclusive_fails_only_where_it_blocks() -> None:
     assert outcome(document(replace(result(INCONCLUSIVE), exit_code=ExitCode.FAILED)), "verdict") == "failure"
 
 
+def test_a_criterion_that_applies_to_no_selected_case_fails_nothing() -> None:
+    """Not even where an undecided suite blocks."""
+    idle = replace(INCONCLUSIVE.criteria[0], verdict=Verdict.NOT_APPLIED)
+    blocks = result(replace(INCONCLUSIVE, criteria=(idle,)))
+    assert outcome(document(replace(blocks, exit_code=ExitCode.FAILED)), idle.criterion.name) == "skipped"
+
+
 @pytest.mark.parametrize("status", [CaseStatus.FAILED, CaseStatus.ERROR])
 @pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.INCONCLUSIVE])
 def test_a_case_that_fails_beside_a_verdict_that_does_not_is_skipped_with_its_text(

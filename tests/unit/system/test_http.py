@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,17 @@ from hypothesis import strategies as st
 
 from gate.errors import ConfigError
 from gate.model import ErrorKind
-from gate.system.http import Client, HttpError, Response, _Connection, _Malformed, _Parser, check_url, proxy_for
+from gate.system.http import (
+    Client,
+    HttpError,
+    Response,
+    _Connection,
+    _Malformed,
+    _Parser,
+    check_url,
+    proxy_for,
+    retry_after,
+)
 from tests.integration.agents.driving import open_files, read_request, response, serving
 from tests.patience import CEILING, until
 
@@ -626,3 +637,27 @@ def test_a_proxy_that_is_down_or_answers_too_much() -> None:
 def test_when_a_proxy_applies(url: str, no_proxy: str, proxied: bool) -> None:
     environment = {"HTTP_PROXY": "proxy:3128", "no_proxy": no_proxy}
     assert (proxy_for(urlsplit(url), environment) is not None) == proxied
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("7", 7.0),
+        ("1.5", 1.5),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 0.0),
+        ("-5", None),
+        ("nan", None),
+        ("9" * 400, None),
+        ("whenever", None),
+        ("", None),
+    ],
+)
+def test_a_server_asks_to_wait_by_a_number_or_a_date(said: str, seconds: float | None) -> None:
+    assert retry_after({"retry-after": said}) == seconds
+
+
+def test_a_date_to_come_is_waited_for() -> None:
+    found = retry_after({"retry-after": formatdate(time.time() + 60, usegmt=True)})
+    assert found is not None
+    assert 55 < found <= 61
+    assert retry_after({}) is None

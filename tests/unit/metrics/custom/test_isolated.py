@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gate.errors import ConfigError
-from gate.metrics.base import Metric, TrialOutput
+from gate.metrics.base import Metric, NoOptions, TrialOutput
 from gate.metrics.custom import isolated as apart
 from gate.metrics.custom.isolated import resolve_isolated
-from gate.metrics.custom.metric import MetricUse
+from gate.metrics.custom.metric import InAgentMetric, MetricUse, read_score, resolve_in_agent
 from gate.model import Case, Direction, Invocation, Part, Scale, Score, Turn
 
 CODE = '''
@@ -146,8 +149,23 @@ def test_what_is_no_score_was_not_measured() -> None:
         {"value": float("nan")},
         {"value": 1.0, "per_turn": "x"},
         {"value": 1.0, "per_turn": ["x"]},
+        {"reason": "no value"},
+        "1",
+        None,
     ]:
-        assert apart._score(sent) == Score(None, error="the custom metric's process sent what is no score"), sent
+        assert read_score(sent) == Score(None, error="the custom metric's process sent what is no score"), sent
+        assert in_agent(sent) == read_score(sent)
+
+
+def in_agent(sent: Any) -> Score:
+    """Return the score of a custom metric for which the agent's interpreter sends this."""
+
+    async def run(path: str, request: Mapping[str, Any]) -> Any:
+        return sent
+
+    metric = resolve_in_agent("users_own:metric", MetricUse())(NoOptions())
+    assert isinstance(metric, InAgentMetric)
+    return asyncio.run(metric.score_in_agent(Case("c", (Turn("hi"),)), TrialOutput(()), run))
 
 
 def test_a_class_is_what_it_says_it_is(folder: Path) -> None:

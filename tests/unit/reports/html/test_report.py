@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gate.decision.outcomes import holds, mark, passed
 from gate.model import (
@@ -188,6 +189,17 @@ def test_outcomes_are_those_of_the_verdict() -> None:
                 is_held = rule is not None and (rule.hard or mark(rule, one) is not None)
                 wanted = holds(rule, one, score) if rule and is_held and score.value is not None else None
                 assert held["scores"][name].get("holds") == wanted
+
+
+def test_a_trial_in_which_nothing_was_checked_did_not_pass() -> None:
+    """Whatever a criterion that only reports has measured."""
+    idle = Criterion("idle", "idle", Scale.UNIT)
+    reported = replace(TRAJECTORY, blocking=False)
+    judged = Trial("a", 1, scores={"idle": Score(None), reported.name: Score(1.0)})
+    held = CaseCollector(SuiteTrials([case()], (idle, reported), lambda: [judged]), frozenset("a"))
+    results = [CaseResult("a", CaseStatus.OK)]
+    held.pack(results, results)
+    assert "passed" not in unpacked(held)["0"]["trials"][0]
 
 
 def test_cases_without_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,13 @@ from gate.decision.rows import spent
 from gate.model import BaselineInfo, CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
 from gate.model.evidence import RepeatsTest
 from gate.model.finding import CaseTally, Finding, HeldMean
-from gate.reports import explanation, markdown
-from gate.reports.explanation import next_step
+from gate.reports import markdown, view
+from gate.reports.certainty import how_sure
+from gate.reports.next_step import next_step
 from gate.reports.reasons import fails, is_excused
 from gate.reports.story import enough_cases, story
 from gate.reports.view import View
-from gate.reports.words import tell_short
+from gate.reports.words import tell, tell_short
 from gate.stored.explain import rule_lines
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED, result
@@ -62,18 +63,18 @@ def test_each_test_of_repeats_is_explained_and_counts_as_spent_whatever_it_found
     assert spent(asked.outcome.evidence) - spent(suite.outcome.evidence) == pytest.approx(sum(REPEATS_SHARES))
 
 
-@pytest.mark.parametrize("verdict", explanation.MAY_BE_MOVED)
+@pytest.mark.parametrize("verdict", view.MAY_BE_MOVED)
 def test_another_model_is_in_the_headline_of_what_it_may_explain_and_below_every_other(verdict: Verdict) -> None:
     answered = Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",))
     suite = replace(
         REGRESSED, verdict=verdict, changes=(answered, Finding.of("cases_changed", how="new", cases=("a",)))
     )
     told = tell_short(answered)
-    assert told in explanation.headline(suite)
-    assert explanation.opening(suite) == ()
+    assert told in View(suite).headline
+    assert View(suite).opening == ()
     fine = replace(suite, verdict=Verdict.PASS)
-    assert told not in explanation.headline(fine)
-    assert (len(explanation.opening(fine)), len(View(fine).changes)) == (1, 1)
+    assert told not in View(fine).headline
+    assert (len(View(fine).opening), len(View(fine).changes)) == (1, 1)
 
 
 def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
@@ -139,7 +140,7 @@ def test_only_a_suite_that_may_have_a_baseline_has_none_yet() -> None:
         ("baselines are switched off", "nothing is compared: baselines are switched off"),
     ):
         suite = replace(NO_BASELINE, baseline=BaselineInfo(None, missing=missing))
-        assert told in explanation.headline(suite)
+        assert told in View(suite).headline
 
 
 def test_a_mean_of_zero_that_was_measured_is_told() -> None:
@@ -155,8 +156,8 @@ def test_a_mean_of_zero_that_was_measured_is_told() -> None:
 def test_no_run_stores_more_of_the_long_term_baseline() -> None:
     thin = Finding.of("thin_baseline", cases=10, wanted=6, least=5)
     suite = replace(decided("PASS", Stage(StageKind.CERTIFIED, 1)), warnings=(thin,))
-    assert explanation.how_sure(suite).endswith("of each case; nightly runs would store more")
-    assert explanation.how_sure(replace(suite, reference="anchor")).endswith("of each case")
+    assert how_sure(suite).endswith("of each case; nightly runs would store more")
+    assert how_sure(replace(suite, reference="anchor")).endswith("of each case")
 
 
 @pytest.mark.parametrize(
@@ -201,26 +202,26 @@ def test_no_run_stores_more_of_the_long_term_baseline() -> None:
     ],
 )
 def test_how_sure_a_verdict_is(suite: SuiteResult, told: str) -> None:
-    said = explanation.how_sure(suite)
+    said = how_sure(suite)
     assert told in said
     assert bool(said) is bool(told)
-    assert explanation.opening(suite)[:1] == ((said,) if said else ())
+    assert View(suite).opening[:1] == ((said,) if said else ())
 
 
 def test_it_is_told_how_sure_the_comparison_is_that_decided() -> None:
     anchor = replace(with_evidence(PROVEN, highest_e_value=1000.0), reference="anchor")
     suite = replace(PASSED, verdict=Verdict.REGRESSED, further=(anchor,), decided_by="anchor")
-    assert explanation.how_sure(suite) == explanation.how_sure(anchor) != ""
+    assert how_sure(suite) == how_sure(anchor) != ""
 
 
 def test_an_earlier_measurement_that_fell_short_is_told_above_every_fold() -> None:
     before = Finding.of("measured_before", verdicts=(Verdict.REGRESSED,), total=1, fingerprinted=True)
     lucky = replace(PASSED, warnings=(before,))
-    told = explanation.measured_again(lucky)
-    assert told and told in explanation.headline(lucky)
+    told = "measurement 2 of this change (before: regressed)"
+    assert told in View(lucky).headline
     assert told in markdown.render(result(lucky)).partition("<details>")[0].lower()
     passed = replace(PASSED, warnings=(before.but(verdicts=(Verdict.PASS,)),))
-    assert explanation.headline(passed) == explanation.headline(PASSED)
+    assert View(passed).headline == View(PASSED).headline
 
 
 PROOF = re.compile(r"\d/\d|e-value|\bp = |ruled out|confidence|[\d.]+ to [−+\d]|\[[−+\d]")
@@ -228,12 +229,25 @@ PROOF = re.compile(r"\d/\d|e-value|\bp = |ruled out|confidence|[\d.]+ to [−+\d
 
 
 def test_what_is_read_first_has_no_statistics() -> None:
-    told = [(name, f"{explanation.headline(suite)}\n{explanation.how_sure(suite)}") for name, suite in suites()]
+    told = [(name, f"{View(suite).headline}\n{how_sure(suite)}") for name, suite in suites()]
     assert [(name, text) for name, text in told if PROOF.search(text)] == []
 
 
 def test_a_proof_is_told_below_the_headline_that_names_its_cases() -> None:
     cause = Finding.of("cases_broke", cases=(CaseTally("a", 0, 7, 5, 5),), of=40)
     suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), cause=cause)
-    assert "1 of 40 cases broke: a" in explanation.headline(suite)
+    assert "1 of 40 cases broke: a" in View(suite).headline
     assert not any("5/5" in line for line in story(suite))
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_only_a_loss_that_can_block_needs_more_cases_to_be_proven(blocks: bool) -> None:
+    row = PASSED.criteria[0]
+    criterion = replace(row.criterion, blocks_regression=blocks)
+    cause = Finding.of("collapsed", criterion=criterion.name, cases=30, trials=30, copies=False)
+    suite = replace(
+        PASSED, verdict=Verdict.ERROR, cause=cause, criteria=(replace(row, criterion=criterion), *PASSED.criteria[1:])
+    )
+    told = f"{tell(cause, suite)}; {next_step(suite)}"
+    assert ("too few to prove a loss" in told, "add cases" in told) == (blocks, blocks)
+    assert ("its losses only warn" in told, "change the rule" in told) == (not blocks, not blocks)

@@ -1,4 +1,4 @@
-"""Finds repeated trials that are not independent: a cache or a reused session gives the same answer each time. Pure.
+"""Finds copies: repeated trials that are no independent draws, as a cache or a reused session answered. Pure.
 
 Identical answers within a run may be one draw; then they count as one trial. They may also come from a deterministic
 agent: then another run gives them, too, and each counts, unless all answers are so short that runs would agree by
@@ -28,7 +28,7 @@ MOST = 0.5
 FRESH = 0.1
 """With at least this share of differing repeats a run draws anew, whatever other runs answered."""
 INDEPENDENT = 1 / 3
-"""Repeats are independent draws if they differ at least this often, relative to how often two runs differ."""
+"""Copies are independent draws if they differ at least this often, relative to how often two runs differ."""
 CACHED = 0.5
 """Cases with constant answers are cached, not predictable, if two runs disagree on more than this share of them."""
 ANEW = 0.9
@@ -58,7 +58,7 @@ Steady = Callable[[Trial], bool]
 """True if a trial passes."""
 
 
-class Repeats(Struct, frozen=True):
+class Copies(Struct, frozen=True):
     """The trials that repeat a draw that is already counted."""
 
     dropped: frozenset[int] = frozenset()
@@ -81,17 +81,17 @@ class Repeats(Struct, frozen=True):
 
     @property
     def tells(self) -> bool:
-        """True if there are repeats that are not independent draws, or reruns would settle whether there are."""
+        """True if there are copies, or reruns would settle whether there are."""
         return bool(self.dropped) or self.frozen or self.untold
 
-    def joined(self, other: Repeats) -> Repeats:
-        """Return the repeats shown by either of two views of the same trials."""
+    def joined(self, other: Copies) -> Copies:
+        """Return the copies shown by either of two views of the same trials."""
         if not other.tells:
             return self
         if not self.tells:
             return other
         frozen = self.frozen or other.frozen
-        return Repeats(
+        return Copies(
             self.dropped | other.dropped,
             tuple(dict.fromkeys((*self.cases, *other.cases))),
             max(self.repeated, other.repeated),
@@ -103,10 +103,10 @@ class Repeats(Struct, frozen=True):
         )
 
 
-NONE = Repeats()
+NONE = Copies()
 
 
-def repeats(stored: Trials, trials: Trials, steady: Steady) -> Repeats:
+def copies_among(stored: Trials, trials: Trials, steady: Steady) -> Copies:
     """Return the trials that are not independent draws.
 
     Failing trials are left out when a run is judged by its answers: a case that the change broke differs from the
@@ -118,8 +118,8 @@ def repeats(stored: Trials, trials: Trials, steady: Steady) -> Repeats:
     return found.joined(_of_processes(stored, trials, steady))
 
 
-def _of_processes(stored: Trials, trials: Trials, steady: Steady) -> Repeats:
-    """Return the repeats if each process of the agent has its own cache: a run with several processes, such as one that
+def _of_processes(stored: Trials, trials: Trials, steady: Steady) -> Copies:
+    """Return the copies if each process of the agent has its own cache: a run with several processes, such as one that
     was topped up or resumed, may then differ within itself although each process repeats itself."""
     if not any(trial.process for trial in (*stored, *trials)):
         return NONE
@@ -132,8 +132,8 @@ def _of_processes(stored: Trials, trials: Trials, steady: Steady) -> Repeats:
     return _told_by(answers, steady, trials)
 
 
-def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
-    """Return the repeats within sessions, judged by comparing answers within and between runs."""
+def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Copies:
+    """Return the copies within sessions, judged by comparing answers within and between runs."""
     if not answers:
         return NONE
     passing = {}
@@ -160,11 +160,11 @@ def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
     partly: frozenset[str] = frozenset()
     if not all(frozen.values()):
         partly = _cached_cases(answers)
-    return _repeated(answers, steady, frozen, partly, is_known=is_known, proven=is_of_base)
+    return _copies(answers, steady, frozen, partly, is_known=is_known, proven=is_of_base)
 
 
-def _of_outcomes(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
-    """Return the repeats if answers show little more than pass or fail, so that runs agree on them by chance.
+def _of_outcomes(answers: Answers, steady: Steady, trials: Trials) -> Copies:
+    """Return the copies if answers show little more than pass or fail, so that runs agree on them by chance.
 
     The remaining evidence is cases whose outcome varies between runs. A change may break any case, so cases only count
     if they differ between two runs of the baseline's agent, or failed there and now pass. If such cases never differ
@@ -188,13 +188,13 @@ def _of_outcomes(answers: Answers, steady: Steady, trials: Trials) -> Repeats:
         return NONE
     frozen = dict.fromkeys(Side, True)
     proven = _stored_twice(answers)
-    found = _repeated(answers, steady, frozen, frozenset(), is_known=is_known, proven=proven)
+    found = _copies(answers, steady, frozen, frozenset(), is_known=is_known, proven=proven)
     if found.untold:
         return replace(found, ask=tuple(varied))
     return found
 
 
-def _repeated(
+def _copies(
     answers: Answers,
     steady: Steady,
     frozen: Mapping[Side, bool],
@@ -202,7 +202,7 @@ def _repeated(
     *,
     is_known: bool,
     proven: bool,
-) -> Repeats:
+) -> Copies:
     """Return the trials to drop: constant answers of frozen sides, and of cases that a partial cache answers."""
     dropped: set[int] = set()
     cases = []
@@ -220,7 +220,7 @@ def _repeated(
     lost: tuple[CaseTally, ...] = ()
     if is_frozen and not _stored_twice(answers):
         lost = _lost_one_way(answers, steady)
-    return Repeats(
+    return Copies(
         frozenset(dropped),
         tuple(cases),
         sum(map(_is_repeated, answers.values())),
