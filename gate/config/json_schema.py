@@ -28,6 +28,8 @@ from gate.suites import FORMATS
 TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule", "VersionSource", "BaseAddress")
 """Models that can also be written as a string."""
 TEXT = {"type": "string"}
+SHARED_BY = 3
+"""Number of definitions that must share a property before it is defined separately."""
 LINE_LENGTH = 110
 
 
@@ -71,6 +73,7 @@ def json_schema() -> dict[str, Any]:
     for name in TEXT_ALONE:
         definitions[name] = {"anyOf": [TEXT, definitions[name]]}
     definitions["TraceOptions"] = {"anyOf": [{"type": "boolean"}, definitions["TraceOptions"]]}
+    _share_properties(definitions)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Agent Gate"}
     return {**about, **schema, "$defs": definitions}
 
@@ -147,6 +150,27 @@ def _definitions(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
             key = mentioned[name].model_fields[field].alias or field
             properties[key] = {"description": " ".join(text.split()).replace("``", "`"), **properties[key]}
     return definitions
+
+
+def _share_properties(definitions: dict[str, Any]) -> None:
+    """Define a property shared by several definitions once, and refer to it."""
+    places: dict[str, list[tuple[dict[str, Any], str]]] = {}
+    for definition in definitions.values():
+        for branch in (definition, *definition.get("anyOf", [])):
+            for name, value in branch.get("properties", {}).items():
+                places.setdefault(json.dumps([name, value]), []).append((branch["properties"], name))
+    for found in places.values():
+        properties, name = found[0]
+        if len(found) < SHARED_BY or "$ref" in properties[name]:
+            continue
+        shared = f"shared.{name}"
+        number = 2
+        while shared in definitions:
+            shared = f"shared.{name}.{number}"
+            number += 1
+        definitions[shared] = properties[name]
+        for properties, name in found:
+            properties[name] = {"$ref": f"#/$defs/{shared}"}
 
 
 def _shortened(schema: Any) -> Any:
