@@ -686,6 +686,9 @@ def naming_hidden(
     return f"{message} (set {key}, and write agent.env: [{key}])"
 
 
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
 def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
     """Replace ``${NAME}`` with its value in the environment; ConfigError names a missing or empty one."""
 
@@ -701,7 +704,12 @@ def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
             raise ConfigError(what, where=where, hint=f"give {match[1]} a value")
         return found
 
-    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)
+    return _REFERENCE.sub(value, text)
+
+
+def referred_to(text: str) -> list[str]:
+    """Return the variables that `expand` fills into a text."""
+    return _REFERENCE.findall(text)
 
 
 def agent_class(kind: str) -> type[Agent]:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import gate
+from gate.agents.base import referred_to
 from gate.agents.http import server_of, shown_address, stated_options
 from gate.agents.sources import Sources, sources_of, what_installs
 from gate.agents.version import version_of
@@ -229,13 +230,16 @@ def _agent_fingerprint(
 
 
 def _handed_on(env: Mapping[str, str | None], environment: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the variables that the agent is handed by name or pattern, without secrets and what each run sets anew."""
+    """Return the variables of the environment that the agent is handed, by name, by pattern or within a value, without
+    secrets; those that each run sets anew count only by name."""
     found: dict[str, str | None] = {}
     for name, stated in env.items():
         if stated is not None:
-            continue
-        matched = [one for one in environment if is_allowed(one, (name,)) and not varies_by_run(one)]
-        for one in (name, *matched):
+            names = referred_to(stated)
+        else:
+            names = [name]
+            names += [one for one in environment if is_allowed(one, (name,)) and not varies_by_run(one)]
+        for one in names:
             value = environment.get(one)
             is_count = "TOKEN" in one.upper() and value is not None and _COUNT.fullmatch(value)
             if is_count or SECRET_NAME.search(one) is None:
