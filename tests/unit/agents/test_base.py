@@ -250,7 +250,9 @@ def test_a_list_of_names_is_dumped_as_it_was_before_there_were_values() -> None:
     assert AgentOptions(env={"A": "1"}).model_dump(mode="json")["env"] == {"A": "1"}
 
 
-@pytest.mark.parametrize("written", [{"A": True}, {"A": ["x"]}, {"INPUT_TOKEN": "x"}, {"GITHUB_ENV": "x"}, 7, [1]])
+@pytest.mark.parametrize(
+    "written", [{"A": True}, {"A": ["x"]}, {"INPUT_TOKEN": "x"}, {"GITHUB_ENV": "x"}, 7, [1], [{"A": 1}], [["A"]]]
+)
 def test_what_env_cannot_mean_is_refused(written: Any) -> None:
     with pytest.raises(ValidationError):
         AgentOptions(env=written)
