@@ -13,8 +13,9 @@ from gate.model.finding import Finding
 from gate.statistics.intervals import mean, stratified_fisher_less
 
 MOST_GONE = 0.1
-"""Maximum share of the baseline's cases that may be removed. A drop of the whole suite shows from ten points on (the
-default margin): even if every one of these cases regressed, it would have shown no more than that."""
+"""Maximum share of the baseline's cases that may be removed, or left without a check. A drop of the whole suite shows
+from ten points on (the default margin): even if every one of these cases regressed, it would have shown no more than
+that."""
 LEAST_GONE = 2
 """Fewer removed cases are always allowed: one fixed case is no reason to doubt a suite of nine if the rest is
 compared."""
@@ -71,18 +72,26 @@ def edited_cases(comparison: Comparison) -> tuple[str, ...]:
 
 
 def too_many_gone(comparison: Comparison) -> Finding | None:
-    """Return a finding if too many removed cases passed at the base; cases in quarantine do not count."""
+    """Return a finding if too many cases that passed at the base were removed, or edited so that nothing checks them;
+    cases in quarantine do not count."""
     passed, gone, criteria = 0, [], _known_at_base(comparison)
+    emptied = set(edited_cases(comparison)).intersection(comparison.unchecked)
     for case_id in sorted(comparison.baseline):
         if case_id in comparison.settings.quarantine or not _mostly_passed(comparison, case_id, criteria):
             continue
         passed += 1
-        if case_id not in comparison.by_id:
+        if case_id not in comparison.by_id or case_id in emptied:
             gone.append(case_id)
     if are_few(len(gone), passed):
         return None
     return Finding.of(
-        "cases_changed", Verdict.NOT_COMPARED, how="removed", cases=tuple(gone), of=passed, selected=comparison.selected
+        "cases_changed",
+        Verdict.NOT_COMPARED,
+        how="removed",
+        cases=tuple(gone),
+        of=passed,
+        selected=comparison.selected,
+        unchecked=not emptied.isdisjoint(gone),
     )
 
 

@@ -459,8 +459,8 @@ GAPS: Mapping[KindName, FindingKind] = {
     "stated": kind("What a run's terms state in words of their own.", text=str, agent_key=TEXT),
     "not_compared": OF_CRITERION["not_compared"],
     # ``before``: for renamed cases, their ids at the baseline in the same order; ``of``: if too many were removed, the
-    # cases that passed at the base; for "all", its cases; ``selected``: only those that the run selects; ``edited``:
-    # number of edited cases among all
+    # cases that passed at the base; for "all", its cases; ``selected``: only those that the run selects; ``unchecked``:
+    # some are still there, but nothing checks them; ``edited``: number of edited cases among all
     "cases_changed": kind(
         "Cases that only one side has, or that have another content or another id now: listed, or too many removed, "
         "edited cases that miss now, or no case left to compare.",
@@ -471,6 +471,7 @@ GAPS: Mapping[KindName, FindingKind] = {
         before=NO_NAMES,
         of=NUMBER,
         selected=FLAG,
+        unchecked=FLAG,
         edited=NUMBER,
     ),
 }

@@ -11,7 +11,7 @@ from gate.decision import Settings, exit_code
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.gaps import edited_and_missing, too_many_gone
 from gate.errors import ExitCode
-from gate.model import Criterion, Direction, Scale, Trial, Verdict
+from gate.model import Criterion, Direction, Scale, Score, Trial, Verdict
 from gate.model.finding import Finding
 
 from .records import FORBIDDEN, RESPONSE, TRAJECTORY, cases, judge, once, stored, trial
@@ -61,6 +61,23 @@ def test_half_of_the_suite_removed_is_not_compared_until_somebody_accepts_it() -
     assert (result.verdict, exit_code([result], Settings())) == (Verdict.NOT_COMPARED, ExitCode.FAILED)
     assert result.cause.kind == "incomplete"
     assert (result.is_acceptable, result.if_accepted) == (True, Verdict.PASS)
+
+
+@pytest.mark.parametrize(("emptied", "many"), [(1, False), (2, True)])
+def test_a_case_that_an_edit_leaves_without_a_check_is_gone(emptied: int, *, many: bool) -> None:
+    suite = cases(6)
+    lost = suite[:emptied]
+    nothing = Score(None, reason="the case does not say what to check")
+    now = [replace(trial(case.id, 1), scores={TRAJECTORY.name: nothing}) for case in lost]
+    now += once(suite[emptied:], trajectory=1.0)
+    before = stored(suite, trajectory=1.0)
+    apart = {(case.id, TRAJECTORY.name): Incomparable.EDITED for case in lost}
+    found = too_many_gone(Comparison(tuple(suite), (TRAJECTORY,), tuple(now), tuple(before), Settings(), apart))
+    assert (found is not None) == many
+    result = judge(suite, [TRAJECTORY], now, before, not_comparable=apart)
+    assert (result.verdict is Verdict.NOT_COMPARED) == many
+    if found is not None:
+        assert (found["cases"], found["unchecked"]) == (tuple([case.id for case in lost]), True)
 
 
 def test_a_new_criterion_hides_neither_removed_nor_edited_cases() -> None:
