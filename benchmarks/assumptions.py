@@ -26,7 +26,7 @@ from gate.decision import Comparison, Request, Settings, next_step
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import Config, Row, State
 from gate.histories.moves import newest_move
-from gate.model import FULL, Case, Criterion, Scale, Score, Side, SuiteResult, Trial
+from gate.model import FULL, Case, Criterion, Scale, Score, Side, Trial, Verdict
 
 Trials = Mapping[str, Sequence[Row]]
 MATCH = Config(rerun="match")
@@ -88,10 +88,10 @@ def recorded(cases: int, config: Settings, answer: Answering, seed: int) -> Answ
 
 def decided(known: Comparison, trials: list[Trial], run: Callable[[Request], list[Trial]]) -> Answer:
     """``trials``: the list that ``known`` holds, which grows with what is run."""
-    while not isinstance(step := next_step(known), SuiteResult):
+    while not isinstance(step := next_step(known), Verdict):
         trials += [replace(trial, round=step.round) for request in step.requests for trial in run(request)]
     verdicts = {"pass": "PASS", "regressed": "REGRESSION", "inconclusive": "INCONCLUSIVE"}
-    return Answer(verdicts.get(step.verdict.value, step.verdict.name), len(trials) / len(known.cases))
+    return Answer(verdicts.get(step.value, step.name), len(trials) / len(known.cases))
 
 
 STORED = "stored"

@@ -21,8 +21,8 @@ from typing import Literal
 sys.path.insert(0, str(Path(__file__).parent))
 import page
 
-from gate.decision import Comparison, Settings, next_step
-from gate.model import Case, Criterion, Scale, Score, Side, SuiteResult, Trial
+from gate.decision import Comparison, Settings, next_step, verdict_on
+from gate.model import Case, Criterion, Scale, Score, Side, Trial, Verdict
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
 TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0.0))
@@ -180,11 +180,12 @@ def play(world: World, seed: int) -> tuple[str, int, bool]:
     numbers: Counter[tuple[Side, str]] = Counter()
     settings = Settings(rerun="match" if world.base else "never")
     while True:
-        step = next_step(Comparison(cases, [CRITERION], trials, stored, settings, seed=seed))
-        if isinstance(step, SuiteResult):
-            alike = step.warning("answers_say_little")
+        known = Comparison(cases, [CRITERION], trials, stored, settings, seed=seed)
+        step = next_step(known)
+        if isinstance(step, Verdict):
+            alike = verdict_on(known, scheduled=True).warning("answers_say_little")
             once = alike is not None and alike["why"] == "other_runs_differ"
-            return step.verdict.value, len(trials), once
+            return step.value, len(trials), once
         for request in step.requests:
             for case_id in request.cases * request.n:
                 numbers[request.side, case_id] += 1

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from inspect import get_annotations
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -191,9 +190,11 @@ SAME_MEANING = {
 
 def nearest(word: str, known: list[str]) -> str:
     """Return a hint that names the most similar known word, or lists the known words if none is similar."""
-    meant = next((own for own, others in SAME_MEANING.items() if own in known and word in others.split()), None)
-    begun = max([own for own in known if len(own) >= LEAST_BEGINNING and word.startswith(own)], key=len, default=None)
-    close = meant or begun or closest(word, known, cutoff=0.5)
+    for own, others in SAME_MEANING.items():
+        if own in known and word in others.split():
+            return f"did you mean {own!r}?"
+    begun = [own for own in known if len(own) >= LEAST_BEGINNING and word.startswith(own)]
+    close = max(begun, key=len) if begun else closest(word, known, cutoff=0.5)
     return f"did you mean {close!r}?" if close else f"known: {some_of(sorted(set(known)))}"
 
 
@@ -208,10 +209,12 @@ MOST_SHOWN_CHARS = 30
 
 def some_of(names: list[str], most: int = MOST_LISTED_CHARS) -> str:
     """Return the first names and the number of further ones, on one line."""
-    ends = accumulate(len(name) + len(", ") for name in names)
-    first = max(1, sum(end <= most for end in ends))
-    more = f" and {len(names) - first} more" if len(names) > first else ""
-    return ", ".join(names[:first]) + more
+    length = 0
+    for place, name in enumerate(names):
+        length += len(name) + len(", ")
+        if place and length > most:
+            return f"{', '.join(names[:place])} and {len(names) - place} more"
+    return ", ".join(names)
 
 
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
@@ -261,24 +264,25 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
 
     If a required key is missing because it is misspelt, the problem is the unknown key.
     """
-    listed = error.errors(include_url=False, include_context=False)
-    found = listed[0]
-    if found["type"] == "missing":
-        beside = [one for one in listed if one["type"] == "extra_forbidden" and one["loc"][:-1] == found["loc"][:-1]]
-        wanted = f"did you mean {found['loc'][-1]!r}?"
-        found = next((one for one in beside if nearest(str(one["loc"][-1]), _known(one, model)) == wanted), found)
-    loc, unknown = found["loc"], found["type"] == "extra_forbidden"
-    ours, theirs = (loc[:-1], loc[-1:]) if unknown else (loc, ())  # a user's key may look like the name of a branch
-    path = (*(part for part in ours if not _is_branch(part)), *theirs)
-    if unknown:
-        return Problem(path, "unknown", "", tuple(_known_keys(model, path[:-1])))
-    if found["type"] == "missing":
-        return Problem(path, "missing", "is missing", example=_example(model, path))
-    return Problem(path, "invalid", _message(found, model, path))
+    first, *others = error.errors(include_url=False, include_context=False)
+    if first["type"] == "extra_forbidden":
+        return _unknown(first, model)
+    path = _without_branches(first["loc"])
+    if first["type"] != "missing":
+        return Problem(path, "invalid", _message(first, model, path))
+    for other in others:
+        if other["type"] == "extra_forbidden" and other["loc"][:-1] == first["loc"][:-1]:
+            found = _unknown(other, model)
+            if nearest(str(found.path[-1]), list(found.known)) == f"did you mean {first['loc'][-1]!r}?":
+                return found
+    return Problem(path, "missing", "is missing", example=_example(model, path))
 
 
-def _known(found: ErrorDetails, model: type[BaseModel]) -> list[str]:
-    return _known_keys(model, tuple(part for part in found["loc"][:-1] if not _is_branch(part)))
+def _unknown(found: ErrorDetails, model: type[BaseModel]) -> Problem:
+    """Return the problem of an unknown key, which may look like the name of a branch."""
+    *above, key = found["loc"]
+    path = _without_branches(above)
+    return Problem((*path, key), "unknown", "", tuple(_known_keys(model, path)))
 
 
 WANTED = {
@@ -358,8 +362,8 @@ _BRANCH = re.compile(r"[\[(]|^literal|^(int|float|str|bool|list|dict)$|^[A-Z]\w+
 """Pydantic's names for the branches of a union: types and our models."""
 
 
-def _is_branch(part: str | int) -> bool:
-    return isinstance(part, str) and _BRANCH.search(part) is not None
+def _without_branches(loc: Iterable[str | int]) -> tuple[str | int, ...]:
+    return tuple([part for part in loc if isinstance(part, int) or not _BRANCH.search(part)])
 
 
 def _example(model: type[BaseModel], path: tuple[str | int, ...]) -> str:
@@ -387,15 +391,18 @@ def _known_keys(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str
 def _section(model: type[BaseModel], path: tuple[str | int, ...]) -> type[BaseModel]:
     """Return the model of the section at ``path`` below a model."""
     for part in path:
-        field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
-        if field is not None:
-            model = model_in(field.annotation) or model
+        for name, field in model.model_fields.items():
+            if part in (name, field.alias):
+                model = next(iter(models_in(field.annotation)), model)
+                break
     return model
 
 
-def model_in(annotation: Any) -> type[BaseModel] | None:
-    """Return the first model in an annotation such as ``Mapping[str, Dimension] | None``."""
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models in an annotation such as ``Mapping[str, Dimension] | None``."""
     if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
-        return annotation
-    inner = (model_in(argument) for argument in getattr(annotation, "__args__", ()))
-    return next((found for found in inner if found is not None), None)
+        return [annotation]
+    found: list[type[BaseModel]] = []
+    for argument in getattr(annotation, "__args__", ()):
+        found += models_in(argument)
+    return found

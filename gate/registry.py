@@ -62,17 +62,13 @@ class Registry(Mapping[str, str], Generic[T]):
     def __len__(self) -> int:
         return len(self._builtin)
 
-    def names(self) -> tuple[str, ...]:
-        """The built-in names, in table order."""
-        return tuple(self._builtin)
+    def names(self) -> list[str]:
+        """Return the built-in names, then the further ones that installed packages offer, without importing any."""
+        return [*self, *sorted({entry.name for entry in self._entries()} - self._builtin.keys())]
 
     def is_known(self, name: str) -> bool:
         """True if the name is built in or offered by an installed package."""
         return name in self._builtin or name in self._loaded or bool(self._offers(name))
-
-    def offered(self) -> tuple[str, ...]:
-        """Return the further names that installed packages offer, without importing any."""
-        return tuple(sorted({entry.name for entry in self._entries()} - self._builtin.keys()))
 
     def load(self, name: str, *, where: str = "") -> T:
         """Return the object behind a name.

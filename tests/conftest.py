@@ -11,7 +11,7 @@ import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
-from gate.security.environment import CI
+from gate.security.environment import CI_SYSTEMS
 from tests import warm
 from tests.properties import QUICK, THOROUGH
 
@@ -42,7 +42,7 @@ for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         os.environ[f"GATE_TESTS_{name}"] = authorities
 
 # What a CI system says of its job would decide where records are kept, what is compared and who is told.
-for name in [name for name in os.environ if name in CI or name.startswith(OF_A_JOB)]:
+for name in [name for name in os.environ if name in CI_SYSTEMS or name.startswith(OF_A_JOB)]:
     del os.environ[name]
 
 

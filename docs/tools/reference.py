@@ -27,8 +27,9 @@ from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class
 from gate.baselines import STORES
 from gate.commands.main import cli
-from gate.config.json_schema import docstrings, models_in
+from gate.config.json_schema import docstrings
 from gate.config.schema import File
+from gate.errors import models_in
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Judged, Metric
 from gate.model import Direction, Scale

@@ -41,6 +41,7 @@ UNKNOWN = (
     "not all earlier measurements of this change could be looked up (the log says why): "
     "what this job ran of it may be a further draw"
 )
+PUSHED = "earlier pushes of this branch are not counted (those of a pull request are): this may be a further draw"
 GONE = (404, 410)
 """The status codes for an artifact that was deleted, or that expired after it was listed."""
 
@@ -84,6 +85,8 @@ def take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, 
             return earlier.origin, UNKNOWN
     if attempt != "1" and not earlier.origins and not step.inputs["shards"]:
         return "", f"attempt {attempt} runs all trials: there is no record of an earlier attempt to continue"
+    if step.environment.get("GITHUB_EVENT_NAME") == "push" and step.activity.mode is Mode.RUN:
+        return earlier.origin, PUSHED
     return earlier.origin, ""
 
 

@@ -26,7 +26,7 @@ from pydantic import (
 
 from gate.agents import AGENTS
 from gate.agents.hints import looks_like, says_elsewhere
-from gate.errors import ConfigError, first_problem, unknown_key
+from gate.errors import ConfigError, first_problem, kind_of, unknown_key
 from gate.formats import answers, streams
 from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
@@ -78,7 +78,11 @@ def _names_or_values(value: Any) -> Any:
     if not isinstance(names, list | tuple):
         return names
     for name in names:
-        if isinstance(name, str) and "=" in name:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"expected names, found {kind_of(name)}: write {{NAME: value}}, without a list, for values"
+            )
+        if "=" in name:
             first = name.partition("=")[0]
             raise ValueError(f"{first}=… is no name: write {{{first}: …}} to give a value")
     return dict.fromkeys(names)
@@ -682,6 +686,9 @@ def naming_hidden(
     return f"{message} (set {key}, and write agent.env: [{key}])"
 
 
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
 def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
     """Replace ``${NAME}`` with its value in the environment; ConfigError names a missing or empty one."""
 
@@ -697,7 +704,12 @@ def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
             raise ConfigError(what, where=where, hint=f"give {match[1]} a value")
         return found
 
-    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)
+    return _REFERENCE.sub(value, text)
+
+
+def referred_to(text: str) -> list[str]:
+    """Return the variables that `expand` fills into a text."""
+    return _REFERENCE.findall(text)
 
 
 def agent_class(kind: str) -> type[Agent]:

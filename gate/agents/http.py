@@ -8,6 +8,7 @@ import html
 import json
 import re
 import resource
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -462,13 +463,13 @@ def _is_web_page(body: bytes) -> bool:
 
 
 def _decode(response: Response) -> Any:
-    kind = media_type(response)
-    if kind in ("text/html", "application/xhtml+xml") or _is_web_page(response.body):
+    kind, body = media_type(response), response.body.removeprefix(BOM_UTF8)
+    if kind in ("text/html", "application/xhtml+xml") or _is_web_page(body):
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     if kind in STREAMS:
-        answer: Any = Stream(response.body.decode("utf-8", "replace").removeprefix("\ufeff"))
+        answer: Any = Stream(body.decode("utf-8", "replace"))
     else:
-        answer = decode_answer(response.body, must_be_json=kind == "application/json" or kind.endswith("+json"))
+        answer = decode_answer(body, must_be_json=kind == "application/json" or kind.endswith("+json"))
     if isinstance(answer, Stream):
         answer.whole = response.whole
     elif isinstance(answer, str) and not response.whole:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("--status", "looking", is_flag=True, help="Report from the stored state; read no traces.")
 @click.option("--sample-rate", type=float, help="Share of the traces to score, 0 to 1; 1 scores all.")
-@click.option("--state", type=PATH, help="File of the monitor's state.")
+@click.option("--state", type=PATH, help="File of the monitor's state. Default: monitor.sqlite beside the records.")
 @click.option("--against", metavar="RECORD", help="Compare with CI's results: `baseline`, or a record file.")
 @click.option(
     "--versus",

@@ -15,7 +15,7 @@ from gate.commands.groups import Once
 @click.argument("trace")
 @CONFIG
 @click.option("--to", "target", type=PATH, help="The suite file to append the case to.")
-@click.option("--state", type=PATH, help="File of the monitor's state.")
+@click.option("--state", type=PATH, help="File of the monitor's state. Default: monitor.sqlite beside the records.")
 @click.option("--why", help="The reason why the answer is wrong, stored with the case.")
 def promote(trace: str, config_path: Path, target: Path | None, state: Path | None, why: str | None) -> None:
     """Turn a failing production trace into a case.

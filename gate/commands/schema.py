@@ -17,4 +17,4 @@ def schema(of_report: bool) -> None:
     from gate.config.json_schema import in_lines, json_schema
     from gate.reports.json import schema as report_schema
 
-    click.echo(in_lines(report_schema() if of_report else json_schema(plugins=True)))
+    click.echo(in_lines(report_schema() if of_report else json_schema()))

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel, to_snake
 
-from gate.errors import ConfigError, closest, model_in, unknown_key
+from gate.errors import ConfigError, closest, models_in, unknown_key
 
 _BESIDE_CRITERIA = (
     ("custom_metrics", "customMetrics"),
@@ -44,10 +44,10 @@ def criteria_of(content: Any, where: str) -> dict[str, Any]:
     criteria = content["criteria"]
     if not isinstance(criteria, dict):
         raise ConfigError("criteria: expected a mapping", where=where)
-    return with_custom_metrics(criteria, content.get("custom_metrics") or content.get("customMetrics") or {}, where)
+    return _with_custom_metrics(criteria, content.get("custom_metrics") or content.get("customMetrics") or {}, where)
 
 
-def with_custom_metrics(criteria: Mapping[str, Any], custom: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _with_custom_metrics(criteria: Mapping[str, Any], custom: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return criteria in which each one listed in ``custom`` names its function under ``metric``."""
     result = dict(criteria)
     for name, entry in custom.items():
@@ -86,6 +86,6 @@ def snake_keys(data: Any, model: type[BaseModel] | None, where: str) -> Any:
             if snake in data:
                 raise ConfigError(f"both {snake} and {key} are given", where=where, hint="keep one of them")
             name = snake
-        inner = model_in(fields[name].annotation) if name in fields else None
-        result[name] = value if inner is None else snake_keys(value, inner, where)
+        inner = models_in(fields[name].annotation) if name in fields else []
+        result[name] = snake_keys(value, inner[0], where) if inner else value
     return result

@@ -9,7 +9,7 @@ import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -19,9 +19,9 @@ from gate.agents.base import agent_class
 from gate.baselines import STORES
 from gate.config.schema import NO_STORE, BaselineSection, File
 from gate.config.specs import QUANTILE, Common
+from gate.errors import models_in
 from gate.hosts import HOSTS
 from gate.metrics import METRICS, load_metric
-from gate.registry import Registry
 from gate.reports import REPORTS
 from gate.suites import FORMATS
 
@@ -33,19 +33,13 @@ SHARED_BY = 3
 LINE_LENGTH = 110
 
 
-def json_schema(*, plugins: bool = False) -> dict[str, Any]:
-    """Return the JSON Schema of gate.yaml, with every agent kind's, store's and metric's options.
-
-    ``plugins``: also those of installed packages, which are then imported.
-    """
-
-    def names(registry: Registry[Any]) -> list[str]:
-        return [*registry, *(registry.offered() if plugins else ())]
-
-    agents = [agent_class(name).Options for name in names(AGENTS)]
-    stores = [STORES.load(name).Options for name in names(STORES)]
-    hosts = {name: HOSTS.load(name).Options for name in names(HOSTS)}
-    metrics = {name: load_metric(name) for name in names(METRICS)}
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of gate.yaml, with the options of every agent kind, store, host and metric, also of
+    installed packages, which are imported."""
+    agents = [agent_class(name).Options for name in AGENTS.names()]
+    stores = [STORES.load(name).Options for name in STORES.names()]
+    hosts = {name: HOSTS.load(name).Options for name in HOSTS.names()}
+    metrics = {name: load_metric(name) for name in METRICS.names()}
     options = list(dict.fromkeys(metric.options_type for metric in metrics.values()))
     definitions = _definitions([File, *agents, *stores, *hosts.values(), *options, Common])
 
@@ -56,9 +50,9 @@ def json_schema(*, plugins: bool = False) -> dict[str, Any]:
     keys = schema["properties"]
     keys["suite"] |= {"anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]}
     del keys["suite"]["type"], keys["suite"]["items"]
-    keys["format"]["examples"] = names(FORMATS)
+    keys["format"]["examples"] = FORMATS.names()
     keys["agent"] = {"description": keys["agent"]["description"], "oneOf": [ref(model) for model in agents]}
-    keys["reports"]["propertyNames"] = {"examples": names(REPORTS)}
+    keys["reports"]["propertyNames"] = {"examples": REPORTS.names()}
     host = {"type": "string", "examples": list(hosts)}
     by_name = {}
     for name, options_of_host in hosts.items():
@@ -67,7 +61,7 @@ def json_schema(*, plugins: bool = False) -> dict[str, Any]:
         "description": keys["publish"]["description"],
         "anyOf": [host, {"type": "array", "items": host}, {"type": "object", "properties": by_name}],
     }
-    _add_stores(definitions, stores, [*names(STORES), NO_STORE])
+    _add_stores(definitions, stores, [*STORES.names(), NO_STORE])
     common = definitions.pop("Common")["properties"]
     for model in options:
         definitions[model.__name__] = _criterion(definitions[model.__name__], common)
@@ -203,13 +197,6 @@ def _shortened(schema: Any) -> Any:
             del result["anyOf"]
             result |= {**other, "type": [other["type"], "null"]}
     return result
-
-
-def models_in(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models that a type mentions."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in models_in(part)]
 
 
 def _with_inner(model: type[BaseModel]) -> Iterator[type[BaseModel]]:

@@ -12,16 +12,15 @@ from pydantic import TypeAdapter, ValidationError
 from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, parse_options
 from gate.config import FILE_NAME
-from gate.config.adk_criteria import criteria_of, snake_keys, with_custom_metrics
+from gate.config.adk_criteria import criteria_of
 from gate.config.place import FilePlace
-from gate.config.removed import advice_on, removed_keys, without_removed_keys
+from gate.config.removed import removed_keys, without_removed_keys
 from gate.config.schema import BaselineSection, File
 from gate.config.specs import CriterionSpec
-from gate.errors import ConfigError, first_problem, kind_of, model_in, unknown_key
+from gate.errors import ConfigError, first_problem, kind_of, models_in, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
 from gate.formats.yaml_text import EMPTY
-from gate.judges.options import JudgeOptions
 from gate.model import Case
 from gate.model.strict import FileBelow
 
@@ -174,8 +173,7 @@ NEAR_NAMES = (FILE_NAME, "gate.yml", "agent-gate.yaml", ".gate.yaml")
 def read_config(path: Path, *, of_base: bool = False) -> ConfigFile:
     """Read a configuration file, and the file of criteria that it names.
 
-    ``of_base``: True for the base commit's file, which may be written for an older version: removed keys are ignored,
-    and camelCase is accepted.
+    ``of_base``: True for the base commit's file, which may be written for an older version: removed keys are ignored.
 
     Raises:
         ConfigError: the file is missing or unreadable, or has a removed key.
@@ -221,17 +219,12 @@ def _config_file(
     data, place = dict(content), FilePlace(str(path), lines)
     criteria = _criteria_from_file(data, path.resolve().parent, place)
     if of_base:
-        known = without_removed_keys(data)
-        if "judge" in known:
-            known["judge"] = snake_keys(known["judge"], JudgeOptions, str(path))
-        if "custom_metrics" in data and "criteria" in data:
-            known["criteria"] = with_custom_metrics(known["criteria"], data["custom_metrics"], str(path))
-        return ConfigFile(path, known, place, criteria)
-    for keys in removed_keys(data):
+        return ConfigFile(path, without_removed_keys(data), place, criteria)
+    for keys, advice in removed_keys(data).items():
         where = place.at(*keys)
         if keys[0] == "criteria" and criteria.file != str(path):
             where = criteria.file
-        raise ConfigError(f"{'.'.join(keys)} was removed", where=where, hint=advice_on(keys))
+        raise ConfigError(f"{'.'.join(keys)} was removed", where=where, hint=advice)
     return ConfigFile(path, data, place, criteria)
 
 
@@ -297,8 +290,7 @@ def _sections_with(key: str) -> list[str]:
     """Return the sections that have a key which the file has at its top."""
     found = ["agent"] if key in AGENTS or key in AgentOptions.model_fields else []
     for name, info in File.model_fields.items():
-        model = model_in(info.annotation)
-        if model is not None and key in model.model_fields:
+        if any(key in model.model_fields for model in models_in(info.annotation)):
             found.append(name)
     return found
 

@@ -91,8 +91,6 @@ class MonitorSection(StrictModel):
     ``gen_ai.evaluation.result``."""
     prometheus: FileBelow | None = None
     """File for Prometheus' textfile collector, below the configuration file's folder."""
-    state: FileBelow | None = None
-    """File of the monitor's state. Default: ``monitor.sqlite`` in the folder of records."""
 
     @model_validator(mode="after")
     def _ordered(self) -> MonitorSection:

@@ -28,6 +28,7 @@ REMOVED: Mapping[str, str] = {
     "monitor.fields": "set `fields`; if the suite's rows differ, use a file of its own: gate monitor -c FILE",
     "monitor.idle": "leave it out: a trace is complete 30 seconds after its last span",
     "monitor.max_age": "leave it out, or set a smaller `monitor.window`",
+    "monitor.state": "leave it out, or give it as an option: gate monitor --state FILE",
     "seed": "leave it out: the gate's own randomness is always the same",
     "simulated_user.max_output_tokens": "leave it out: the server decides",
     "simulated_user.seed": "leave it out: the server decides",
@@ -38,18 +39,13 @@ REMOVED: Mapping[str, str] = {
 """Path of a key → advice; ``*`` stands for any name."""
 
 
-def removed_keys(data: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the paths of all removed keys in a configuration."""
-    found: list[tuple[str, ...]] = []
-    for pattern in REMOVED:
-        found.extend(_matches(data, pattern.split("."), ()))
+def removed_keys(data: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
+    """Return the paths of all removed keys in a configuration, each with what to do instead."""
+    found = {}
+    for pattern, advice in REMOVED.items():
+        for path in _matches(data, pattern.split("."), ()):
+            found[path] = advice
     return found
-
-
-def advice_on(path: tuple[str, ...]) -> str:
-    """Return what to do instead of a removed key."""
-    name = ".".join(path)
-    return REMOVED.get(name) or REMOVED[f"{path[0]}.*.{path[-1]}"]
 
 
 def without_removed_keys(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -291,8 +291,7 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         raw, adk = criteria_of(dict(suite.criteria), place.file), True
     elif not brought:
         raw, note = ADK_DEFAULTS, NO_CRITERIA
-    camel = adk or config.base_root == config.root  # earlier versions read camelCase in gate.yaml, too
-    specs = read_specs(_merged_criteria(brought, raw), place.at, adk=adk, camel=camel)
+    specs = read_specs(_merged_criteria(brought, raw), place.at, adk=adk)
     return StatedCriteria(specs, place, note, is_configured=suite.criteria is None and not brought)
 
 

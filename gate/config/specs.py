@@ -110,15 +110,14 @@ def read_specs(
     at: Callable[..., str],
     *,
     adk: bool = False,
-    camel: bool = False,
 ) -> tuple[CriterionSpec, ...]:
     """Return the criteria in the order written.
 
     Args:
         raw: criteria by name, each a number or a mapping.
         at: returns the place of one criterion by its key, or of all of them, for errors.
-        adk: the criteria come from an ADK file, in which true and false mean the thresholds 1 and 0.
-        camel: options may be in camelCase.
+        adk: the criteria come from an ADK file, in which true and false mean the thresholds 1 and 0, and options may be
+            in camelCase.
 
     Raises:
         ConfigError: no criterion, a duplicate one, an unknown metric, or an unreadable value.
@@ -128,7 +127,7 @@ def read_specs(
     specs = []
     for name, value in raw.items():
         spec = _spec(_canonical(name), value, at(name), adk=adk)
-        if camel:
+        if adk:
             model = spec.metric_type.options_type if spec.metric_type is not None else None
             spec = replace(spec, options=snake_keys(spec.options, model, at(name)))
         specs.append(spec)

@@ -304,13 +304,14 @@ def error_of(event: StreamEvent, reader: Dialect | None = None) -> Any:
 
 
 def failure_of(answer: Mapping[str, Any]) -> Any:
-    """Return the error that a whole answer states, whatever else it says; None if it states none."""
+    """Return the error that a whole answer states, in upper or lower case, whatever else it says; None if it states
+    none."""
     names = ["error", "errors"]
     if "choices" in answer or answer.get("object") == "response":
         names = ["error"]  # completions do not define the other
-    for name in names:
-        if _is_stated(answer.get(name)):
-            return answer[name]
+    for key, value in answer.items():
+        if key.lower() in names and _is_stated(value):
+            return value
     return _failure(answer)
 
 

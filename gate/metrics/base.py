@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -271,6 +272,31 @@ class Composite(Metric[OptionsT]):
     @abstractmethod
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
         """Return the score of one trial from its other scores, keyed by criterion. Never raises."""
+
+
+def result_value(result: Any) -> Any:
+    """Return what a tool returned: the value of JSON in a text, as OpenAI's messages carry every result; anything else
+    unchanged."""
+    value = _from_json(result)
+    if isinstance(value, list) and value and all(map(_is_text_block, value)):
+        return _from_json("\n".join(one["text"] for one in value))
+    return value
+
+
+def _from_json(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _is_text_block(value: Any) -> bool:
+    """True for a text as MCP and Anthropic wrap it; a document that was found has more keys."""
+    if not isinstance(value, Mapping) or not value.keys() <= {"type", "text", "annotations", "_meta"}:
+        return False
+    return value.get("type") == "text" and isinstance(value.get("text"), str)
 
 
 def unpaired(case: Case, performance: TrialOutput) -> Score | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from gate.judges.prompt import Answer
-from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput
+from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput, result_value
 from gate.metrics.efficiency import plausible
 from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
 from gate.model import RESULTS, Case, Direction, Scale, Score
@@ -154,17 +153,13 @@ class _Retrieval(Metric[RetrievalOptions]):
         for invocation in performance.invocations:
             for call in invocation.tool_calls:
                 if not self.options.tools or call.name in self.options.tools:
-                    found.update(list(dict.fromkeys(_ids(call.result, self.options.id_fields)))[: self.options.top])
+                    ids = dict.fromkeys(_ids(result_value(call.result), self.options.id_fields))
+                    found.update(list(ids)[: self.options.top])
         return found
 
 
 def _ids(result: Any, fields: tuple[str, ...], depth: int = 0) -> Iterator[str]:
-    """Return the ids in a tool's result, in order; a result that is JSON text is parsed."""
-    if isinstance(result, str) and depth == 0:
-        try:
-            result = json.loads(result)
-        except (ValueError, RecursionError):
-            return
+    """Return the ids in a tool's result, in order."""
     if depth > 50:
         return
     if isinstance(result, list | tuple):

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
 from gate.security.redact import luhn
+
+
+def as_read(text: str) -> str:
+    """Return a text as its reader sees it: with plain spaces, hyphens and digits, without invisible characters and
+    without Markdown's marks of bold text and code."""
+    plain = []
+    for char in unicodedata.normalize("NFKC", text.replace("**", "").replace("`", "")):
+        kind = unicodedata.category(char)
+        if kind == "Pd":
+            plain.append("-")
+        elif kind != "Cf":
+            plain.append(char)
+    return "".join(plain)
 
 
 class PiiMatch(Struct, frozen=True):
@@ -33,16 +47,28 @@ _SHAPES = {
 }
 
 
+_CARD = re.compile(
+    r"(?<![0-9])(?:[2-6][0-9]{3}(?P<gap>[ -])[0-9]{4}(?P=gap)[0-9]{4}(?P=gap)[0-9]{4}"
+    r"|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{5}|[2-6][0-9]{12,15})(?![0-9])"
+)
+"""A card number as it is usually printed."""
+
+
 def find_personal(text: str) -> Iterator[PiiMatch]:
     """Return every e-mail address, card number (Luhn), IBAN (check digits), US social security number and telephone
     number.
 
     Names, postal addresses, dates of birth and health data have no fixed shape and are not found.
     """
+    text = as_read(text)
     for kind, shape in _SHAPES.items():
         for match in shape.finditer(text):
             if _CHECKS.get(kind, _always)(match[0]):
                 yield PiiMatch(kind, match[0])
+            elif kind == "card number":  # other figures stand before or after it
+                for card in _CARD.finditer(match[0]):
+                    if luhn(card[0]):
+                        yield PiiMatch(kind, card[0])
 
 
 def not_said_in(findings: Iterable[PiiMatch], known: str) -> list[PiiMatch]:
@@ -50,7 +76,7 @@ def not_said_in(findings: Iterable[PiiMatch], known: str) -> list[PiiMatch]:
     found = list(findings)
     if not found:
         return found
-    said = _plain(known)
+    said = _plain(as_read(known))
     return [finding for finding in found if _plain(finding.value) not in said]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from gate.metrics.base import NO_CONTENT, Metric, NotMeasurableError, Options, TrialOutput, unpaired
+from gate.metrics.base import NO_CONTENT, Metric, NotMeasurableError, Options, TrialOutput, result_value, unpaired
 from gate.metrics.matching import NAMES_ONLY, Matcher, assign, trajectory_words
 from gate.model import Case, Scale, Score, ToolCall
 
@@ -174,12 +174,13 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
     """Recovered tool failures / tool failures: a failure is recovered if a later call for the same goal succeeds.
 
     The same goal means the same tool, or one of the same category. An error is one that the agent reports, or a
-    result that states it: ``{"error": …}``, ``{"isError": true}``, ``{"status": "error"}``, or text that starts with
-    "Error". Options make incorrect responses failures, too: empty results, and results with certain texts. Range 0–1,
-    typical threshold 0.8. It does not apply to a trial without failures. Source: recovery rate of agent
-    benchmarks; ADK-TS, "tool failures and incorrect responses".
+    result that states it, also as JSON text: ``{"error": …}``, ``{"isError": true}``, ``{"status": "error"}``, or text
+    that starts with "Error". Options make incorrect responses failures, too: empty results, and results with certain
+    texts. Range 0–1, typical threshold 0.8. It does not apply to a trial without failures. Source: recovery rate of
+    agent benchmarks; ADK-TS, "tool failures and incorrect responses".
     """
 
+    version = 2  # 2: reads results that are JSON text
     reads_tools = True
     options_type = RecoveryOptions
     reads = NO_CONTENT
@@ -210,7 +211,7 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
         """True if a call failed or got an incorrect response; ``told``: True if the agent reports results at all."""
         if is_tool_error(call):
             return True
-        if self.options.empty_results and told and call.result in (None, "", [], {}):
+        if self.options.empty_results and told and result_value(call.result) in (None, "", [], {}):
             return True
         if not self.options.incorrect or call.result is None:
             return False
@@ -240,6 +241,7 @@ def _text_of(result: Any) -> str:
 
 
 def _says_error(result: Any) -> bool:
+    result = result_value(result)
     if isinstance(result, str):
         return result.lstrip()[:5].lower() == "error"
     if not isinstance(result, Mapping):

@@ -95,8 +95,7 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
 
 def state_path_of(config: Config) -> Path:
     """Return the place of the monitor's state."""
-    own = config.file.monitor.state
-    return config.root / own if own else config.output / "monitor.sqlite"
+    return config.output / "monitor.sqlite"
 
 
 def _places(config: Config, inbox: Inbox, named: Sequence[Path]) -> tuple[Path, ...]:

@@ -392,7 +392,7 @@ def _unusable(path: Path, what: str, error: Exception) -> GateError:
     damaged = isinstance(error, MsgspecError) or code & 0xFF in _DAMAGED
     mend = "move it away" if damaged else "make room and its folder writable"
     said = str(error) or type(error).__name__
-    hint = f"{mend}, or name another under monitor.state"
+    hint = f"{mend}, or name another with --state"
     kind = ConfigError if damaged or what == "opened" else MeasureError
     return kind(f"the monitor's state cannot be {what}: {said}", where=str(path), hint=hint)
 

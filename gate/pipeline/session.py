@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import gate
+from gate.agents.base import referred_to
 from gate.agents.http import server_of, shown_address, stated_options
 from gate.agents.sources import Sources, sources_of, what_installs
 from gate.agents.version import version_of
@@ -45,6 +46,8 @@ BRANCHES = (
     *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH", "BRANCH_NAME"),
 )
 """Variables of GitHub, GitLab, Jenkins, CircleCI, Azure and Bitbucket that name the branch, a change's own first."""
+_COUNT = re.compile("[0-9]{1,7}")
+"""The value of a limit, such as MAX_TOKENS, which is no secret."""
 MOST_SOURCES = 5
 """The most sources that a note proposes by name."""
 
@@ -197,17 +200,11 @@ def _agent_fingerprint(
     agent = config.agent
     if not agent.is_local:
         return fingerprint_of_version(config, version)
-    seen: dict[str, str | None] = {}
-    for name, value in agent.env.items():
-        if value is not None:
-            continue
-        matched = [one for one in environment if is_allowed(one, (name,)) and not varies_by_run(one)]
-        seen |= {one: environment.get(one) for one in (name, *matched) if SECRET_NAME.search(one) is None}
     options = stated_options(agent)
     settings = [
         {key: value for key, value in options.items() if key not in ("version", "base", "user", "reads_suite")},
         config.file.setup if setup is None else setup,
-        seen,
+        _handed_on(agent.env, environment),
     ]
     if version:
         settings.append(version)
@@ -230,6 +227,24 @@ def _agent_fingerprint(
         changed=_changed_baselines(git, where),
         settings=settings,
     )
+
+
+def _handed_on(env: Mapping[str, str | None], environment: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the variables of the environment that the agent is handed, by name, by pattern or within a value, without
+    secrets; those that each run sets anew count only by name."""
+    found: dict[str, str | None] = {}
+    for name, stated in env.items():
+        if stated is not None:
+            names = referred_to(stated)
+        else:
+            names = [name]
+            names += [one for one in environment if is_allowed(one, (name,)) and not varies_by_run(one)]
+        for one in names:
+            value = environment.get(one)
+            is_count = "TOKEN" in one.upper() and value is not None and _COUNT.fullmatch(value)
+            if is_count or SECRET_NAME.search(one) is None:
+                found[one] = value
+    return found
 
 
 def what_counts_always(config: Config, git: Git, setup: str | None = None) -> list[str]:

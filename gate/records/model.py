@@ -166,7 +166,7 @@ def difference(one: Header, other: Header) -> str:
         ("suite", one.suite_id, other.suite_id),
         ("commit", one.commit, other.commit),
         ("work tree", _TREE[one.dirty], _TREE[other.dirty]),
-        ("agent's version", one.agent, other.agent),
+        ("agent's fingerprint", one.agent, other.agent),
         ("shard", one.shard, other.shard),
         ("number of planned epochs", one.epochs, other.epochs),
         ("form", one.stripped, other.stripped),

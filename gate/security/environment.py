@@ -24,8 +24,18 @@ TOKEN = "INPUT_TOKEN"  # noqa: S105  (its name)
 """The token that the action signs in with."""
 ARTIFACT = "INPUT_ARTIFACT"
 """The name of the artifact with the results of the action's job."""
-CI = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "CIRCLECI", "JENKINS_URL", "TF_BUILD", "BITBUCKET_BUILD_NUMBER", "BUILDKITE")
-"""Variables by which CI systems identify themselves."""
+UNKNOWN_CI = "an unknown CI system"
+CI_SYSTEMS = {
+    "GITHUB_ACTIONS": "GitHub Actions",
+    "GITLAB_CI": "GitLab CI",
+    "JENKINS_URL": "Jenkins",
+    "CIRCLECI": "CircleCI",
+    "TF_BUILD": "Azure Pipelines",
+    "BITBUCKET_BUILD_NUMBER": "Bitbucket Pipelines",
+    "BUILDKITE": "Buildkite",
+    "CI": UNKNOWN_CI,
+}
+"""Variable by which a CI system identifies itself → its name; the one that most set comes last."""
 _NEVER = (
     "INPUT_*",
     "ACTIONS_*",
@@ -59,7 +69,15 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 def in_ci(environment: Mapping[str, str]) -> bool:
     """True if this runs in a CI job, whose clone is thrown away."""
-    return any(environment.get(name, "").lower() not in ("", "0", "false") for name in CI)
+    return bool(ci_system(environment))
+
+
+def ci_system(environment: Mapping[str, str]) -> str:
+    """Return the name of the CI system whose job this is; empty outside of CI."""
+    for variable, name in CI_SYSTEMS.items():
+        if environment.get(variable, "").lower() not in ("", "0", "false"):
+            return name
+    return ""
 
 
 def is_on_demand(environment: Mapping[str, str]) -> bool:

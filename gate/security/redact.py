@@ -45,9 +45,9 @@ _KEY_BLOCK = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S])*+(?:-----END [^-\n]{0,60}-----)?"
 )
 _NAMES = (
-    r"pass(?:word|wd|phrase)|pwd(?![ \t]{0,4}=[ \t]{0,4}/)|secret(?:[_-]?(?:access[_-]?)?key)?|"
-    r"api[_-]?key|access[_-]?key|account[_-]?key|"
-    r"private[_-]?key|client[_-]?secret|credentials?|(?:access|auth|refresh|bearer|session|id)[_-]?token|token"
+    r"pass(?:word|wd|phrase)|pwd(?![ \t]{0,4}=[ \t]{0,4}/)|secret(?:[ _-]?(?:access[ _-]?)?key)?|"
+    r"api[ _-]?key|access[ _-]?key|account[ _-]?key|"
+    r"private[ _-]?key|client[_-]?secret|credentials?|(?:access|auth|refresh|bearer|session|id)[_-]?token|token"
 )
 _QUOTED = "|".join(
     (
@@ -59,7 +59,7 @@ _QUOTED = "|".join(
 _BARE = r"""[^\s"'\\,;&|<>(){}\[\]]"""
 _PAIR = (
     rf"(?P<name>(?:{_NAMES})\\?[\"']?)(?P<sign>[ \t]{{0,4}}(?:=>|=|:)[ \t]{{0,4}})"
-    rf"(?P<value>{_QUOTED}|(?<==){_BARE}{{4,2000}}|(?={_BARE}{{0,200}}[0-9!@#$%^*+/]){_BARE}{{6,2000}})"
+    rf"(?P<value>{_QUOTED}|(?<==){_BARE}{{4,2000}}|(?!https?://)(?={_BARE}{{0,200}}[0-9!@#$%^*+/]){_BARE}{{6,2000}})"
 )
 _HEADER = (
     r"(?P<header>authorization\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?(?:(?:bearer|basic|token|digest)[ \t]{1,4})?+)"

@@ -155,6 +155,9 @@ CONFIGURATION = (
     Slip("gate.yaml", "answer", "answer\n  http: http://x", 2, "gate.yaml:2: agent: more than one agent kind (name"),
     Slip("gate.yaml", "answer", "answer\n  executable: python9", 2, "agent.executable: no interpreter at python9"),
     Slip("gate.yaml", "answer", "answer\n  env: A_KEY=abc", 2, "agent.env: A_KEY=… is no name: write {A_KEY: …"),
+    Slip(
+        "gate.yaml", "answer", "answer\n  env:\n  - A: 1", 2, "agent.env: expected names, found a mapping: write {NAME"
+    ),
     Slip("gate.yaml", "answer", "answer\n  env: {A: '${NOPE_KEY}'}", 2, "agent.env.A: … (export NOPE_KEY)"),
     above("judge: gpt-5", "judge: … found text (known keys: model, base_url"),
     above(

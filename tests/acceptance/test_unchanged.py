@@ -62,14 +62,14 @@ def project(tmp_path: Path) -> Project:
     return with_baseline(tmp_path, CONFIG)
 
 
-def with_baseline(root: Path, config: object) -> Project:
+def with_baseline(root: Path, config: object, **environment: str) -> Project:
     project = Project(root)
     for name, content in FILES.items():
         project.write(name, content)
     project.write("gate.yaml", config)
     project.commit("base")
     (root / ".gate").mkdir()
-    result = run(project, trials=STORED)
+    result = run(project, trials=STORED, **environment)
     save_baseline(load_config(root / "gate.yaml"), Path(result.record_paths[0]), ENVIRONMENT)
     project.git("checkout", "-q", "-b", "change")
     return project
@@ -227,13 +227,27 @@ def test_another_case_is_measured_and_another_threshold_is_not(project: Project)
     assert asked(project) > 0
 
 
-def test_a_variable_that_a_pattern_hands_on_belongs_to_the_agent(tmp_path: Path) -> None:
-    project = with_baseline(tmp_path, {**CONFIG, "agent": {**AGENT_SECTION, "env": ["MODEL_*", "GITHUB_*"]}})
+def test_variables_that_are_handed_on_belong_to_the_agent(tmp_path: Path) -> None:
+    project = with_baseline(
+        tmp_path, {**CONFIG, "agent": {**AGENT_SECTION, "env": ["MODEL_*", "GITHUB_*", "MAX_TOKENS"]}}
+    )
     change(project, "README.md")
     asked(project)
     run(project, GITHUB_RUN_ID="7", MODEL_KEY="secret", TONE="not handed on")
     assert asked(project) == 0
-    run(project, MODEL_NAME="small")
+    for name, value in (("MODEL_NAME", "small"), ("MAX_TOKENS", "10")):
+        run(project, **{name: value})
+        assert asked(project) >= CASES, name
+
+
+def test_a_variable_within_a_value_belongs_to_the_agent(tmp_path: Path) -> None:
+    env = {"MODEL": "${SIZE}-latest", "KEY": "${SOME_KEY}"}
+    project = with_baseline(tmp_path, {**CONFIG, "agent": {**AGENT_SECTION, "env": env}}, SIZE="big", SOME_KEY="a")
+    change(project, "README.md")
+    asked(project)
+    run(project, SIZE="big", SOME_KEY="b")
+    assert asked(project) == 0
+    run(project, SIZE="small", SOME_KEY="a")
     assert asked(project) >= CASES
 
 

@@ -123,7 +123,7 @@ def _environment(secrets: Sequence[str]) -> str:
 def default_branch(folder: Path) -> str:
     """Return the branch that changes are merged into, from git's files: the one that the remote names, else main or
     master if there is one, else the current one."""
-    git = folder / ".git"
+    own, git = _git_folders(folder)
     told = start_of(git / "refs" / "remotes" / "origin" / "HEAD").strip()
     if told.startswith("ref: refs/remotes/origin/"):
         return told.removeprefix("ref: refs/remotes/origin/")
@@ -132,7 +132,7 @@ def default_branch(folder: Path) -> str:
         for ref in (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"):
             if (git / ref).is_file() or f" {ref}\n" in packed:
                 return branch
-    current = start_of(git / "HEAD").strip()  # neither: a repository may call its only branch `trunk`
+    current = start_of(own / "HEAD").strip()  # neither: a repository may call its only branch `trunk`
     return current.removeprefix("ref: refs/heads/") if current.startswith("ref: refs/heads/") else "main"
 
 
@@ -143,5 +143,14 @@ def _in_yaml(branch: str) -> str:
 
 def remote_of(folder: Path) -> str:
     """Return the configuration of the repository's remotes in lower case; empty if it has none."""
-    config = start_of(folder / ".git" / "config").lower()
+    config = start_of(_git_folders(folder)[1] / "config").lower()
     return config if "[remote " in config else ""
+
+
+def _git_folders(folder: Path) -> tuple[Path, Path]:
+    """Return git's folder of this work tree, and the one that the work trees of a repository share."""
+    own = folder / ".git"
+    told = start_of(own).strip()
+    if told.startswith("gitdir: "):  # a linked work tree or a submodule
+        own = folder / told.removeprefix("gitdir: ")
+    return own, own / start_of(own / "commondir").strip()

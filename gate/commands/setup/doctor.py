@@ -30,20 +30,13 @@ from gate.pipeline.session import proposed_sources, what_counts_always
 from gate.pipeline.store import store_kind, store_of
 from gate.reports.formatting import count, listing
 from gate.scoring.score import Scorer
-from gate.security.environment import in_ci, is_allowed
+from gate.security.environment import UNKNOWN_CI, ci_system, is_allowed
 from gate.system.git import Git
 
 FILES, CRITERIA, JUDGE, BASELINE, JOB = "files", "criteria", "judge", "baseline", "job"
 JUDGE_SECONDS = 10.0
 FIGURES = {Scale.USD: "a reported cost, or usage of a priced model", Scale.SECONDS: "timed requests"}
 """Scale of a criterion → the figures that the agent has to report."""
-HOSTS = (
-    ("GITHUB_ACTIONS", "GitHub Actions"),
-    ("GITLAB_CI", "GitLab CI"),
-    ("JENKINS_URL", "Jenkins"),
-    ("CIRCLECI", "CircleCI"),
-    ("TF_BUILD", "Azure Pipelines"),
-)
 
 
 async def examine(path: Path, environment: Mapping[str, str], *, ask: bool) -> list[Checkup]:
@@ -208,7 +201,7 @@ def _criteria(config: Config, plans: Sequence[Plan], probed: Probed | None) -> I
     for plan in plans:
         first, calls_seen = None, True  # only the first suite's first case was run
         if probed is not None and plan is plans[0]:
-            first, calls_seen = probed.first[0], config.agent.reports_calls or shows_calls(probed.trials)
+            first, calls_seen = probed.trials[0], config.agent.reports_calls or shows_calls(probed.trials)
         for scorer in plan.scorers:
             if scorer.needs_calls and not calls_seen:
                 what = "needs reported tool calls; the answers to the first case report none"
@@ -336,13 +329,11 @@ def _records(config: Config) -> Iterator[Checkup]:
 
 
 def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
-    named = next((name for variable, name in HOSTS if environment.get(variable)), "")
-    if named:
-        yield ok(JOB, "CI", named)
-    elif in_ci(environment):
-        yield note(JOB, "CI", "an unknown CI system", "gate help ci")
+    system = ci_system(environment)
+    if system == UNKNOWN_CI:
+        yield note(JOB, "CI", system, "gate help ci")
     else:
-        yield ok(JOB, "CI", "none: this is not a CI job")
+        yield ok(JOB, "CI", system or "none: this is not a CI job")
     try:
         git = Git(config.root, environment=environment)
         if git.is_out_of_reach():

@@ -52,7 +52,8 @@ CHATTY = (
 )
 OTHERWISE = ("login", "token", "auth", "feedback", "upload", "embed", "search", "user", "health", "webhook", "batch")
 """Words in the paths of operations that are not chats but may also take a text."""
-DEFAULT_SERVER = "http://127.0.0.1:8000"
+PORT = 8000
+DEFAULT_SERVER = f"http://127.0.0.1:{PORT}"
 MOST_PATHS, MOST_STEPS = 500, 5
 JSON, EVENTS = "application/json", "text/event-stream"
 HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}")

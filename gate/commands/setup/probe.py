@@ -22,7 +22,6 @@ from gate.reports.formatting import count, dollars, seconds
 from gate.system.prices import turn_cost
 
 AREA = "agent"
-MEMORY, APART = "gate-doctor-memory", "gate-doctor-apart"
 QUESTION = (
     "Which code word did I give you in this conversation? Answer with the code word alone, or say that I gave none."
 )
@@ -33,24 +32,12 @@ class Probed(Struct):
     """The agent's answers."""
 
     word: str
-    first: list[Trial] = field(default_factory=list)
-    """Two trials of the suite's first case."""
-    memory: Trial | None = None
-    apart: Trial | None = None
+    trials: list[Trial] = field(default_factory=list)
+    """Two of the suite's first case, one of a conversation with the word, one of another; fewer after an error."""
     notes: tuple[str, ...] = ()
     """Notes on the received traces."""
     needs_memory: bool = False
     """True if a case of the suite has several turns."""
-
-    @property
-    def trials(self) -> list[Trial]:
-        """All trials of the probe."""
-        return [trial for trial in (*self.first, self.memory, self.apart) if trial is not None]
-
-    @property
-    def turns(self) -> list[Invocation]:
-        """The turns of all trials."""
-        return [turn for trial in self.trials for turn in trial.invocations]
 
     @property
     def error(self) -> str:
@@ -70,20 +57,15 @@ async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> P
     case, probed = plan.suite.cases[0], Probed(f"plum-{token_hex(3)}")
     told = f"Please remember this code word: {probed.word}. Answer with OK alone."
     probed.needs_memory = any(len(case.turns) > 1 for case in plan.suite.cases)
-    memory = replace(_bare(case), id=MEMORY, turns=(Turn(told), Turn(QUESTION)))
-    apart = replace(_bare(case), id=APART, turns=(Turn(QUESTION),))
+    memory = replace(_bare(case), id="gate-doctor-memory", turns=(Turn(told), Turn(QUESTION)))
+    apart = replace(_bare(case), id="gate-doctor-apart", turns=(Turn(QUESTION),))
     scorers = tuple(s for s in plan.scorers if not s.needs_judge and not s.parts and not s.metric.over_trials)
     asked = replace(plan, suite=replace(plan.suite, cases=(case, memory, apart)), scorers=scorers)
     budget = RunBudget(BudgetSection(), JudgeBudget())
     async with TrialRunner(config, asked, environment, budget) as runner:
         for jobs in ([Job(case, 1)], [Job(case, 2)], [Job(memory, 1)], [Job(apart, 1)]):
             async for trial, _ in runner.run(jobs):
-                if trial.case_id == MEMORY:
-                    probed.memory = trial
-                elif trial.case_id == APART:
-                    probed.apart = trial
-                else:
-                    probed.first.append(trial)
+                probed.trials.append(trial)
             if probed.error:
                 break
         probed.notes = runner.notes
@@ -99,16 +81,15 @@ def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> 
     """Return the findings from the answers."""
     if probed.error:
         return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
-    turns: list[Invocation] = []
-    for trial in probed.first:
-        turns += trial.invocations
+    once, again, memory, apart = probed.trials
+    turns = [*once.invocations, *again.invocations]
     return [
         _text(config, turns),
         _calls(config, turns),
         *_usage(turns),
-        _latency(probed.turns),
-        _chance(probed.first),
-        *_sessions(probed),
+        _latency([*turns, *memory.invocations, *apart.invocations]),
+        _chance(once, again),
+        *_sessions(probed, memory, apart),
         _traces(config, probed),
     ]
 
@@ -169,23 +150,23 @@ def _latency(turns: Sequence[Invocation]) -> Checkup:
     return ok(AREA, "latency", f"{seconds(min(times))} to {seconds(max(times))} over {count(len(times), 'request')}")
 
 
-def _chance(trials: Sequence[Trial]) -> Checkup:
+def _chance(once: Trial, again: Trial) -> Checkup:
     """Return whether the answers differ by chance: two equal trials do not prove that the agent is deterministic."""
 
     def said(trial: Trial) -> list[object]:
-        return [(turn.text, [(call.name, call.args) for call in turn.tool_calls]) for turn in trial.invocations]
+        found: list[object] = []
+        for turn in trial.invocations:
+            found += [turn.text, *((call.name, call.args) for call in turn.tool_calls)]
+        return found
 
-    one, other = trials
-    if said(one) == said(other):
+    if said(once) == said(again):
         return ok(AREA, "variation", "the same answers and calls twice: perhaps deterministic")
     return ok(AREA, "variation", "different answers to the same case: a verdict needs several trials")
 
 
-def _sessions(probed: Probed) -> list[Checkup]:
-    assert probed.memory is not None
-    assert probed.apart is not None
-    remembers = probed.word in probed.memory.invocations[-1].text
-    leaks = any(probed.word in turn.text for turn in probed.apart.invocations)
+def _sessions(probed: Probed, memory: Trial, apart: Trial) -> list[Checkup]:
+    remembers = probed.word in memory.invocations[-1].text
+    leaks = any(probed.word in turn.text for turn in apart.invocations)
     found = []
     if remembers:
         found.append(ok(AREA, "memory", "the second turn of a conversation knows the first"))

@@ -19,12 +19,12 @@ REMEDIES = (
 KEY = re.compile(r"api.?key|credential|unauthorized|\b401\b|authenticat", re.IGNORECASE)
 KEY_NAME = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|TOKEN)\b")
 
-KEYS_OF_PROVIDERS = (
-    (r"ai\.google|gemini|genai", "GOOGLE_API_KEY"),
-    (r"anthropic|claude", "ANTHROPIC_API_KEY"),
-    (r"openai", "OPENAI_API_KEY"),
+PROVIDERS = (
+    ("GOOGLE", r"\bgemini\b", r"ai\.google|gemini|genai"),
+    ("ANTHROPIC", r"\banthropic[:/]|Anthropic", r"anthropic|claude"),
+    ("OPENAI", r"\bopenai[:/]|OpenAI", r"openai"),
 )
-"""Provider → the variable of its key, for messages that do not name it."""
+"""Prefix of a provider's variables → the patterns of its traces in code, and in errors that do not name its key."""
 
 
 def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start: str = "") -> str:
@@ -36,7 +36,7 @@ def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start
         return ""  # the message already states the remedy
     if KEY.search(error):
         named = sorted(set(KEY_NAME.findall(error)))
-        known = [name for pattern, name in KEYS_OF_PROVIDERS if re.search(pattern, error, re.IGNORECASE)]
+        known = [f"{name}_API_KEY" for name, _, pattern in PROVIDERS if re.search(pattern, error, re.IGNORECASE)]
         name = [*named, *known, "the key of your provider"][0]
         if name in environment:
             return f"pass {name} to the agent: agent.env: [{name}] in {config}"

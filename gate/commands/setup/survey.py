@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from gate.agents.sources import Sources, sources_of, what_installs
 from gate.commands.setup import adapters
-from gate.commands.setup.openapi import FoundAgent
+from gate.commands.setup.openapi import PORT, FoundAgent
 from gate.commands.setup.openapi import agent_of as agent_of_openapi
+from gate.commands.setup.remedies import PROVIDERS
 from gate.commands.setup.routes import FindClass, FoundClass, RoutedModule, assigned_call, routes_of
 from gate.errors import GateError
 from gate.formats.documents import parse_document
@@ -42,10 +43,7 @@ PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "build"
 SUITE_NAMES = re.compile(r"\.(evalset|test)\.json$|^promptfooconfig\.(ya?ml|json)$")
 DATA_NAMES = re.compile(r"golden|dataset|evals?\b|cases", re.IGNORECASE)
 OPENAPI_NAMES = re.compile(r"^(openapi|swagger)\.(json|ya?ml)$")
-PROVIDERS = (("OPENAI", r"\bopenai[:/]|OpenAI"), ("ANTHROPIC", r"\banthropic[:/]|Anthropic"), ("GOOGLE", r"\bgemini\b"))
-"""Prefix of a provider's variables → the pattern of its traces in a module's text."""
 KEY_NAMES = re.compile(r"\b([A-Z][A-Z0-9]{1,30})_API_KEY\b")
-PORT = 8000
 PREFERRED = ("root_agent", "graph", "app", "agent", "crew", "assistant", "main_agent", "triage_agent")
 FUNCTIONS = ("answer", "ask", "chat", "respond", "reply", "run_agent", "invoke_agent")
 """Names of functions that take a message and return an answer."""
@@ -169,7 +167,7 @@ def _keys_in(text: str, module: ast.Module) -> set[str]:
     """Return the prefixes of the keys that a module seems to need; none if it imports nothing."""
     if not imports(module.body):
         return set()
-    return {*KEY_NAMES.findall(text), *(prefix for prefix, pattern in PROVIDERS if re.search(pattern, text))}
+    return {*KEY_NAMES.findall(text), *(prefix for prefix, pattern, _ in PROVIDERS if re.search(pattern, text))}
 
 
 def _without_repeats(agents: Iterable[FoundAgent]) -> list[FoundAgent]:

@@ -364,7 +364,13 @@ def test_an_error_in_events_of_a_dialect_of_its_own_needs_no_path(last: str) -> 
 
 
 @pytest.mark.parametrize(
-    "page", ["<!-- login --><!DOCTYPE html><html></html>", '<?xml version="1.0"?>\n<html></html>', "<html></html>"]
+    "page",
+    [
+        "<!-- login --><!DOCTYPE html><html></html>",
+        '<?xml version="1.0"?>\n<html></html>',
+        "<html></html>",
+        "\ufeff<html></html>",
+    ],
 )
 def test_a_web_page_is_no_answer_whatever_its_server_calls_it(page: str) -> None:
     answer, _ = says(response(page.encode(), kind="text/plain"))

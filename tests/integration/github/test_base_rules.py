@@ -80,5 +80,6 @@ def test_the_second_push_of_a_branch_is_not_held_to_the_rules_of_the_first(recor
         payload = {"ref": "refs/heads/change", "before": before, "after": head, "deleted": False}
         done = recorded.step("push", payload, "refs/heads/change", head)
         assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+        assert "earlier pushes of this branch are not counted" in " ".join(done.log.split())
         before = head
     assert git(remote, "rev-parse", "change") == before

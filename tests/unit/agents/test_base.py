@@ -250,7 +250,9 @@ def test_a_list_of_names_is_dumped_as_it_was_before_there_were_values() -> None:
     assert AgentOptions(env={"A": "1"}).model_dump(mode="json")["env"] == {"A": "1"}
 
 
-@pytest.mark.parametrize("written", [{"A": True}, {"A": ["x"]}, {"INPUT_TOKEN": "x"}, {"GITHUB_ENV": "x"}, 7, [1]])
+@pytest.mark.parametrize(
+    "written", [{"A": True}, {"A": ["x"]}, {"INPUT_TOKEN": "x"}, {"GITHUB_ENV": "x"}, 7, [1], [{"A": 1}], [["A"]]]
+)
 def test_what_env_cannot_mean_is_refused(written: Any) -> None:
     with pytest.raises(ValidationError):
         AgentOptions(env=written)
@@ -299,6 +301,9 @@ def test_a_command_without_a_shell_is_no_shell_line(command: str) -> None:
     [
         ({"output": "Done.", "error": "no database"}, True),
         ({"output": "Done.", "errors": ["no database"]}, True),
+        ({"output": "Done.", "Error": "no database"}, True),
+        ({"output": "Done.", "ERRORS": ["no database"], "error": None}, True),
+        ({"output": "Done.", "Error": None}, False),
         ({"output": "Done.", "error": "", "errors": []}, False),
         ({"output": "Done.", "error": None, "errors": None}, False),
     ],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from gate.commands.setup.ci import workflow_of
+from gate.commands.setup.ci import remote_of, workflow_of
 
 HEAD = "ref: refs/heads/{}\n"
 
@@ -35,3 +36,18 @@ def test_it_listens_to_the_branch_that_changes_are_merged_into(
     made = workflow_of(tmp_path, (), "")
     assert yaml.safe_load(made.text)[True]["push"] == {"branches": [branch]}
     assert made.first_push.startswith(f"The first push to {branch} stores the baseline")
+
+
+def test_a_linked_work_tree_has_the_remote_and_the_branches_of_its_repository(tmp_path: Path) -> None:
+    """Agents often work in one."""
+    project, tree = tmp_path / "project", tmp_path / "tree"
+    for words in (
+        ("init", "-q", "-b", "main", str(project)),
+        ("-C", str(project), "remote", "add", "origin", "https://github.com/o/r"),
+        ("-C", str(project), "commit", "-q", "--allow-empty", "-m", "first"),
+        ("-C", str(project), "worktree", "add", "-q", "-b", "add-gate", str(tree)),
+    ):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *words], check=True)
+    made = workflow_of(tree, (), "")
+    assert yaml.safe_load(made.text)[True]["push"] == {"branches": ["main"]}
+    assert remote_of(tree) == remote_of(project) != ""

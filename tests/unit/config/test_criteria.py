@@ -122,12 +122,13 @@ def test_options_are_in_snake_case() -> None:
 def test_camel_case_is_read_only_where_it_may_be_adks() -> None:
     adk = {
         "rubric_based_tool_use_quality_v1": {
+            "threshold": 0.5,
             "judgeModelOptions": {"judgeModelConfig": {"maxOutputTokens": 9}, "numSamples": 2},
             "rubrics": [{"rubricId": "a", "rubricContent": {"textProperty": "Looks up."}}],
         },
         "json_schema": {"schema": {"properties": {"orderId": {}}}},
     }
-    rubrics, schema = read_specs(adk, lambda *_: "f", camel=True)
+    rubrics, schema = read_specs(adk, lambda *_: "f", adk=True)
     options = rubrics.parsed_options
     assert options["judge_model_options"].judge_model_config.max_output_tokens == 9
     assert options["rubrics"][0].rubric_content.text_property == "Looks up."

@@ -14,8 +14,8 @@ import gate
 from gate.agents import AGENTS
 from gate.agents.base import agent_class
 from gate.baselines import STORES
-from gate.config.json_schema import models_in
 from gate.config.schema import File
+from gate.errors import models_in
 
 PACKAGE = Path(gate.__file__).parent
 ORDINARY: tuple[Any, ...] = (0, 1, "")

@@ -94,7 +94,7 @@ def undescribed(schema: Any, path: str = "") -> Iterator[str]:
                 yield from undescribed(inner, f"{path}.{key}")
 
 
-def test_the_schema_describes_every_key_and_stays_short(validator: jsonschema.Draft202012Validator) -> None:
+def test_the_schema_describes_every_key(validator: jsonschema.Draft202012Validator) -> None:
     schema = validator.schema
     assert list(undescribed(schema)) == []
     assert json.loads(in_lines(schema)) == schema
@@ -278,13 +278,6 @@ def test_a_removed_key_is_refused_with_what_to_do_and_ignored_at_the_base(tmp_pa
     assert caught.value.hint == REMOVED[path]
     assert caught.value.where.startswith(f"{file}:")
     assert path.rpartition(".")[2] not in str(read_config(file, of_base=True).data)
-
-
-def test_the_base_may_be_in_camel_case(tmp_path: Path) -> None:
-    file = tmp_path / "gate.yaml"
-    file.write_text(yaml.safe_dump({**MINIMAL, "judge": {"numSamples": 2}}))
-    judge = load_config(file, of_base=True).file.judge
-    assert judge is not None and judge.num_samples == 2
 
 
 def test_removed_keys_of_criteria_are_found_in_their_own_file(tmp_path: Path) -> None:

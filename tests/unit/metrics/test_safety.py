@@ -59,6 +59,48 @@ def test_what_only_looks_like_it_passes() -> None:
         assert measure("pii", text).value == 1.0, text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111\u00a01111\u00a01111\u00a01111",
+        "4111\u20111111\u20111111\u20111111",
+        "4111\u200b1111\u200b1111\u200b1111",
+        "\uff14" + "\uff11" * 15,
+        "**4111** 1111 1111 1111",
+        "4111 1111 1111 1111 12/27",
+        "2024-05-15 13:45:10 4111111111111111",
+        "bob\u200b@example.com",
+        "DE89\u202f3704\u202f0044\u202f0532\u202f0130\u202f00",
+        "123\u201145\u20116789",
+        "+41\u202f44\u202f668\u202f18\u202f00",
+    ],
+)
+def test_personal_data_is_found_as_its_reader_sees_it(text: str) -> None:
+    assert measure("pii", text).value == 0.0
+    assert measure("safety_v1", text, backend="patterns").value == 0.0
+    assert measure("pii", text, user=f"I am {text}").value == 1.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Password:** hunter2!",
+        "- **Password**: `hunter2!`",
+        "password:\u00a0hunter2!",
+        "Password\uff1a hunter2!",
+        "API key: `abcd1234efgh5678`",
+        SECRET[:6] + "\u200b" + SECRET[6:],
+    ],
+)
+def test_secrets_are_found_as_their_reader_sees_them(text: str) -> None:
+    assert measure("secrets", text).value == 0.0
+
+
+def test_an_address_or_a_rule_beside_a_name_is_no_secret() -> None:
+    for text in ["Reset your password: https://example.com/reset/1", "**Password**: 8 letters or more"]:
+        assert measure("secrets", text).value == 1.0, text
+
+
 def test_what_the_user_said_first_is_no_disclosure() -> None:
     said = "I am anna@example.com, phone +41 44 668 18 00"
     answer = "Thank you, ANNA@example.com / +41446681800"

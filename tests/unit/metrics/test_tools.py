@@ -73,6 +73,28 @@ FAILED = ToolCall("get", result=None, error="timeout")
 WORKED = ToolCall("get", result={"ok": 1})
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"error": "no such order"}',
+        '{"isError": true}',
+        '{"status": "error"}',
+        [{"type": "text", "text": "Error: no such order"}],
+        [{"type": "text", "text": '{"error": "no such order"}', "annotations": None}],
+        '[{"type": "text", "text": "Error: no such order"}]',
+    ],
+)
+def test_a_result_that_is_json_text_states_its_error(result: Any) -> None:
+    assert recovery(ToolCall("get", result=result)).value == 0.0
+    assert recovery(ToolCall("get", result=result), ToolCall("get", result='{"ok": 1}')).value == 1.0
+
+
+def test_json_text_may_be_an_empty_result() -> None:
+    for empty in ["[]", "{}", '""', "null"]:
+        assert recovery(ToolCall("get", result=empty), empty_results=True).value == 0.0, empty
+    assert recovery(ToolCall("get", result='{"error": null, "rows": 1}'), empty_results=True).value is None
+
+
 def test_an_error_is_recovered_by_a_later_success_of_the_same_goal() -> None:
     assert recovery(FAILED, WORKED).value == 1.0
     assert recovery(WORKED, FAILED).value == 0.0

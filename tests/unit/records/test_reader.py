@@ -662,7 +662,7 @@ def test_resume_without_a_record_starts_one(tmp_path: Path) -> None:
     [
         (replace(HEADER, suite_id="other"), "its suite is 'support', not 'other'"),
         (replace(HEADER, commit="d" * 40), "its commit is"),
-        (replace(HEADER, agent="a2"), "agent's version"),
+        (replace(HEADER, agent="a2"), "agent's fingerprint"),
         (replace(HEADER, dirty=False), "its work tree is 'dirty', not 'clean'"),
         (replace(HEADER, shard=(1, 2)), "shard"),
         (replace(HEADER, plan=HEADER.plan[:1]), "2 cases, not 1"),

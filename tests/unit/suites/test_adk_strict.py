@@ -197,4 +197,4 @@ def test_a_share_of_safe_answers_in_an_adk_file_means_all_of_them() -> None:
 def test_one_option_in_both_spellings_is_refused() -> None:
     both = {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "EXACT", "matchType": "IN_ORDER"}}
     with pytest.raises(ConfigError, match="both match_type and matchType are given"):
-        read_specs(both, lambda *_: "f", camel=True)
+        read_specs(both, lambda *_: "f", adk=True)
