@@ -330,7 +330,8 @@ class View:
     # --- changes, course, warnings ----------------------------------------------------------------
 
     def _never_passed(self, ids: Sequence[str]) -> list[str]:
-        return [case.id for case in self.suite.cases if case.id in ids and case.trials and not case.passed]
+        asked = set(ids)
+        return [case.id for case in self.suite.cases if case.id in asked and case.trials and not case.passed]
 
     @cached_property
     def all_changes(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from time import monotonic
 
 import pytest
 from hypothesis import assume, given
@@ -267,3 +268,12 @@ def test_a_new_case_that_never_passed_is_named_though_the_mean_holds(
     assert told.endswith(said)
     lost = replace(PASSED, cases=(replace(ok, id="new", passed=0, trials=0),), changes=(found,))
     assert "no trial" not in View(lost).all_changes[0], "nothing is known of a case that was not measured"
+
+
+def test_many_new_cases_are_told_at_once() -> None:
+    cases = tuple(replace(PASSED.cases[0], id=f"case-{n:05}", passed=n % 2, trials=2) for n in range(20_000))
+    found = Finding.of("cases_changed", how="new", cases=tuple(case.id for case in cases))
+    start = monotonic()
+    (told,) = View(replace(PASSED, cases=cases, changes=(found,))).all_changes
+    assert "and 9995 more passed in no trial" in told
+    assert monotonic() - start < 5
