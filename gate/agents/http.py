@@ -4,6 +4,7 @@ failures."""
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import re
 import resource
@@ -64,6 +65,7 @@ _ASIDE = re.compile(rb"\s*(<!--|<\?xml\b)", re.IGNORECASE)
 """The beginning of a comment, or of XML's declaration."""
 _WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 """The beginning of a web page, which some servers call plain text."""
+_TITLE = re.compile(rb"<title\b[^>]*>([^<]{1,300})", re.IGNORECASE)
 
 
 class Server(StrictModel):
@@ -238,11 +240,17 @@ def _beginning(body: bytes) -> str:
 def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> AgentFailure:
     """Return the failure that a status other than 2xx means for this kind of agent."""
     status = response.status
-    said = response.body[:300].decode("utf-8", "replace").strip()
+    body = response.body[:300].decode("utf-8", "replace").strip()
+    said = body
+    if _is_web_page(response.body):  # its other words are a framework's: Flask's page of a crash says "overloaded"
+        title = _TITLE.search(response.body[:4000])
+        said = "a web page without a title"
+        if title:
+            said = " ".join(html.unescape(title[1].decode("utf-8", "replace")).split())
     message = f"HTTP {status}"
     if said:
         message = f"HTTP {status}: {said}"
-    lacks = LACKS.search(said)
+    lacks = LACKS.search(body)
     if lacks:
         message = f"HTTP {status}: the request has no {lacks[1]!r}"
     if 300 <= status < 400:

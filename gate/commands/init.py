@@ -13,6 +13,8 @@ from gate.commands.common_options import PATH
 from gate.commands.groups import Once
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gate.commands.setup.first_files import First, FirstFiles
     from gate.commands.setup.openapi import FoundAgent
     from gate.commands.setup.survey import Survey
@@ -28,8 +30,8 @@ CORRECT = "fix the error above, then: gate run"
 @click.option(
     "--url",
     metavar="ADDRESS",
-    help="Address of the agent's server. Fetches its description (OpenAPI or agent card); without one, proposes the "
-    "gate's own JSON.",
+    help="Address of the agent's server. Fetches its description (OpenAPI or agent card); without one, looks for its "
+    "route in the code, or proposes the gate's own JSON.",
 )
 @click.option("--agent", "number", type=click.IntRange(min=1), help="Use this one of the listed agents.")
 @click.option("--no-workflow", is_flag=True, help="Write no workflow for GitHub or GitLab.")
@@ -51,7 +53,7 @@ def init(
     check_replaceable(folder, force=force)
     found = survey(folder)
     if url is not None:
-        found.agents.insert(0, _served(url))
+        found.agents.insert(0, _served(url, found.agents))
     asks = not yes and sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
     _show(found)
     agent = _chosen(found, number, asks=asks)
@@ -74,8 +76,11 @@ def init(
     raise SystemExit(0 if first is None else int(first.code))
 
 
-def _served(url: str) -> FoundAgent:
-    """Return the agent at an address: by the server's description, otherwise in the gate's JSON protocol."""
+def _served(url: str, in_code: Sequence[FoundAgent]) -> FoundAgent:
+    """Return the agent at an address: by the server's description, by its route in the code, or in the gate's JSON
+    protocol."""
+    from urllib.parse import urlsplit
+
     from msgspec.structs import replace
 
     from gate.commands.setup.openapi import FoundAgent
@@ -85,6 +90,15 @@ def _served(url: str) -> FoundAgent:
     described, why = run_coroutine(ask_server(url, os.environ))
     if described is not None:
         return replace(described, where=url)
+    address = urlsplit(url)
+    for agent in in_code:
+        route = agent.agent.get("http")
+        if not agent.start or not isinstance(route, dict):
+            continue
+        path = urlsplit(route["url"]).path
+        if address.path.rstrip("/") in ("", path):
+            called = {"http": {**route, "url": address._replace(path=path).geturl()}}
+            return replace(agent, why=f"{agent.why}, as in {agent.where}", agent=called, where=url, start="")
     return FoundAgent("an HTTP server", f"--url; {why}", {"http": url}, where=url)
 
 

@@ -310,7 +310,7 @@ def failure_of(answer: Mapping[str, Any]) -> Any:
     if "choices" in answer or answer.get("object") == "response":
         names = ["error"]  # completions do not define the other
     for key, value in answer.items():
-        if key.lower() in names and _is_stated(value):
+        if str(key).lower() in names and _is_stated(value):
             return value
     return _failure(answer)
 

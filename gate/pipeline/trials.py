@@ -6,18 +6,20 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
-from functools import partial
+from contextlib import AsyncExitStack, aclosing, suppress
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from msgspec.structs import replace
+
 from gate.agents.base import Agent, create
 from gate.agents.traced import TracedAgent, exporting
-from gate.config.load import Config
-from gate.config.resolve import Plan
+from gate.config.load import Config, load_config
+from gate.config.resolve import Plan, read_suites
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
@@ -126,8 +128,11 @@ class TrialRunner:
         if not jobs:
             return
         options, side = self.config.agent, jobs[0].side
+        agent = await self._agent(side)
+        if side is Side.BASELINE:
+            jobs = [replace(job, case=self._at_base.get(job.case.id, job.case)) for job in jobs]
         finished = execute(
-            await self._agent(side),
+            agent,
             self.run_budget.affordable(jobs),
             concurrency=options.concurrency,
             timeout=options.timeout,
@@ -206,6 +211,26 @@ class TrialRunner:
         """Check the base's files before and after its trials, as changes to them may make it worse."""
         if side is Side.BASELINE and self._base is not None and self._base.tree is not None:
             self._base.tree.check()
+
+    @cached_property
+    def _at_base(self) -> dict[str, Case]:
+        """The base commit's cases that are the same as the change's but send other words, by id.
+
+        Such a case is identified without its prompt, as in promptfoo. The prompt is then a part of the agent, so the
+        base's agent is asked with its own: with the change's, it would share every loss of a worse prompt.
+        """
+        own = {case.id: case for case in self.plan.suite.cases if case.content is not None}
+        if not own or self._base is None or self._base.tree is None:
+            return {}
+        found = {}
+        with suppress(GateError):  # the base may have no configuration, or not this suite
+            base = load_config(self._base.tree.root / self.config.path.name, of_base=True)
+            for suite in read_suites(base):
+                if suite.id == self.plan.suite.id:
+                    found = {case.id: case for case in suite.cases}
+        return {
+            name: found[name] for name, case in own.items() if name in found and found[name].content == case.content
+        }
 
     async def _agent(self, side: Side) -> Agent:
         if side in self._agents:

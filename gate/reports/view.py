@@ -329,10 +329,24 @@ class View:
 
     # --- changes, course, warnings ----------------------------------------------------------------
 
+    def _never_passed(self, ids: Sequence[str]) -> list[str]:
+        asked = set(ids)
+        return [case.id for case in self.suite.cases if case.id in asked and case.trials and not case.passed]
+
     @cached_property
     def all_changes(self) -> tuple[str, ...]:
         """The changes of the suite and its criteria since the baseline, and the rules of the change not in force."""
-        return tuple(map(tell, self.suite.changes))
+        said = []
+        for found in self.suite.changes:
+            text = tell(found)
+            if found.kind == "cases_changed" and found.verdict is Verdict.PASS and found["how"] in ("new", "edited"):
+                failing = self._never_passed(found["cases"])  # they may hide in a mean that holds
+                if len(failing) == len(found["cases"]):
+                    text += ", which passed in no trial"
+                elif failing:
+                    text += f"; {listing(failing)} passed in no trial"
+            said.append(text)
+        return tuple(said)
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
@@ -419,7 +433,7 @@ class View:
             "Replayed": replayed.line(self.suite),
             "Calls": replayed.calls(self.suite),
             "Cost": labels.cost_line(self.suite),
-            "This change": labels.commit_line(self.suite),
+            "Commit": labels.commit_line(self.suite),
             "Seed": str(self.suite.seed),
         }
 

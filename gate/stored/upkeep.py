@@ -266,8 +266,15 @@ def _scope(record: Record, config: Config, environment: Mapping[str, str]) -> fr
 
 def save_newest(config: Config, environment: Mapping[str, str], *, release: str = "", key: bytes | None = None) -> str:
     """Store the newest finished record of each suite. Raises `BaselineWriteError`, also if there is no record."""
-    paths = [_newest_finished(config, suite_id) for suite_id in suite_ids(config, environment)]
-    return "\n".join(save_baseline(config, path, environment, release=release, key=key) for path in paths)
+    head = Git(config.root, environment=environment).head()
+    said = []
+    for suite_id in suite_ids(config, environment):
+        path = _newest_finished(config, suite_id)
+        said.append(save_baseline(config, path, environment, release=release, key=key))
+        commit = read_header(path).commit
+        if commit and head and commit != head:
+            said.append(f"it is a run of {commit[:12]}; `gate run` measures {head[:12]}, which is checked out")
+    return "\n".join(said)
 
 
 def _newest_finished(config: Config, suite_id: str) -> Path:

@@ -371,6 +371,20 @@ def test_partial_and_dirty_records_become_no_baseline(world: World) -> None:
     assert "no baselines are stored" in world.listed(folder)
 
 
+def test_saving_a_run_of_another_commit_says_so(world: World) -> None:
+    main = world.commit()
+    folder = world.clone(main)
+    assert world.gate(folder, "run").code == 0
+    same = world.gate(folder, "baseline", "save")
+    assert same.code == 0 and "which is checked out" not in same.out
+    later = world.commit()
+    subprocess.run(["git", "-C", str(folder), "fetch", "-q"], check=True)
+    subprocess.run(["git", "-C", str(folder), "checkout", "-q", later], check=True)
+    saved = world.gate(folder, "baseline", "save")
+    assert saved.code == 0
+    assert f"it is a run of {main[:12]}; `gate run` measures {later[:12]}, which is checked out" in saved.out
+
+
 @pytest.mark.slow
 def test_a_record_that_holds_an_outage_becomes_no_baseline(world: World) -> None:
     main = world.commit()

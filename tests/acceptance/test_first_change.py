@@ -140,3 +140,33 @@ def test_a_run_that_was_killed_goes_on_with_the_base_where_it_was(change: Projec
     assert asked(change) - calls == suite["agent_runs"] - CASES - 4
     numbers = sorted((json.loads(line)["case"], json.loads(line)["n"]) for line in of_base(record))
     assert numbers == [(f"c{case}", number) for case in range(CASES) for number in (1, 2, 3)]
+
+
+def test_a_prompt_of_promptfoo_is_the_agents_and_the_base_is_asked_with_its_own(project: Project) -> None:
+    """The base's agent would otherwise share the loss that the change's prompt causes, and none would be proven."""
+    project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
+    project.write("prompt.txt", "Never discuss salaries.\nQuestion: {{question}}\n")
+    tests = []
+    for question in ("salary", "days", "notice"):
+        wanted = {"type": "contains", "value": "cannot" if question == "salary" else "28"}
+        tests.append({"description": question, "vars": {"question": question}, "assert": [wanted]})
+    config = {"prompts": ["file://prompt.txt"], "providers": ["openai:gpt"], "tests": tests}
+    project.write("promptfooconfig.yaml", config)
+    project.write(
+        "agent.py",
+        "def answer(message):\n"
+        "    if 'salary' in message:\n"
+        "        return 'I cannot say' if 'Never' in message else 'A lot'\n"
+        "    return '28 days'\n",
+    )
+    project.write("gate.yaml", "suite: promptfooconfig.yaml\nagent: {python: 'agent:answer'}\n")
+    project.commit("base")
+    assert project.gate("baseline", "-q").code == 0
+    project.git("checkout", "-qb", "change")
+    project.write("prompt.txt", "Question: {{question}}\n")
+    project.commit("change")
+    project.gate("run", "--json", "result.json")
+    (suite,) = json.loads((project.root / "result.json").read_text())["suites"]
+    (salary,) = [case for case in suite["cases"] if case["id"] == "salary"]
+    assert salary["baseline_passed"] == salary["baseline_trials"] > 5, "the base ran beside the change, and passed"
+    assert (suite["verdict"], salary["status"]) == ("regressed", "broken")

@@ -120,6 +120,37 @@ def test_an_agent_with_a_type_is_one(project: Project) -> None:
     assert "OpenAI Agents SDK in bot.py:2" in project.gate("init", "--no-run").out
 
 
+def test_a_function_that_takes_a_history_is_no_agent_by_itself(project: Project) -> None:
+    """It would be called with a text, so the route that fills the history is the agent."""
+    project.write("talk.py", "async def chat(history: list[dict]) -> dict:\n    return {'answer': history[-1]}\n")
+    code, path, *_ = SERVERS["untyped"]
+    project.write("server.py", code)
+    ran = project.gate("init", "--no-run")
+    assert "found 1. FastAPI in server.py" in ran.out and "found 2." not in ran.out
+    assert agent_of(project)["http"]["url"] == f"http://127.0.0.1:8000{path}"
+
+
+@pytest.mark.parametrize(
+    ("code", "framework"),
+    [
+        (
+            "from langgraph.graph import StateGraph\n\ndef build():\n"
+            "    g = StateGraph(dict)\n    return g.compile()\n\n"
+            "graph = build()\n",
+            "LangGraph in bot.py:7",
+        ),
+        (
+            "from agents import Agent\n\ndef make_agent(name='x'):\n"
+            "    return Agent(name=name)\n\nagent = make_agent()\n",
+            "OpenAI Agents SDK in bot.py:6",
+        ),
+    ],
+)
+def test_an_agent_that_a_function_of_the_module_builds_is_one(project: Project, code: str, framework: str) -> None:
+    project.write("bot.py", code)
+    assert framework in project.gate("init", "--no-run").out
+
+
 @pytest.mark.parametrize(
     ("file", "agent"),
     first_of(
@@ -462,6 +493,17 @@ def test_routes_of_web_frameworks_are_asked_over_http(project: Project, name: st
     assert agent_of(project) == {"http": http}
     assert f"start the server:  {start}" in ran.out
     assert "python" not in ran.out.split("found 1.")[1].splitlines()[0]
+
+
+@pytest.mark.parametrize("path", ["", "/chat"])
+def test_a_running_server_without_a_description_is_asked_by_its_route_in_the_code(project: Project, path: str) -> None:
+    project.write("server.py", SERVERS["flask"][0].replace("data['query']", "data['message']"))
+    with describing({}) as url:
+        ran = project.gate("init", "--url", url + path)
+    request, response = {"message": "{{message}}"}, {"output": "response"}
+    assert agent_of(project) == {"http": {"url": f"{url}/chat", "request": request, "response": response}}
+    assert f"1. Flask in {url}{path}: POST /chat takes 'message', as in server.py:3" in ran.out
+    assert "port 8000" not in (project.root / "gate.yaml").read_text()
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".git/config"])

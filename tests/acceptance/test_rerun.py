@@ -93,10 +93,10 @@ def test_what_could_not_be_measured_is_run_again_and_nothing_else(project: Proje
     project.git("checkout", "-qb", "change")
     commit(project, broken=False)
     environment = {"CALLS": str(calls(project))}
-    project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("CALLS, DOWN", "CALLS, DOWN_TOKEN"))
-    project.write("agent.py", (project.root / "agent.py").read_text().replace('"DOWN"', '"DOWN_TOKEN"'))
+    project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("CALLS, DOWN", "CALLS, DOWN_SECRET"))
+    project.write("agent.py", (project.root / "agent.py").read_text().replace('"DOWN"', '"DOWN_SECRET"'))
     project.git("commit", "-qam", "read another name")
-    down = project.gate("run", "-q", DOWN_TOKEN="1", **environment)
+    down = project.gate("run", "-q", DOWN_SECRET="1", **environment)
     assert down.code == 3
     before = asked(project)
     up = project.gate("run", "-q", **environment)

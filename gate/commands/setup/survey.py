@@ -47,6 +47,8 @@ KEY_NAMES = re.compile(r"\b([A-Z][A-Z0-9]{1,30})_API_KEY\b")
 PREFERRED = ("root_agent", "graph", "app", "agent", "crew", "assistant", "main_agent", "triage_agent")
 FUNCTIONS = ("answer", "ask", "chat", "respond", "reply", "run_agent", "invoke_agent")
 """Names of functions that take a message and return an answer."""
+NO_TEXT = re.compile(r"(\w+\.)?(list|dict|tuple|Sequence|Iterable|Mapping)\b", re.IGNORECASE)
+"""The annotation of a parameter that takes no text, such as ``list[dict]`` for a history."""
 
 
 class FoundSuite(Struct, frozen=True):
@@ -240,7 +242,7 @@ def _graphs_in_langgraph(tree: _Tree) -> Iterator[FoundAgent]:
 
 
 def _agents_in_module(tree: _Tree, path: Path, module: ast.Module, routed: RoutedModule) -> Iterator[FoundAgent]:
-    names = imports(module.body)
+    names, made_by = imports(module.body), _returned_calls(module)
     for node in module.body:
         if isinstance(node, ast.ClassDef):
             if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
@@ -250,7 +252,7 @@ def _agents_in_module(tree: _Tree, path: Path, module: ast.Module, routed: Route
             if node.name not in routed.functions:
                 yield from _function(tree, path, node)
         else:
-            yield from _assigned(tree, path, node, names)
+            yield from _assigned(tree, path, node, names, made_by)
 
 
 MADE_BY = (
@@ -263,16 +265,35 @@ MADE_BY = (
 """The call that creates an agent → the framework."""
 
 
-def _assigned(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str]) -> Iterator[FoundAgent]:
-    """Yield the agent of ``name = Agent(…)`` at the top of a module."""
+def _returned_calls(module: ast.Module) -> dict[str, ast.Call]:
+    """Return the module's functions whose last statement is ``return call(…)``, each with that call."""
+    found = {}
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
+            value = node.body[-1].value
+            if isinstance(value, ast.Call):
+                found[node.name] = value
+    return found
+
+
+def _assigned(
+    tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str], made_by: Mapping[str, ast.Call]
+) -> Iterator[FoundAgent]:
+    """Yield the agent of ``name = Agent(…)`` at the top of a module, or of ``name = build()``.
+
+    ``made_by`` maps the module's functions to the call that each returns.
+    """
     assigned = assigned_call(node)
     if assigned is None:
         return
     name, call = assigned
     maker = dotted(call.func, names)
-    is_compiled = isinstance(call.func, ast.Attribute) and call.func.attr == "compile"
+    made = made_by.get(maker, call)
+    is_compiled = isinstance(made.func, ast.Attribute) and made.func.attr == "compile"
     if is_compiled and any(imported.startswith("langgraph.") for imported in names.values()):
         maker = "langgraph.prebuilt.create_react_agent"  # a graph built by hand
+    elif made is not call:
+        maker = dotted(made.func, names)
     for pattern, framework in MADE_BY:
         if not pattern.match(maker):
             continue
@@ -287,7 +308,11 @@ def _function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunction
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
         return
-    why = f"def {node.name}({arguments.args[0].arg if arguments.args else '…'})"
+    taken = [*arguments.posonlyargs, *arguments.args][0]
+    annotated = "" if taken.annotation is None else ast.unparse(taken.annotation)
+    if taken.arg != "messages" and NO_TEXT.match(annotated):
+        return
+    why = f"def {node.name}({taken.arg})"
     rank = (5, FUNCTIONS.index(node.name), len(path.parts))
     place = tree.import_name(path)  # a module in a package may use relative imports
     if place is not None:

@@ -191,10 +191,10 @@ def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
 
 
 def _facts(view: View) -> Mapping[str, str]:
-    others = ("Cases", "Trend", "This change", "Seed")
+    others = ("Cases", "Trend", "Commit", "Seed")
     facts = {name: said for name, said in view.facts.items() if name not in others}
     facts["Time per tool"] = "; ".join(f"{name} {said}" for name, said in view.tool_times[:_FEW])
-    facts["This change"] = shorten(labels.commit_line(view.suite, 40), 80)
+    facts["Commit"] = shorten(labels.commit_line(view.suite, 40), 80)
     facts["Seed"] = view.facts["Seed"]
     return facts
 

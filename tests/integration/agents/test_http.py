@@ -117,6 +117,16 @@ def test_the_body_of_an_error_is_kept_beyond_what_the_message_quotes() -> None:
     assert len(served(flood, [case("a")])["a"].log) <= 4_000
 
 
+FLASKS_PAGE = b"""<!doctype html>
+<html lang=en>
+<title>500 Internal Server Error</title>
+<h1>Internal Server Error</h1>
+<p>The server encountered an internal error and was unable to complete your request. Either the server is overloaded or
+there is an error in the application.</p>
+"""
+"""The answer of a Flask agent that raised an exception: a failure of the agent, not a refusal of its provider."""
+
+
 @pytest.mark.parametrize(
     ("raw", "kind", "attempts", "message"),
     [
@@ -125,6 +135,8 @@ def test_the_body_of_an_error_is_kept_beyond_what_the_message_quotes() -> None:
         (response(b"trace", "500 Internal Server Error"), ErrorKind.CRASH, 1, "HTTP 500: trace"),
         (response(b"", "502 Bad Gateway"), ErrorKind.CRASH, 1, "HTTP 502"),
         (response(b"rate limit", "500 Internal Server Error"), ErrorKind.LIMIT, 2, "HTTP 500: rate limit"),
+        (response(FLASKS_PAGE, "500 Internal Server Error"), ErrorKind.CRASH, 1, "HTTP 500: 500 Internal Server Error"),
+        (response(b"<html>overloaded", "500 Oops"), ErrorKind.CRASH, 1, "HTTP 500: a web page without a title"),
         (response(b"no", "401 Unauthorized"), ErrorKind.PROTOCOL, 1, "HTTP 401: no"),
         (response(b"", "302 Found", extra="Location: /login\r\n"), ErrorKind.PROTOCOL, 1, "not followed (to /login)"),
         (response(b"<html>", kind="text/html"), ErrorKind.PROTOCOL, 1, "a web page"),

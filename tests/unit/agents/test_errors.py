@@ -28,9 +28,10 @@ DONE_CHOICE = {"message": {"role": "assistant", "content": "hi"}, "finish_reason
         {"output": "hi", "error": {"code": 0, "message": ""}},
         {"output": "hi", "error": {"code": None, "message": None}, "errors": []},
         {"choices": [DONE_CHOICE], "errors": ["one tool was slow"]},
+        {"output": "hi", 1: "a key that is no text", None: "another"},
     ],
 )
-def test_an_answer_without_an_error(answer: dict[str, Any]) -> None:
+def test_an_answer_without_an_error(answer: dict[Any, Any]) -> None:
     refuse_error(answer)
 
 
