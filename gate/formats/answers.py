@@ -12,7 +12,7 @@ from gate.errors import closest, kind_of
 from gate.formats import adk, messages
 from gate.formats.json_text import bounded_json
 from gate.formats.messages import FormatError
-from gate.formats.shapes import as_text
+from gate.formats.shapes import as_text, from_json
 from gate.model import Invocation, Usage, parts_of
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -62,10 +62,7 @@ def _enveloped(text: str) -> Any:
     """Return the answer object in a text if it has calls or messages; else the text, which may be any JSON."""
     if text.lstrip()[:1] != "{":
         return text
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    found = from_json(text)
     if not isinstance(found, dict) or not found.keys() <= {*KEYS, *_STATED}:
         return text
     if isinstance(found.get("tool_calls"), list) or isinstance(found.get("messages"), list):

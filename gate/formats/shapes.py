@@ -28,6 +28,14 @@ def text_or_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def from_json(text: str) -> Any:
+    """Return the value of a JSON text; any other text unchanged."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
 def in_list(value: Any) -> Sequence[Any]:
     """Return a list unchanged, anything else in a list of one."""
     if isinstance(value, list | tuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -10,6 +9,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
+from gate.formats.shapes import from_json
 from gate.model import RESPONSE, Case, Direction, Invocation, Scale, Score, ToolCall, Turn
 from gate.model.strict import StrictModel, one_or_more
 from gate.security.limits import shorten
@@ -277,19 +277,10 @@ class Composite(Metric[OptionsT]):
 def result_value(result: Any) -> Any:
     """Return what a tool returned: the value of JSON in a text, as OpenAI's messages carry every result; anything else
     unchanged."""
-    value = _from_json(result)
+    value = from_json(result) if isinstance(result, str) else result
     if isinstance(value, list) and value and all(map(_is_text_block, value)):
-        return _from_json("\n".join(one["text"] for one in value))
+        return from_json("\n".join(one["text"] for one in value))
     return value
-
-
-def _from_json(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
 
 
 def _is_text_block(value: Any) -> bool:
