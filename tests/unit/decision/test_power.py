@@ -1,4 +1,4 @@
-"""What stored trials could show, and cases over time."""
+"""Tests of the drops that stored trials could show, and of cases over time."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_single_break_is_provable_from_three_stored_trials_on() -> None:
 
 
 def test_a_fixed_number_of_epochs_wants_as_many_stored_trials_as_a_maximum_of_that_many() -> None:
-    """What a goal wants depends on the epochs that a change runs, not on the number of looks at them."""
+    """The trials that a goal wants depend on the epochs that a change runs, not on the number of looks at them."""
     suite, wanted = cases(8), []
     for settings in (Settings(max_epochs=3, goal=Goal()), Settings(exact_epochs=3, goal=Goal())):
         now, before = stored(suite, 3, trajectory=1.0), stored(suite, trajectory=1.0)

@@ -1,4 +1,4 @@
-"""What designs could find, by simulation."""
+"""Tests of the drops that designs could find, by simulation."""
 
 from __future__ import annotations
 
