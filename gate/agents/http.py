@@ -451,8 +451,8 @@ def media_type(response: Response) -> str:
 
 
 def _is_web_page(body: bytes) -> bool:
-    """True if a body begins like a web page, after comments and declarations."""
-    place = 0
+    """True if a body begins like a web page, after a byte order mark, comments and declarations."""
+    place = len(BOM_UTF8) if body.startswith(BOM_UTF8) else 0
     while aside := _ASIDE.match(body, place):
         closing = b"-->" if aside[1] == b"<!--" else b">"
         place = body.find(closing, aside.end())
