@@ -27,6 +27,8 @@ ON_THE_PATH = Path(__file__).with_name("warm_gate.py")
 COLD = sys.platform != "linux" or bool(os.environ.get("GATE_TESTS_COLD"))
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
 """Variables whose name begins so are read once, when an interpreter starts."""
+ABORT_SECONDS = 10.0
+"""How long a command that did not end in time has to say where it was."""
 _started: list[tuple[socket.socket, subprocess.Popen[bytes]]] = []
 _made: list[str] = []
 
@@ -41,15 +43,26 @@ def run(
     timeout: float = 900,
     cold: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """As subprocess.run of this interpreter with ``flags`` and ``words``, which begin with -m or -c; output is text."""
+    """As subprocess.run of this interpreter with ``flags`` and ``words``, which begin with -m or -c; output is text.
+
+    If it does not end in time, the error's note has its output, and where each of its threads was.
+    """
     started = Started(words, cwd=cwd, environment=environment, flags=flags, stdin=stdin, cold=cold)
     try:
         out, err = started.communicate(timeout)
-    except subprocess.TimeoutExpired:
-        started.send_signal(signal.SIGKILL)
-        started.communicate()
+    except subprocess.TimeoutExpired as error:
+        error.add_note("\n".join(_aborted(started)))
         raise
     return subprocess.CompletedProcess([sys.executable, *flags, *words], started.wait(), out, err)
+
+
+def _aborted(started: Started) -> tuple[str, str]:
+    """Ends the command and returns its output and errors; faulthandler adds its threads' stacks to these."""
+    started.send_signal(signal.SIGABRT)
+    with suppress(subprocess.TimeoutExpired):
+        return started.communicate(ABORT_SECONDS)
+    started.send_signal(signal.SIGKILL)
+    return started.communicate()
 
 
 class Started:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import array
 import asyncio
 import atexit
+import faulthandler
 import gc
 import importlib.util
 import io
@@ -156,6 +157,7 @@ def become(message: dict[str, Any], streams: list[int]) -> NoReturn:
         if not sys.flags.isolated:
             sys.path.insert(0, folder_of(message))
         sys.argv[1:] = message["arguments"]
+        faulthandler.enable()  # one that does not end says where it was before it is killed
         for number in message.get("heeds", ()):
             signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
         if "module" in message:
@@ -249,6 +251,7 @@ def start_afresh(
 ) -> None:
     """Leaves of what the process is nothing that a new interpreter would not have."""
     gc.freeze()
+    faulthandler.disable()
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

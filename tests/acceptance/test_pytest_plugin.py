@@ -174,13 +174,14 @@ def test_junit_has_the_cases_with_what_they_came_to(shop: Project) -> None:
 @pytest.mark.slow
 def test_xdist_spreads_the_tests_and_the_gate_runs_once(shop: Project) -> None:
     shop.write("gate.yaml", OUTCOMES["a threshold that does not hold"][0])
-    ran = run_pytest(shop, "-n", "2", "-rA")
+    # Cold: the threads of pytest-xdist may hold a lock, which a worker forked from their process could never take.
+    ran = run_pytest(shop, "-n", "2", "-rA", cold=True)
     assert ran.code == 1, ran.out
     assert asked(shop) == 9
     for line in ("PASSED test_own.py::test_own", "PASSED gate.yaml::cases.json::order", "FAILED gate.yaml::"):
         assert line in ran.out
     shop.write("gate.yaml", PASSES)
-    ran = run_pytest(shop, "-n", "2", "-k", "hours or own")
+    ran = run_pytest(shop, "-n", "2", "-k", "hours or own", cold=True)
     assert asked(shop) == 3
     assert "a part: 1 of 3 cases" in ran.out
 

@@ -56,9 +56,13 @@ def test_it_ends_as_a_fresh_process_ends(tmp_path: Path, code: str) -> None:
     assert one == other
 
 
-def test_what_takes_too_long_is_killed(tmp_path: Path) -> None:
-    with pytest.raises(subprocess.TimeoutExpired):
-        warm.run(["-c", "import time; time.sleep(600)"], cwd=tmp_path, environment=os.environ, timeout=0.2)
+def test_what_takes_too_long_is_killed_and_says_where_it_was(tmp_path: Path) -> None:
+    code = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
+    with pytest.raises(subprocess.TimeoutExpired) as ended:
+        warm.run(["-c", code], cwd=tmp_path, environment=os.environ, timeout=0.5)
+    (note,) = ended.value.__notes__
+    assert note.startswith("begun\n")
+    assert 'File "<string>", line 3 in <module>' in note
 
 
 AGENT = """
