@@ -491,7 +491,7 @@ def unchanged(answer: Any) -> Any:
 
 def refuse_error(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> None:
     """Raise AgentFailure for a stream that ends with an error, or an object that states one, such as ``error`` or
-    ``errors``, whatever else it says.
+    ``errors``, whatever else it says; likewise for text that ends with such an object.
 
     ``parts_of`` finds the parts of an answer of another form.
     """
@@ -500,6 +500,8 @@ def refuse_error(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> Non
         stated = streams.error_in(answer)
     elif isinstance(answer, OBJECT):
         stated = streams.failure_of(answer)
+    elif isinstance(answer, str):
+        stated = streams.error_ending(answer)
     if not stated:
         return
     text = f"the agent reports an error: {shorten(text_or_json(stated), 1000)}"
