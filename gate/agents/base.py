@@ -324,21 +324,37 @@ _LIMITED = re.compile(
     r"|insufficient.quota|quota.{0,20}exceeded|exceeded.{0,30}quota|\b(?:http|status|code)\W{0,4}(?:429|503|529)\b",
     re.IGNORECASE,
 )
-"""Signs of a provider's refusal in an error text that an agent passes on."""
+"""Signs in an error text that a provider takes no requests now."""
+_MISCONFIGURED = re.compile(
+    r"model_not_found|not_found_error|DeploymentNotFound|model identifier is invalid|default credentials were not found"
+    r"|\b(?:models?|deployment)\b.{0,80}\b(?:does not exist|not found|is not supported)|\b(?:unknown|invalid) model\b"
+    r"|(?:invalid|incorrect|wrong|missing|expired|no|unable to locate) (?:\w+ )?(?:api.?key|x-api-key|credentials)\b"
+    r"|\bapi.?key\b.{0,30}\b(?:not valid|invalid|missing|expired|must be set|is not set|not found)|invalid_api_key"
+    r"|authentication.?(?:error|failed|method)|permission.?(?:denied.?)?error|unauthorized|UnrecognizedClient"
+    r"|\b(?:http|status|code)\W{0,4}(?:401|403)\b",
+    re.IGNORECASE,
+)
+"""Signs in an error text of an unknown model or a key that is refused."""
 
 
 def kind_of_status(status: int) -> ErrorKind:
-    """Return the kind of failure that an HTTP status other than 2xx means: busy, a server error, or a wrong answer."""
+    """Return the kind of failure that an HTTP status other than 2xx means."""
     if status in LATER:
         return ErrorKind.UNREACHABLE
+    if status in (401, 403, 404, 405):
+        return ErrorKind.SETUP
     if status >= 500:
         return ErrorKind.CRASH
     return ErrorKind.PROTOCOL
 
 
-def is_limit(text: str) -> bool:
-    """True if an error text has a sign of a provider's refusal."""
-    return _LIMITED.search(text) is not None
+def kind_of_text(kind: ErrorKind, text: str) -> ErrorKind:
+    """Return the kind of failure that the signs in an error text mean; ``kind`` if it has none."""
+    if kind is ErrorKind.CRASH and _LIMITED.search(text):
+        return ErrorKind.LIMIT
+    if kind in (ErrorKind.CRASH, ErrorKind.PROTOCOL) and _MISCONFIGURED.search(text):
+        return ErrorKind.SETUP
+    return kind
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -355,7 +371,7 @@ def _matches(pattern: str, text: str) -> bool:
 class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an error of the run
     """A request that brought no answer. It is a result of the trial and never ends the run.
 
-    A crash whose text has a sign of a provider's refusal counts as the provider's limit, for every kind of agent.
+    Signs in its text tell the kind of a crash (`kind_of_text`), for every kind of agent.
     """
 
     def __init__(
@@ -375,9 +391,7 @@ class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an err
         self.said = self.message
         if said is not None:
             self.said = said
-        self.kind = kind
-        if kind is ErrorKind.CRASH and is_limit(self.said):
-            self.kind = ErrorKind.LIMIT
+        self.kind = kind_of_text(kind, self.said)
         self.transient = self.kind is ErrorKind.LIMIT or (transient and self.end is End.UNMEASURED)
         """True if another attempt may succeed. A failure of the agent itself is never retried."""
         self.retry_after = retry_after
