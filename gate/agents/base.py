@@ -341,7 +341,7 @@ def kind_of_status(status: int) -> ErrorKind:
     """Return the kind of failure that an HTTP status other than 2xx means."""
     if status in LATER:
         return ErrorKind.UNREACHABLE
-    if status in (401, 403, 404, 405):
+    if 300 <= status < 400 or status in (401, 403, 404, 405):
         return ErrorKind.SETUP
     if status >= 500:
         return ErrorKind.CRASH
@@ -483,7 +483,7 @@ def read_answer(answer: Any, *, user: str, mapping: str = "", duration: float | 
     refuse_error(answer)
     try:
         if isinstance(answer, Stream):
-            found = streams.to_invocation(answer, user=user, whole=answer.whole)
+            found = streams.to_invocation(answer, user=user, whole=answer.whole, mapping=mapping)
         else:
             found = answers.to_invocation(answer, user=user)
     except FormatError as error:
@@ -545,15 +545,28 @@ def refuse_truncated(text: str) -> None:
         _parse(text.strip())
 
 
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""A code by which a program colours or moves text in a terminal."""
+
+
+def text_of(output: bytes) -> str:
+    """Return the text of an answer, without codes for a terminal: they would hide JSON, and differ from any expected
+    answer. Raises AgentFailure if it is not UTF-8."""
+    try:
+        text = output.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is not UTF-8") from error
+    if "\0" in text:
+        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is not UTF-8: it has null characters, as UTF-16 does")
+    return _TERMINAL.sub("", text)
+
+
 def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
     """Return the bytes of an answer as a JSON value, or as text if they do not begin like an object or messages.
 
     Bytes in the form of a stream become a `Stream`, unless the answer ``must_be_json``.
     """
-    try:
-        text = output.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as error:
-        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is not UTF-8") from error
+    text = text_of(output).strip()
     if not text:
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is empty")
     if not must_be_json and is_stream(text):
@@ -646,7 +659,8 @@ def _parse(text: str) -> Any:
     except json.JSONDecodeError as error:
         if is_stream(text):
             refuse_stream("a stream")
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is not JSON: {error}") from error
+        alone = "; answer with the JSON alone" if error.msg == "Extra data" else ""
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is not JSON: {error}{alone}") from error
     except ConfigError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is refused: {error}") from error
 

@@ -155,10 +155,11 @@ Dialect = Callable[[Assembly, Sequence[StreamEvent]], None]
 ENDLESS = "the connection was closed, which may be its end or not: name the last event under http.response.events.done"
 
 
-def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
+def to_invocation(text: str, *, user: str, whole: bool = True, mapping: str = "") -> Invocation:
     """Return the turn in a stream of a known dialect, provided that it has no error (`error_in`).
 
-    ``whole``: whether the transport marked the end of the stream; if not, an event must do so.
+    ``whole``: whether the transport marked the end of the stream; if not, an event must do so. ``mapping``: the
+    configuration key that gives the paths of its events' parts, for the hint of an error; empty if there is none.
 
     Raises:
         FormatError: the dialect is unknown, or the stream is incomplete.
@@ -172,7 +173,8 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
             _endless()
         return answers.to_invocation(_plain(events), user=user)
     refuse_broken(events)
-    answer = _whole(events, objects)
+    remedy = f"map them with {mapping}.events" if mapping else "answer with one object"
+    answer = _whole(events, objects, remedy)
     if answer:
         if not whole and any(event.name == "values" for event in events):
             _endless()  # a later value might replace it
@@ -189,7 +191,7 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
         read(turn, events)
         return finished(turn, user=user)
     shown = shorten(json.dumps(objects[0], ensure_ascii=False, default=repr), 120)
-    raise FormatError(f"its events have no known dialect (the first: {shown}); map them with http.response.events")
+    raise FormatError(f"its events have no known dialect (the first: {shown}); {remedy}")
 
 
 def _endless() -> NoReturn:
@@ -382,14 +384,16 @@ def _plain(events: Sequence[StreamEvent]) -> str:
     return text
 
 
-def _whole(events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _whole(
+    events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]], remedy: str
+) -> Mapping[str, Any] | None:
     """Return the last event if it is a complete answer: LangGraph's values, or a line with the whole answer."""
     for event in reversed(events):
         if event.name == "values":
             return event.data  # type: ignore[no-any-return]
     full = [data for data in objects if "type" not in data and not data.keys().isdisjoint(answers.CONTENT)]
     if len(full) > 1:
-        raise FormatError("several of its events are answers: say how to join them in http.response.events")
+        raise FormatError(f"several of its events are answers; {remedy}")
     if not full or full[0] is not objects[-1]:
         return None
     return full[0]

@@ -139,7 +139,7 @@ there is an error in the application.</p>
         (response(b"<html>overloaded", "500 Oops"), ErrorKind.CRASH, 1, "HTTP 500: a web page without a title"),
         (response(b"\xef\xbb\xbf" + FLASKS_PAGE, "500 Oops"), ErrorKind.CRASH, 1, "500 Internal Server Error"),
         (response(b"no", "401 Unauthorized"), ErrorKind.SETUP, 1, "HTTP 401: no"),
-        (response(b"", "302 Found", extra="Location: /login\r\n"), ErrorKind.PROTOCOL, 1, "not followed (to /login)"),
+        (response(b"", "302 Found", extra="Location: /login\r\n"), ErrorKind.SETUP, 1, "not followed (to /login)"),
         (response(b"<html>", kind="text/html"), ErrorKind.PROTOCOL, 1, "a web page"),
         (response(b"\n<!DOCTYPE html><p>Sign in", kind="text/plain"), ErrorKind.PROTOCOL, 1, "a web page"),
         (response(b'{"output": "tor'), ErrorKind.PROTOCOL, 1, "not JSON"),

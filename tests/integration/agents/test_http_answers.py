@@ -401,3 +401,20 @@ def test_a_text_that_ends_with_an_error_is_no_answer(kind: str, body: str) -> No
     error = served(answer, [case("a")], retries=0)["a"].error
     assert error is not None
     assert (error.kind, error.message) == (ErrorKind.CRASH, "the agent reports an error: boom")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        ("text/event-stream", "data: Grüße\n\n".encode("latin-1"), "is not UTF-8"),
+        ("text/plain", "hello".encode("utf-16-le"), "it has null characters, as UTF-16 does"),
+        ("text/plain", b'<meta http-equiv="refresh" content="0; url=/login">', "is a web page"),
+        ("application/json", b'{"output": "hi"} bye', "answer with the JSON alone"),
+    ],
+)
+def test_bytes_of_another_form_are_no_answer(kind: str, body: bytes, said: str) -> None:
+    answer, _ = says(response(body, kind=kind))
+    error = served(answer, [case("a")], retries=0)["a"].error
+    assert error is not None
+    assert error.kind is ErrorKind.PROTOCOL
+    assert said in error.message

@@ -104,7 +104,7 @@ def test_an_unknown_model_and_a_refused_key_are_the_setups(kind: ErrorKind, text
     assert (failure.kind, failure.transient, failure.end) == (ErrorKind.SETUP, False, End.FAILED)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 405])
+@pytest.mark.parametrize("status", [302, 308, 401, 403, 404, 405])
 def test_a_status_that_refuses_key_or_address_is_the_setups(status: int) -> None:
     assert kind_of_status(status) is ErrorKind.SETUP
 

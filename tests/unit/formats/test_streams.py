@@ -301,7 +301,7 @@ def test_events_of_an_adk_server_and_values_of_a_graph() -> None:
 
 def test_events_of_nobody_are_shown() -> None:
     with pytest.raises(FormatError, match=r"no known dialect.*\"kind\": 1.*http\.response\.events"):
-        to_invocation(sse({"kind": 1}), user="")
+        to_invocation(sse({"kind": 1}), user="", mapping="http.response")
 
 
 @given(st.text(alphabet='abc{}[]":,\n 01.dt:evn', max_size=200))
