@@ -122,7 +122,7 @@ def test_an_agent_with_a_type_is_one(project: Project) -> None:
 
 def test_a_function_that_takes_a_history_is_no_agent_by_itself(project: Project) -> None:
     """It would be called with a text, so the route that fills the history is the agent."""
-    project.write("talk.py", "async def chat(history: list[dict]) -> dict:\n    return {'answer': history[-1]}\n")
+    project.write("talk.py", "async def chat(history: 'list[dict]') -> dict:\n    return {'answer': history[-1]}\n")
     code, path, *_ = SERVERS["untyped"]
     project.write("server.py", code)
     ran = project.gate("init", "--no-run")
@@ -134,21 +134,22 @@ def test_a_function_that_takes_a_history_is_no_agent_by_itself(project: Project)
     ("code", "framework"),
     [
         (
-            "from langgraph.graph import StateGraph\n\ndef build():\n"
+            "import re\nfrom langgraph.graph import StateGraph\n\nWORD = re.compile('x')\n\ndef build():\n"
             "    g = StateGraph(dict)\n    return g.compile()\n\n"
             "graph = build()\n",
-            "LangGraph in bot.py:7",
+            "found 1. LangGraph in bot.py:10: graph = build(…)",
         ),
         (
             "from agents import Agent\n\ndef make_agent(name='x'):\n"
             "    return Agent(name=name)\n\nagent = make_agent()\n",
-            "OpenAI Agents SDK in bot.py:6",
+            "found 1. OpenAI Agents SDK in bot.py:6: agent = make_agent(…)",
         ),
     ],
 )
 def test_an_agent_that_a_function_of_the_module_builds_is_one(project: Project, code: str, framework: str) -> None:
     project.write("bot.py", code)
-    assert framework in project.gate("init", "--no-run").out
+    ran = project.gate("init", "--no-run")
+    assert framework in ran.out and "found 2." not in ran.out
 
 
 @pytest.mark.parametrize(
