@@ -191,6 +191,14 @@ def test_a_described_server_is_asked_by_its_description(project: Project) -> Non
     assert agent_of(project) == {"http": http}
 
 
+def test_a_running_server_has_to_be_started_in_ci_too(project: Project) -> None:
+    project.git("init", "-q")
+    project.git("remote", "add", "origin", "https://github.com/some/repository")
+    ran = project.gate("init", "--no-run", "--url", "http://127.0.0.1:9/ask")
+    assert "found 1. an HTTP server at http://127.0.0.1:9/ask" in ran.out
+    assert "start it in CI" in ran.out and "only thresholds decide" in ran.out
+
+
 def test_an_address_is_enough(project: Project) -> None:
     ran = project.gate("init", "--url", "http://127.0.0.1:9/ask")
     assert ran.code == 3
@@ -503,8 +511,9 @@ def test_a_running_server_without_a_description_is_asked_by_its_route_in_the_cod
         ran = project.gate("init", "--url", url + path)
     request, response = {"message": "{{message}}"}, {"output": "response"}
     assert agent_of(project) == {"http": {"url": f"{url}/chat", "request": request, "response": response}}
-    assert f"1. Flask in {url}{path}: POST /chat takes 'message', as in server.py:3" in ran.out
-    assert "port 8000" not in (project.root / "gate.yaml").read_text()
+    assert f"1. Flask at {url}{path}: POST /chat takes 'message', as in server.py:3" in ran.out
+    port = url.rpartition(":")[2]
+    assert f"# start it first: flask --app server:app run --port {port}" in (project.root / "gate.yaml").read_text()
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".git/config"])
