@@ -4,7 +4,6 @@ failures."""
 from __future__ import annotations
 
 import asyncio
-import html
 import json
 import re
 import resource
@@ -246,6 +245,8 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
         title = _TITLE.search(response.body[:4000])
         said = "a web page without a title"
         if title:
+            import html  # weight: its table of entities, only for a web page in place of an answer
+
             said = " ".join(html.unescape(title[1].decode("utf-8", "replace")).split())
     message = f"HTTP {status}"
     if said:

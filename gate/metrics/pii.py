@@ -15,8 +15,11 @@ from gate.security.redact import luhn
 def as_read(text: str) -> str:
     """Return a text as its reader sees it: with plain spaces, hyphens and digits, without invisible characters and
     without Markdown's marks of bold text and code."""
+    text = text.replace("**", "").replace("`", "")
+    if text.isascii():  # has none of these
+        return text
     plain = []
-    for char in unicodedata.normalize("NFKC", text.replace("**", "").replace("`", "")):
+    for char in unicodedata.normalize("NFKC", text):
         kind = unicodedata.category(char)
         if kind == "Pd":
             plain.append("-")

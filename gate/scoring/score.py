@@ -128,11 +128,13 @@ async def score_trial(
         if isinstance(metric, Composite):
             composites.append((name, metric))
         elif isinstance(metric, Judged):
-            waited[name] = _score(scorer, case, performance, judge, in_loop=in_loop)
+            waited[name] = _judged(metric, case, performance, judge)
         elif isinstance(metric, InAgentMetric) and _unseen(metric, performance) is None:
             waited[name] = metric.score_in_agent(case, performance, run_in_agent)
+        elif in_loop:
+            scores[name] = await off_loop(_measured, metric, case, performance)
         else:
-            scores[name] = await _score(scorer, case, performance, judge, in_loop=in_loop)
+            scores[name] = _measured(metric, case, performance)
     if not in_loop:
         for name, scoring in waited.items():
             scores[name] = await scoring
@@ -231,10 +233,14 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
 
 async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool) -> Score:
     metric = scorer.for_case(case)
-    if not isinstance(metric, Judged):
-        if in_loop:
-            return await off_loop(_measured, metric, case, performance)
-        return _measured(metric, case, performance)
+    if isinstance(metric, Judged):
+        return await _judged(metric, case, performance, judge)
+    if in_loop:
+        return await off_loop(_measured, metric, case, performance)
+    return _measured(metric, case, performance)
+
+
+async def _judged(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
     unseen = _unseen(metric, performance)
     if unseen is not None:
         return unseen

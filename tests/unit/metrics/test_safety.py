@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
-from gate.metrics.pii import find_personal, iban
+from gate.metrics.pii import as_read, find_personal, iban
 from gate.metrics.safety import WORDS, SafetyV1
 from gate.model import Case, Invocation, Part, Score, Turn
 from gate.security.redact import luhn
@@ -41,6 +41,13 @@ def test_personal_data_is_found_and_never_repeated() -> None:
         assert not any(
             word in score.reason for word in text.split() if any(c.isdigit() for c in word) or "@" in word
         ), (text, kind)
+
+
+def test_ascii_is_read_as_it_is() -> None:
+    for char in map(chr, range(128)):
+        if char != "`":
+            assert as_read(f"a{char}b") == f"a{char}b"
+            assert as_read(f"a{char}\N{SOFT HYPHEN}b") == f"a{char}b", "the other way"
 
 
 def test_what_only_looks_like_it_passes() -> None:
