@@ -97,12 +97,15 @@ def _after_error(suite: SuiteResult) -> str:
     """Return the next step for a suite that could not be measured."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
-    if suite.cause.kind in ("outage", "agent_fails"):
+    cause = suite.cause
+    if cause.kind == "shard":
+        cause = cause["problem"]
+    if cause.kind in ("outage", "agent_fails"):
         return LOOK_AT_ERRORS
-    if suite.cause.kind == "collapsed":
-        if suite.cause["copies"]:
-            return "clear the cache or add cases, then run the job again"
-        if losses_only_warn(suite, suite.cause["criterion"]):
+    if cause.kind == "collapsed":
+        if cause["copies"]:
+            return "fix the agent; if it is not broken, clear the cache or add cases, then run the job again"
+        if losses_only_warn(suite, cause["criterion"]):
             return f"fix it, or if this is intended, {OTHER_RULE}"
         return "fix the agent; if it is not broken, add cases"
     return TO_MEASURE
