@@ -92,7 +92,8 @@ def tell_warning(found: Finding, row: CriterionResult) -> str:
     """Return a finding on a criterion as a warning."""
     if found.kind == "change":
         worse = with_means(change(found["change"].value, row.criterion.scale), row)
-        return f"{row.criterion.name} got worse beyond its margin: {worse}; {NO_BLOCK}{_wording(found['wording'])}"
+        told = f"{row.criterion.name} got worse beyond its margin: {worse}; this alone does not block"
+        return told + _wording(found["wording"])
     told = f"{row.criterion.name}: {'; '.join(clauses(found, WORDS, row.criterion))}"
     if found.is_excused:
         return f"{told}: {WOULD}"
