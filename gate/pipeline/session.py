@@ -28,11 +28,10 @@ from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.git_context import REPORTS, GitContext, git_context
-from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_references
 from gate.pipeline.store import store_of
-from gate.security.environment import in_ci, is_allowed, varies_by_run
+from gate.security.environment import in_ci, is_allowed, is_secret, varies_by_run
 from gate.security.limits import shorten
 from gate.security.tree import OwnPackage
 from gate.suites import case_files
@@ -46,8 +45,6 @@ BRANCHES = (
     *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH", "BRANCH_NAME"),
 )
 """Variables of GitHub, GitLab, Jenkins, CircleCI, Azure and Bitbucket that name the branch, a change's own first."""
-_COUNT = re.compile("[0-9]{1,7}")
-"""The value of a limit, such as MAX_TOKENS, which is no secret."""
 MOST_SOURCES = 5
 """The most sources that a note proposes by name."""
 
@@ -240,10 +237,8 @@ def _handed_on(env: Mapping[str, str | None], environment: Mapping[str, str]) ->
             names = [name]
             names += [one for one in environment if is_allowed(one, (name,)) and not varies_by_run(one)]
         for one in names:
-            value = environment.get(one)
-            is_count = "TOKEN" in one.upper() and value is not None and _COUNT.fullmatch(value)
-            if is_count or SECRET_NAME.search(one) is None:
-                found[one] = value
+            if not is_secret(one):
+                found[one] = environment.get(one)
     return found
 
 
