@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,8 +21,14 @@ from gate.system.processes import Child, LineChannel
 if TYPE_CHECKING:
     from gate.world.world import WorkerAddress
 
+_MODULE = re.compile(r"\w+(?:\.\w+)*")
 MOST_OF_ERROR = 4_000
 """Characters of standard error that an error text holds; the last ones."""
+
+
+def modules_in(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the modules that a command starts: `support.bot` of `python -m support.bot`."""
+    return tuple([module for option, module in pairwise(command) if option == "-m" and _MODULE.fullmatch(module)])
 
 
 class ProgramAgent(Agent):
