@@ -65,7 +65,8 @@ _ASIDE = re.compile(rb"\s*(<!--|<\?xml\b)", re.IGNORECASE)
 """The beginning of a comment, or of XML's declaration."""
 _WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 """The beginning of a web page, which some servers call plain text."""
-_TITLE = re.compile(rb"<title\b[^>]*>([^<]{1,300})", re.IGNORECASE)
+_OWN_WORDS = re.compile(rb"<(?:title|pre)\b[^>]*>([^<]{1,300})", re.IGNORECASE)
+"""The title of a web page and its preformatted text, in which servers such as Express show an exception."""
 
 
 class Server(StrictModel):
@@ -243,10 +244,10 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
     body = response.body[:300].decode("utf-8", "replace").strip()
     said = body
     if _is_web_page(response.body):  # its other words are a framework's: Flask's page of a crash says "overloaded"
-        title = _TITLE.search(response.body[:4000])
+        words = _OWN_WORDS.findall(response.body[:4000])[:2]
         said = "a web page without a title"
-        if title:
-            said = " ".join(html.unescape(title[1].decode("utf-8", "replace")).split())
+        if words:
+            said = " ".join(html.unescape(b": ".join(words).decode("utf-8", "replace")).split())
     message = f"HTTP {status}"
     if said:
         message = f"HTTP {status}: {said}"
