@@ -341,12 +341,12 @@ class Git:
 
         ``exclude`` are paths relative to the root. Caches and what `changed` leaves out are left out here, too.
         """
-        paths = [".", *(f":(exclude,literal){path}" for path in exclude if not path.startswith(("/", "..")))]
         found = []
-        for status, name in self._status("--ignored=matching", "--untracked-files=normal", "--", *paths):
+        for status, name in self._status("--ignored=matching", "--untracked-files=normal", "--", "."):
             if status in ("??", "!!") and not self._is_generated(name):
                 here = os.path.relpath(name, self.prefix() or ".") + "/" * name.endswith("/")
-                if not (self.root / here / "CACHEDIR.TAG").exists():
+                is_excluded = any(here.startswith(f"{one}/") for one in exclude)
+                if not is_excluded and not (self.root / here / "CACHEDIR.TAG").exists():
                     found.append(here)
         return found
 

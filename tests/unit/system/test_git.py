@@ -134,15 +134,17 @@ def test_files(root: Path) -> None:
 
 
 def test_what_another_work_tree_of_the_commit_lacks(root: Path) -> None:
-    (root / ".gitignore").write_text("*.log\n.env\nignored/\ncache/\n__pycache__/\n")
+    (root / ".gitignore").write_text("*.log\n.env\nignored/\ncache/\n__pycache__/\nown/\n")
     commit(root, "x\n", "below/a.py")
+    (root / "below/own").mkdir()
+    (root / "below/own/record").write_text("")
     for name in ("x.log", "below/.env", "below/ignored/a", "below/cache/CACHEDIR.TAG", "below/__pycache__/a.pyc"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("")
     for name in ("below/new", "below/out/new"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("")
-    assert sorted(at(root / "below").not_in_commits(exclude=["out"])) == [".env", "ignored/", "new"]
+    assert sorted(at(root / "below").not_in_commits(exclude=["out", "own"])) == [".env", "ignored/", "new"]
 
 
 def test_files_beside_the_root_and_the_commit_of_a_submodule(root: Path) -> None:
