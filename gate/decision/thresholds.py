@@ -446,7 +446,7 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> Finding | None:
 
 
 def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[float, Case]]:
-    """Return the values above the maximum for trials of their case."""
+    """Return the values of trials above their case's limit, each with the case."""
     found = []
     for case in comparison.judged:
         limit = mark(criterion, case)
