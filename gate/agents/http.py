@@ -34,6 +34,7 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
     so_far,
+    text_of,
     unchanged,
 )
 from gate.agents.hints import LACKS, refused_by, unconnected
@@ -63,7 +64,7 @@ WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 _ASIDE = re.compile(rb"\s*(<!--|<\?xml\b)", re.IGNORECASE)
 """The beginning of a comment, or of XML's declaration."""
-_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body|meta)\b", re.IGNORECASE)
 """The beginning of a web page, which some servers call plain text."""
 _OWN_WORDS = re.compile(rb"<(?:title|pre)\b[^>]*>([^<]{1,300})", re.IGNORECASE)
 """The title of a web page and its preformatted text, in which servers such as Express show an exception."""
@@ -468,7 +469,7 @@ def _decode(response: Response) -> Any:
     if kind in ("text/html", "application/xhtml+xml") or _is_web_page(body):
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     if kind in STREAMS:
-        answer: Any = Stream(body.decode("utf-8", "replace"))
+        answer: Any = Stream(text_of(body))
     else:
         answer = decode_answer(body, must_be_json=kind == "application/json" or kind.endswith("+json"))
     if isinstance(answer, Stream):
