@@ -464,8 +464,8 @@ GAPS: Mapping[KindName, FindingKind] = {
     "not_compared": OF_CRITERION["not_compared"],
     # ``before``: for renamed cases, their ids at the baseline in the same order; ``of``: if too many were removed, the
     # cases that passed at the base; for "all", its cases; ``selected``: only those that the run selects; ``unchecked``:
-    # some are still there, but nothing checks them; ``edited``: number of edited cases among all; ``never_passed``: new
-    # or edited cases that passed in no trial, which a mean that holds may hide
+    # some are still there, but nothing checks their answers; ``edited``: number of edited cases among all;
+    # ``never_passed``: new or edited cases that passed in no trial, which a mean that holds may hide
     "cases_changed": kind(
         "Cases that only one side has, or that have another content or another id now: listed, or too many removed, "
         "edited cases that miss now, or no case left to compare.",

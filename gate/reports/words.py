@@ -612,7 +612,7 @@ CASES_NOT_COMPARED = {
     "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
     "removed": (
         "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
-        "{selected: or left the selection|}{unchecked: or left without a check|} ({cases:list})"
+        "{selected: or left the selection|}{unchecked: or left without expectations|} ({cases:list})"
     ),
 }
 
