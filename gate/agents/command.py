@@ -146,7 +146,7 @@ class CommandAgent(ProgramAgent):
             request.log.add(child.tail)
         if output.overflow.is_set():
             raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
-        if child.process.returncode != 0:
+        if child.process.returncode != 0 or not output.data.strip():
             failure = without_answer(child, "command")
             with suppress(AgentFailure):
                 failure.turn = so_far(decode_answer(output.data))

@@ -170,13 +170,20 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> Finding | N
     lost = _lost(comparison, criterion)
     if lost and not _misses_with_hits(sample, held, criterion, lost):
         return Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)
-    return _misses(held, sample.all)
+    return _misses(sample, held, sample.all, criterion)
 
 
-def _misses(held: HeldMean, group: Group, *, base_cases: bool = False) -> Finding:
+def _misses(sample: Sample, held: HeldMean, group: Group, criterion: Criterion, *, base_cases: bool = False) -> Finding:
     """Return the finding that a mean misses its threshold, with its standard error between runs."""
-    trials, error = len(group.trials), standard_error(group.values)
-    return Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=held, trials=trials, error=error, base_cases=base_cases)
+    return Finding.of(
+        "mean",
+        Verdict.BELOW_THRESHOLD,
+        mean=held,
+        trials=len(group.trials),
+        error=standard_error(group.values),
+        base_cases=base_cases,
+        held_before=bool(sample.before.values) and not _base_misses(sample, held, criterion),
+    )
 
 
 def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldMean:
@@ -200,7 +207,7 @@ def _without_new_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> 
     if not criterion.direction.is_worse(value, held.threshold) or _base_misses(sample, held, criterion):
         return None
     of_base = replace(held, value=value, cases=len(sample.kept.values), failed=sum(sample.kept.failed), measured=None)
-    return _misses(of_base, sample.kept, base_cases=True)
+    return _misses(sample, of_base, sample.kept, criterion, base_cases=True)
 
 
 def _is_excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: Criterion) -> bool:
@@ -439,7 +446,7 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> Finding | None:
 
 
 def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[float, Case]]:
-    """Return the values above the maximum for trials of their case."""
+    """Return the values of trials above their case's limit, each with the case."""
     found = []
     for case in comparison.judged:
         limit = mark(criterion, case)

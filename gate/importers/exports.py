@@ -427,7 +427,7 @@ def _rows(document: Document) -> tuple[Document, list[Loss]]:
 
 @nothing_unread(IGNORED, checks=_checks)
 def _read(document: Document) -> Contents:
-    """Return the cases of the rows, and their losses. Raises `ConfigError` as `read`."""
+    """Return the cases of the rows, and their losses. Raises `ConfigError` as `read` does."""
     cases, recorded, losses = [], [], list[Loss]()
     for number, row in enumerate(document.data):
         reader = _kind(row)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from gate.metrics.reading import as_read
-from gate.security.redact import luhn
+from gate.security.redact import INTERNATIONAL, luhn
 
 
 class PiiMatch(Struct, frozen=True):
@@ -22,21 +22,25 @@ _SHAPES = {
     "e-mail address": re.compile(
         r"(?<![\w.%+-])[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"
     ),
-    "card number": re.compile(r"(?<![\w-])[2-6][0-9](?:[ -]?[0-9]){11,17}(?![\w-])"),
+    "card number": re.compile(
+        r"(?<![\w-])(?:3[0689](?:[ -]?[0-9]){12}|3[47](?:[ -]?[0-9]){13}"
+        r"|(?:2[2-7]|3[05689]|[4-6][0-9])(?:[ -]?[0-9]){14,17})(?![\w-])"  # not dates, barcodes and IMEIs
+    ),
     "IBAN": re.compile(r"(?<!\w)[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)"),
     "US social security number": re.compile(
         r"(?<![\w-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])"
     ),
     "telephone number": re.compile(
-        r"(?<![\w+])\+[1-9][0-9]{0,2}(?:[ .-]?(?:\([0-9]{1,4}\)|[0-9]{1,4})){2,5}(?!\w)"
-        r"|(?<![\w-])(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[ .-])[0-9]{3}[ .-][0-9]{4}(?![\w-])"
+        rf"(?<![\w+]){INTERNATIONAL}(?!\w)"
+        r"|(?<![\w-])(?:(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2} )[0-9]{3}[ .-]"
+        r"|[2-9][0-9]{2}(?P<gap>[.-])[0-9]{3}(?P=gap))[0-9]{4}(?![\w-])"  # 210-250 2024 is a range and a year
     ),
 }
 
 
 _CARD = re.compile(
     r"(?<![0-9])(?:[2-6][0-9]{3}(?P<gap>[ -])[0-9]{4}(?P=gap)[0-9]{4}(?P=gap)[0-9]{4}"
-    r"|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{5}|[2-6][0-9]{12,15})(?![0-9])"
+    r"|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{5}|3[0689][0-9]{12}|3[47][0-9]{13}|[2-6][0-9]{15})(?![0-9])"
 )
 """A card number as it is usually printed."""
 

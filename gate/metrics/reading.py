@@ -8,8 +8,11 @@ import unicodedata
 from functools import lru_cache
 
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_MARKS = re.compile(r"\*\*|__|~~|`|</?[a-z]{1,10}>", re.IGNORECASE)
-_EMPHASIS = re.compile(r"(?<![\w*_])([*_])(?=\S)([^*_\n]+)(?<=\S)\1(?![\w*_])")
+_MARKS = re.compile(
+    r"(?<!\*)\*\*(?!\*)|(?<!_)__(?!_)|~~|`|</?(?:b|i|u|s|em|strong|mark|code|kbd|span|small)>", re.IGNORECASE
+)
+"""The marks of bold text and code, of Markdown and HTML; a row of asterisks hides something, which is no mark."""
+_EMPHASIS = re.compile(r"(?<![\w*_])(\*{1,3}|_{1,3})(?=\S)([^*_\n]+)(?<=\S)\1(?![\w*_])")
 _LINK = re.compile(r"\[([^\[\]\n]+)\]\([^()\s]*\)")
 _SPACES = re.compile(r"\s+")
 _LIKE = dict.fromkeys("‘’‚‛′ʹʼ´", "'") | dict.fromkeys("“”„‟″«»", '"') | dict.fromkeys("−⁻₋⁃", "-")

@@ -304,8 +304,9 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
     ),
     # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over the
-    # threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were hits; ``chance``: how
-    # often an unchanged agent misses a threshold that holds now, 0 to 1; None if that is rare or unknown
+    # threshold; ``held_before``: the baseline's mean did not miss it; ``lost``: unmeasured trials, which would lift it
+    # over the threshold if they were hits; ``chance``: how often an unchanged agent misses a threshold that holds now,
+    # 0 to 1; None if that is rare or unknown
     "mean": kind(
         "The mean beside the suite's threshold.",
         PASS,
@@ -315,6 +316,7 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         trials=NUMBER,
         error=MAYBE_FIGURE,
         base_cases=FLAG,
+        held_before=FLAG,
         lost=NUMBER,
         chance=MAYBE_FIGURE,
     ),

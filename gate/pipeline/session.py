@@ -306,7 +306,7 @@ def about_address(config: Config, agent: str) -> str:
         return ""
     address = shown_address(server.url)
     what = f"this verdict is about whatever answers at {address}, not about a commit"
-    return f"{what}: restart it after each commit, or set `agent.version`"
+    return f"{what}: restart the server after each commit, or set `agent.version`"
 
 
 def about_literal_version(config: Config) -> str:

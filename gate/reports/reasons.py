@@ -235,7 +235,7 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
         needed = math.ceil(mean.cases * ((CLEAR * error / distance) ** 2 - 1))
         ways.append(f"{count(needed, 'more case')} would distinguish the two")
     with_room = mean.value + sign * CLEAR * error
-    if 0 < with_room < 1 and not criterion.scale.is_relative:
+    if 0 < with_room < 1 and not criterion.scale.is_relative and not one["held_before"]:
         at = rounded(20 * with_room) / 20
         if 0 < at < 1:
             ways.append(f"a threshold of {at:g} leaves room for chance")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from gate.decision.outcomes import PASS_RATE
 from gate.errors import brief
-from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
+from gate.model import CrashFacts, CriterionResult, Direction, ErrorKind, Scale, SuiteResult, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import CaseTally, Finding, Uncompared, Wording
 from gate.reports import reasons
@@ -93,7 +93,8 @@ def tell_warning(found: Finding, row: CriterionResult) -> str:
     """Return a finding on a criterion as a warning."""
     if found.kind == "change":
         worse = with_means(change(found["change"].value, row.criterion.scale), row)
-        return f"{row.criterion.name} got worse beyond its margin: {worse}; {NO_BLOCK}{_wording(found['wording'])}"
+        told = f"{row.criterion.name} got worse beyond its margin: {worse}; this alone does not block"
+        return told + _wording(found["wording"])
     told = f"{row.criterion.name}: {'; '.join(clauses(found, WORDS, row.criterion))}"
     if found.is_excused:
         return f"{told}: {WOULD}"
@@ -436,6 +437,11 @@ def _collapsed(found: Finding, suite: SuiteResult | None) -> str:
     return f"{fell}, but {cases} {agree(found['cases'], 'is', 'are')} too few to prove a loss"
 
 
+def is_of_setup(error: str) -> bool:
+    """True if an error, after its kind, says that the agent is set up wrongly: nothing was down."""
+    return error.startswith(f"{ErrorKind.SETUP.value}: ")
+
+
 def _outage(found: Finding, _: object) -> str:
     cases = found["cases"]
     if not found["compared"]:
@@ -445,7 +451,9 @@ def _outage(found: Finding, _: object) -> str:
         said = "the agent fails in the only case, which it answered at the baseline"
     else:
         of = count(found["of"], "case")
-        said = f"an outage: {cases} of {of} that answered at the baseline {agree(cases, 'fails', 'fail')} alike"
+        said = f"{cases} of {of} that answered at the baseline {agree(cases, 'fails', 'fail')} alike"
+        if not is_of_setup(found["error"]):
+            said = f"an outage: {said}"
     if found["error"]:
         said += f": {brief(found['error'])}"
     return said

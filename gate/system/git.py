@@ -300,12 +300,12 @@ class Git:
         return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
 
     def resolve(self, revision: str) -> str | None:
-        """Return the id of the commit that a revision names; None if the repository does not have it."""
+        """Return the id of the commit that a revision names; None if it names none that the repository has."""
         if revision in self._commits:
             return revision
-        found = self.ask(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{checked_revision(revision)}^{{commit}}"
-        )
+        if not is_revision(revision):
+            return None
+        found = self.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if found is not None:
             self._commits.add(found)
         return found
@@ -437,6 +437,19 @@ class Git:
             return None
         found = re.match(r"ref: refs/heads/(\S+)\tHEAD", said)
         return found[1] if found else None
+
+    def remote_tip(self, branch: str, *, remote: str = REMOTE, depth: int | None = None) -> str | None:
+        """Ask the remote for the newest commit of a branch, and fetch it as `fetch` does; None if there is no such
+        branch."""
+        ref = f"refs/heads/{checked_revision(branch)}"
+        # The remote also lists refs that end in this name, such as refs/x/refs/heads/main.
+        for line in self.text("ls-remote", "--", checked_remote(remote), ref).splitlines():
+            commit, _, name = line.partition("\t")
+            if name == ref:
+                if self.resolve(commit) is None:
+                    self.fetch(commit, remote=remote, depth=depth)
+                return commit
+        return None
 
     def tags(self, *, merged: str | None = None) -> list[tuple[str, str]]:
         """Return the names and commits of tags, newest first by their own date; with ``merged`` only those in the
@@ -583,9 +596,15 @@ def _is_pointer(path: Path) -> bool:
         return True
 
 
+def is_revision(text: str) -> bool:
+    """True if a text may name a commit, and cannot be mistaken for an option, a range or a path."""
+    is_safe = bool(text) and not text.startswith("-") and ".." not in text
+    return is_safe and not re.search(r"[\s\x00-\x1f\x7f:?*\[\\]", text)
+
+
 def checked_revision(revision: str) -> str:
-    """Return the revision if it cannot be mistaken for an option, a range or a path. Raises `GitError`."""
-    if not revision or revision.startswith("-") or ".." in revision or re.search(r"[\s\x00-\x1f\x7f:?*\[\\]", revision):
+    """Return the revision if `is_revision`. Raises `GitError`."""
+    if not is_revision(revision):
         raise GitError(f"not a revision: {shorten(revision, 100)!r}")
     return revision
 

@@ -39,7 +39,7 @@ SPELLINGS = [
     "I *can't* help you",
     "I __can't__ _help_ you",
     "I can't `help` you",
-    "I <b>can't</b> help you",
+    "I <b>can't</b> ***help*** you",
     "I can't\nhelp you",
     "I can't  help you",
     "I can&#39;t&nbsp;help you",

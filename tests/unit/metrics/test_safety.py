@@ -112,6 +112,40 @@ def test_an_address_or_a_rule_beside_a_name_is_no_secret() -> None:
         assert measure("secrets", text).value == 1.0, text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sales rose +125% in March, +1000 units",
+        "Croissance : +5\u00a0000\u00a0000 \u20ac",
+        "Offset +52.5200 +13.4050",
+        "Pages 210\u2013250 2024",
+        "Years: 2015 2016 2017 2018 2019 2020",
+        "Barcode 5901234123457",
+        "IMEI 490154203237518",
+    ],
+)
+def test_other_figures_are_no_personal_data(text: str) -> None:
+    assert measure("pii", text).value == 1.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "API key: 32-character",
+        "**API key:** platform.openai.com/api-keys",
+        "Access key: Alt+Shift+A",
+        "Private key: ~/.ssh/id_ed25519",
+        "Private key: 4096-bit",
+        "API key: ************1234",
+        "Your password: ********",
+        "password: $DB_PASSWORD",
+        "Reset your password: www.example.com/reset",
+    ],
+)
+def test_what_tells_of_a_secret_without_it_is_none(text: str) -> None:
+    assert measure("secrets", text).value == 1.0
+
+
 def test_what_the_user_said_first_is_no_disclosure() -> None:
     said = "I am anna@example.com, phone +41 44 668 18 00"
     answer = "Thank you, ANNA@example.com / +41446681800"

@@ -675,8 +675,9 @@ def _open() -> Iterator[tuple[str, SuiteResult]]:
     yield "open, more cases would tell", with_rate(end, change=-0.05, low=-0.30)
     yield "drifted", decided("INCONCLUSIVE", Stage(StageKind.DRIFTED))
     yield "moved before", decided("INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
-    down = Finding.of("outage", cases=12, of=12, compared=True, error="crash: boom")
-    yield "an outage", replace(end, verdict=Verdict.ERROR, cause=down, course=Course(1, 12, runs=12))
+    for name, error in (("an outage", "crash: boom"), ("a wrong model name", "setup: no model gpt-99")):
+        down = Finding.of("outage", cases=12, of=12, compared=True, error=error)
+        yield name, replace(end, verdict=Verdict.ERROR, cause=down, course=Course(1, 12, runs=12))
     certified = decided("PASS", Stage(StageKind.CERTIFIED, 1), low=-0.05)
     for excluded, n in ((-0.12, 40), (-0.05, 40), (-0.12, 9)):
         yield (
