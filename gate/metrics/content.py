@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, fiel
 from gate.errors import closest
 from gate.metrics.base import Options, OptionsT, PassOrFail, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
-from gate.metrics.reading import Reading
+from gate.metrics.reading import ShownText
 from gate.model import Case, Score, text_of
 from gate.model.strict import Words, one_or_more
 from gate.security.limits import MAX_NESTING, shorten
@@ -155,7 +155,7 @@ class NotContains(_Listed[TextOptions]):
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.values:
             return Score(None, reason="the case does not say what the answer must not contain")
-        shown = list(map(Reading, performance.shown))
+        shown = list(map(ShownText, performance.shown))
         present = []
         for value, ignore_case in _each(self.options.values, self.options.ignore_case):
             if any(text.says(value, ignore_case=ignore_case) for text in shown):

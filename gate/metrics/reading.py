@@ -21,7 +21,7 @@ _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\u
 """Letters without a glyph and selectors of variants; besides these, all controls and format characters."""
 
 
-class Reading:
+class ShownText:
     """A text as its reader sees it."""
 
     def __init__(self, text: str) -> None:
