@@ -128,13 +128,11 @@ async def score_trial(
         if isinstance(metric, Composite):
             composites.append((name, metric))
         elif isinstance(metric, Judged):
-            waited[name] = _judged(metric, case, performance, judge)
+            waited[name] = _score(scorer, case, performance, judge, in_loop=in_loop)
         elif isinstance(metric, InAgentMetric) and _unseen(metric, performance) is None:
             waited[name] = metric.score_in_agent(case, performance, run_in_agent)
-        elif in_loop:
-            scores[name] = await off_loop(_measured, metric, case, performance)
         else:
-            scores[name] = _measured(metric, case, performance)
+            scores[name] = await _score(scorer, case, performance, judge, in_loop=in_loop)
     if not in_loop:
         for name, scoring in waited.items():
             scores[name] = await scoring
@@ -233,18 +231,18 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
 
 async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool) -> Score:
     metric = scorer.for_case(case)
-    if isinstance(metric, Judged):
-        return await _judged(metric, case, performance, judge)
-    if in_loop:
-        return await off_loop(_measured, metric, case, performance)
-    return _measured(metric, case, performance)
-
-
-async def _judged(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
     unseen = _unseen(metric, performance)
-    if unseen is not None:
+    if unseen is not None and not (metric.absence and _is_built_in(metric)):
         return unseen
-    return await judged_score(metric, case, performance, judge)
+    if isinstance(metric, Judged):
+        score = await judged_score(metric, case, performance, judge)
+    elif in_loop:
+        score = await off_loop(_computed, metric, metric.score, case, performance)
+    else:
+        score = _computed(metric, metric.score, case, performance)
+    if unseen is None or _blocks(score):
+        return score  # a forbidden thing was done, whatever was not recorded
+    return unseen
 
 
 async def judged_score(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
@@ -257,17 +255,6 @@ async def judged_score(metric: Judged[Any], case: Case, performance: TrialOutput
         except (Exception, SystemExit) as error:  # noqa: BLE001  a user's metric may raise anything
             score = _failed(metric, error)
     return replace(score, judges=tuple(sorted(answered)))
-
-
-def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
-    unseen = _unseen(metric, performance)
-    if unseen is None:
-        return _computed(metric, metric.score, case, performance)
-    if metric.absence and _is_built_in(metric):
-        seen = metric.score(case, performance)
-        if _blocks(seen):
-            return seen  # a forbidden thing was done, whatever was not recorded
-    return unseen
 
 
 def _computed(metric: Metric[Any], compute: Callable[..., object], *given: object) -> Score:
