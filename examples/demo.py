@@ -1,4 +1,4 @@
-"""`make demo`: one agent, four situations, four answers. Works in a temporary git repository; nothing else is touched.
+"""`make demo`: one agent, four branches, three verdicts. Works in a temporary git repository; nothing else is touched.
 
 1. The agent on the main branch is measured five times a case and kept as the baseline.
 2. A branch rephrases the prompt and changes nothing else: pass.
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 HERE = Path(__file__).parent / "support-agent"
@@ -27,7 +28,7 @@ def say(text: str) -> None:
 
 
 def run(*command: str, seed: int, cwd: Path) -> int:
-    """Shows a command, runs it, returns its exit code."""
+    """Show a command, run it, and return its exit code."""
     shown = " ".join("gate" if part == GATE[0] else part for part in command if part not in GATE[1:])
     print(f"$ {shown}", flush=True)
     return subprocess.run(command, cwd=cwd, env={**os.environ, "SUPPORT_SEED": str(seed)}, check=False).returncode
@@ -39,11 +40,16 @@ def git(*arguments: str, cwd: Path) -> None:
 
 
 def branch(name: str, prompt: str, cwd: Path) -> None:
-    """A branch off main on which the agent reads another prompt."""
+    """Create a branch off main on which the agent reads another prompt."""
     git("checkout", "-q", "main", cwd=cwd)
     git("checkout", "-q", "-b", name, cwd=cwd)
     shutil.copy(cwd / "prompts" / prompt, cwd / "prompts" / "current.txt")
     git("commit", "-qam", name, cwd=cwd)
+
+
+def listed(codes: Mapping[str, int]) -> str:
+    """Return ``rephrased 0, careless 1``."""
+    return ", ".join(f"{name} {code}" for name, code in codes.items())
 
 
 def main() -> int:
@@ -72,7 +78,8 @@ def main() -> int:
         branch("too-few", "rephrased.txt", project)
         codes["too-few"] = run(*GATE, "run", "--case", "track-*", seed=8, cwd=project)
 
-    say(f"Exit codes {codes}, as expected {EXPECTED}; {time.monotonic() - started:.0f} s")
+    told = "as expected" if codes == EXPECTED else f"not {listed(EXPECTED)}"
+    say(f"Exit codes: {listed(codes)}, {told}; {time.monotonic() - started:.0f} s")
     return 0 if codes == EXPECTED else 1
 
 

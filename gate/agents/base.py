@@ -180,7 +180,7 @@ class AgentOptions(StrictModel):
     """Environment variables that a child process may see: names, patterns such as ``OPENAI_*``, or names with
     values."""
     sources: Words = ()
-    """Globs of the agent's files. Default: all that are not the gate's own."""
+    """Globs of the agent's files, if the gate can tell which file starts it. Default: all files of the repository."""
 
     version: VersionSource | None = None
     """The agent's version: a string, or its source. The gate pools and continues records of one version; an agent
@@ -217,13 +217,13 @@ class AgentOptions(StrictModel):
 
     @property
     def entry(self) -> tuple[str, ...]:
-        """Files, relative to the configuration's folder, that the gate may start; those that exist are part of the
-        agent, whatever ``sources`` says."""
+        """Files and folders, relative to the configuration's folder, that the gate may start or import from; those that
+        exist are part of the agent, whatever ``sources`` says."""
         return ()
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        """Names, like those of `entry`, of the agent's files outside the configuration's folder (``../src``)."""
+    def modules(self) -> tuple[str, ...]:
+        """Dotted names of modules that the gate may start."""
         return ()
 
     @property
@@ -324,21 +324,37 @@ _LIMITED = re.compile(
     r"|insufficient.quota|quota.{0,20}exceeded|exceeded.{0,30}quota|\b(?:http|status|code)\W{0,4}(?:429|503|529)\b",
     re.IGNORECASE,
 )
-"""Signs of a provider's refusal in an error text that an agent passes on."""
+"""Signs in an error text that a provider takes no requests now."""
+_MISCONFIGURED = re.compile(
+    r"model_not_found|not_found_error|DeploymentNotFound|model identifier is invalid|default credentials were not found"
+    r"|\b(?:models?|deployment)\b.{0,80}\b(?:does not exist|not found|is not supported)|\b(?:unknown|invalid) model\b"
+    r"|(?:invalid|incorrect|wrong|missing|expired|no|unable to locate) (?:\w+ )?(?:api.?key|x-api-key|credentials)\b"
+    r"|\bapi.?key\b.{0,30}\b(?:not valid|invalid|missing|expired|must be set|is not set|not found)|invalid_api_key"
+    r"|authentication.?(?:error|failed|method)|permission.?(?:denied.?)?error|unauthorized|UnrecognizedClient"
+    r"|\b(?:http|status|code)\W{0,4}(?:401|403)\b",
+    re.IGNORECASE,
+)
+"""Signs in an error text of an unknown model or a key that is refused."""
 
 
 def kind_of_status(status: int) -> ErrorKind:
-    """Return the kind of failure that an HTTP status other than 2xx means: busy, a server error, or a wrong answer."""
+    """Return the kind of failure that an HTTP status other than 2xx means."""
     if status in LATER:
         return ErrorKind.UNREACHABLE
+    if 300 <= status < 400 or status in (401, 403, 404, 405):
+        return ErrorKind.SETUP
     if status >= 500:
         return ErrorKind.CRASH
     return ErrorKind.PROTOCOL
 
 
-def is_limit(text: str) -> bool:
-    """True if an error text has a sign of a provider's refusal."""
-    return _LIMITED.search(text) is not None
+def kind_of_text(kind: ErrorKind, text: str) -> ErrorKind:
+    """Return the kind of failure that the signs in an error text mean; ``kind`` if it has none."""
+    if kind is ErrorKind.CRASH and _LIMITED.search(text):
+        return ErrorKind.LIMIT
+    if kind in (ErrorKind.CRASH, ErrorKind.PROTOCOL) and _MISCONFIGURED.search(text):
+        return ErrorKind.SETUP
+    return kind
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -355,7 +371,7 @@ def _matches(pattern: str, text: str) -> bool:
 class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an error of the run
     """A request that brought no answer. It is a result of the trial and never ends the run.
 
-    A crash whose text has a sign of a provider's refusal counts as the provider's limit, for every kind of agent.
+    Signs in its text tell the kind of a crash (`kind_of_text`), for every kind of agent.
     """
 
     def __init__(
@@ -375,9 +391,7 @@ class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an err
         self.said = self.message
         if said is not None:
             self.said = said
-        self.kind = kind
-        if kind is ErrorKind.CRASH and is_limit(self.said):
-            self.kind = ErrorKind.LIMIT
+        self.kind = kind_of_text(kind, self.said)
         self.transient = self.kind is ErrorKind.LIMIT or (transient and self.end is End.UNMEASURED)
         """True if another attempt may succeed. A failure of the agent itself is never retried."""
         self.retry_after = retry_after
@@ -469,7 +483,7 @@ def read_answer(answer: Any, *, user: str, mapping: str = "", duration: float | 
     refuse_error(answer)
     try:
         if isinstance(answer, Stream):
-            found = streams.to_invocation(answer, user=user, whole=answer.whole)
+            found = streams.to_invocation(answer, user=user, whole=answer.whole, mapping=mapping)
         else:
             found = answers.to_invocation(answer, user=user)
     except FormatError as error:
@@ -491,7 +505,7 @@ def unchanged(answer: Any) -> Any:
 
 def refuse_error(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> None:
     """Raise AgentFailure for a stream that ends with an error, or an object that states one, such as ``error`` or
-    ``errors``, whatever else it says.
+    ``errors``, whatever else it says; likewise for text that ends with such an object.
 
     ``parts_of`` finds the parts of an answer of another form.
     """
@@ -500,6 +514,8 @@ def refuse_error(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> Non
         stated = streams.error_in(answer)
     elif isinstance(answer, OBJECT):
         stated = streams.failure_of(answer)
+    elif isinstance(answer, str):
+        stated = streams.error_ending(answer)
     if not stated:
         return
     text = f"the agent reports an error: {shorten(text_or_json(stated), 1000)}"
@@ -529,15 +545,28 @@ def refuse_truncated(text: str) -> None:
         _parse(text.strip())
 
 
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""A code by which a program colours or moves text in a terminal."""
+
+
+def text_of(output: bytes) -> str:
+    """Return the text of an answer, without codes for a terminal: they would hide JSON, and differ from any expected
+    answer. Raises AgentFailure if it is not UTF-8."""
+    try:
+        text = output.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is not UTF-8") from error
+    if "\0" in text:
+        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is not UTF-8: it has null characters, as UTF-16 does")
+    return _TERMINAL.sub("", text)
+
+
 def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
     """Return the bytes of an answer as a JSON value, or as text if they do not begin like an object or messages.
 
     Bytes in the form of a stream become a `Stream`, unless the answer ``must_be_json``.
     """
-    try:
-        text = output.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as error:
-        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is not UTF-8") from error
+    text = text_of(output).strip()
     if not text:
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is empty")
     if not must_be_json and is_stream(text):
@@ -630,7 +659,8 @@ def _parse(text: str) -> Any:
     except json.JSONDecodeError as error:
         if is_stream(text):
             refuse_stream("a stream")
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is not JSON: {error}") from error
+        alone = "; answer with the JSON alone" if error.msg == "Extra data" else ""
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is not JSON: {error}{alone}") from error
     except ConfigError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is refused: {error}") from error
 

@@ -34,6 +34,7 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
     so_far,
+    text_of,
     unchanged,
 )
 from gate.agents.hints import LACKS, refused_by, unconnected
@@ -63,9 +64,10 @@ WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 _ASIDE = re.compile(rb"\s*(<!--|<\?xml\b)", re.IGNORECASE)
 """The beginning of a comment, or of XML's declaration."""
-_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body|meta)\b", re.IGNORECASE)
 """The beginning of a web page, which some servers call plain text."""
-_TITLE = re.compile(rb"<title\b[^>]*>([^<]{1,300})", re.IGNORECASE)
+_OWN_WORDS = re.compile(rb"<(?:title|pre)\b[^>]*>([^<]{1,300})", re.IGNORECASE)
+"""The title of a web page and its preformatted text, in which servers such as Express show an exception."""
 
 
 class Server(StrictModel):
@@ -243,10 +245,10 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
     body = response.body[:300].decode("utf-8", "replace").strip()
     said = body
     if _is_web_page(response.body):  # its other words are a framework's: Flask's page of a crash says "overloaded"
-        title = _TITLE.search(response.body[:4000])
+        words = _OWN_WORDS.findall(response.body[:4000])[:2]
         said = "a web page without a title"
-        if title:
-            said = " ".join(html.unescape(title[1].decode("utf-8", "replace")).split())
+        if words:
+            said = " ".join(html.unescape(b": ".join(words).decode("utf-8", "replace")).split())
     message = f"HTTP {status}"
     if said:
         message = f"HTTP {status}: {said}"
@@ -467,7 +469,7 @@ def _decode(response: Response) -> Any:
     if kind in ("text/html", "application/xhtml+xml") or _is_web_page(body):
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     if kind in STREAMS:
-        answer: Any = Stream(body.decode("utf-8", "replace"))
+        answer: Any = Stream(text_of(body))
     else:
         answer = decode_answer(body, must_be_json=kind == "application/json" or kind.endswith("+json"))
     if isinstance(answer, Stream):

@@ -202,7 +202,7 @@ class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
             return []
 
     def _new(self, messages: list[Any], request: Request) -> list[Any]:
-        """Return the messages of this turn, and those from its question on if a graph replaces its state."""
+        """Return the messages of this session that no earlier turn had; all of them if a graph replaces its state."""
         return _later(messages, self._sessions[request.session_id].told)
 
     def _interrupted(self, state: Any, interrupts: Sequence[Mapping[str, Any]], request: Request) -> Invocation:

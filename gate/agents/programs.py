@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,8 +22,16 @@ from gate.system.processes import Child, LineChannel
 if TYPE_CHECKING:
     from gate.world.world import WorkerAddress
 
+_MODULE = re.compile(r"\w+(?:\.\w+)*")
+NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENOEXEC})
+"""Errors of the system for what is not a program."""
 MOST_OF_ERROR = 4_000
 """Characters of standard error that an error text holds; the last ones."""
+
+
+def modules_in(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the modules that a command starts: `support.bot` of `python -m support.bot`."""
+    return tuple([module for option, module in pairwise(command) if option == "-m" and _MODULE.fullmatch(module)])
 
 
 class ProgramAgent(Agent):
@@ -52,13 +63,13 @@ class ProgramAgent(Agent):
         environment = {**self._environment, **(more or {})}
         try:
             return await Child.start(self._argv, cwd=self._root, environment=environment, user=self.user, **options)
-        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
-            raise ConfigError(
-                f"cannot run {self._argv[0]!r}: {error.strerror}",
-                where=self._key,
-                hint="is it installed, executable, and named relative to the configuration?",
-            ) from error
         except OSError as error:
+            if error.errno in NO_PROGRAM:
+                raise ConfigError(
+                    f"cannot run {self._argv[0]!r}: {error.strerror}",
+                    where=self._key,
+                    hint="is it installed, executable, and named relative to the configuration?",
+                ) from error
             raise AgentFailure(ErrorKind.HOST, f"cannot run the command: {error}", transient=True) from error
 
     async def open_line(self) -> ProgramLine:
@@ -113,7 +124,10 @@ def without_answer(child: Child, called: str) -> AgentFailure:
     """Return the failure of a process that ended without an answer. Only its last line gives the reason; those before
     may report problems that it overcame."""
     tail = _end_of(child.tail) or "it wrote no error"
-    return AgentFailure(ErrorKind.CRASH, f"the {called} {child.exit_reason}: {tail}", said=tail.splitlines()[-1])
+    ended = child.exit_reason
+    if child.process.returncode == 0:
+        ended += " without an answer"
+    return AgentFailure(ErrorKind.CRASH, f"the {called} {ended}: {tail}", said=tail.splitlines()[-1])
 
 
 def _end_of(text: str) -> str:

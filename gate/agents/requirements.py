@@ -33,6 +33,10 @@ _ALIASES = {
 """Import name → the distribution that provides it, if they have no word in common."""
 
 
+_OF_THE_REPOSITORY = frozenset(("editable", "virtual", "directory", "path"))
+"""Keys of a locked package's source, if its modules have to be found in the repository."""
+
+
 class Requirements:
     """The distributions that the files read so far name."""
 
@@ -138,6 +142,6 @@ def _requirements_in(content: Mapping[str, Any]) -> Iterator[str]:
     for table in tables:
         yield from as_mapping(table)
     for locked in (*as_list(content.get("package")), *as_list(content.get("packages"))):
-        name = as_mapping(locked).get("name")
-        if isinstance(name, str):
+        name, source = as_mapping(locked).get("name"), as_mapping(as_mapping(locked).get("source"))
+        if isinstance(name, str) and not _OF_THE_REPOSITORY & source.keys():
             yield name

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MARKS = {"ok": "ok", "note": "--", "problem": "!!"}
 
 
-LEAST_ROWS = 2
-"""Maximum number of rows of an area to show with their findings; of more, only the names are shown."""
+MOST_ROWS = 2
+"""Maximum number of rows of an area to show with their findings; if there are more, only their names are shown."""
 
 
 @click.command(cls=Once)
@@ -45,7 +45,7 @@ def doctor(config_path: Path, no_ask: bool, to_json: bool, verbose: bool) -> NoR
         show(as_json(found))
     else:
         table = _table(found) if verbose else _summary(found)
-        show(f"{table}\n\n{_end(found)}", width_of(os.environ))
+        show(f"{table}\n\n{_end(found, verbose=verbose)}", width_of(os.environ))
     raise SystemExit(int(code))
 
 
@@ -55,7 +55,7 @@ def _summary(found: Sequence[Checkup]) -> str:
     for area in dict.fromkeys(one.area for one in found):
         rows = [one for one in found if one.area == area]
         fine = [one for one in rows if one.state == "ok"]
-        if len(fine) > LEAST_ROWS:
+        if len(fine) > MOST_ROWS:
             lines.append(f"ok {area}: {', '.join(one.name for one in fine)}")
         elif fine:
             lines.append(f"ok {area}: {'; '.join(map(_short, fine))}")
@@ -96,7 +96,7 @@ def _table(found: Sequence[Checkup]) -> str:
     return "\n".join(lines)
 
 
-def _end(found: Sequence[Checkup]) -> str:
+def _end(found: Sequence[Checkup], *, verbose: bool) -> str:
     from gate.commands.setup.doctor import exit_code
     from gate.reports.formatting import count
 
@@ -104,6 +104,6 @@ def _end(found: Sequence[Checkup]) -> str:
     said = "no problems"
     if "problem" in states:
         said = count(states.count("problem"), "problem")
-    if "note" in states:
+    if "note" in states and not verbose:
         said += "; `gate doctor -v` says what to do about the notes"
     return f"exit code {int(exit_code(found))}: {said}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 10
 MEASURED = (0, 1)
 """The exit codes of a first run that measured the agent: it passed, or missed a threshold."""
+LOCAL = ("127.0.0.1", "localhost", "::1")
 CORRECT = "fix the error above, then: gate run"
 
 
@@ -83,7 +84,7 @@ def _served(url: str, in_code: Sequence[FoundAgent]) -> FoundAgent:
 
     from msgspec.structs import replace
 
-    from gate.commands.setup.openapi import FoundAgent
+    from gate.commands.setup.openapi import PORT, FoundAgent
     from gate.commands.setup.served import ask_server
     from gate.system.signals import run as run_coroutine
 
@@ -98,7 +99,10 @@ def _served(url: str, in_code: Sequence[FoundAgent]) -> FoundAgent:
         path = urlsplit(route["url"]).path
         if address.path.rstrip("/") in ("", path):
             called = {"http": {**route, "url": address._replace(path=path).geturl()}}
-            return replace(agent, why=f"{agent.why}, as in {agent.where}", agent=called, where=url, start="")
+            start = ""
+            if address.hostname in LOCAL and address.port:
+                start = agent.start.replace(f"--port {PORT}", f"--port {address.port}")
+            return replace(agent, why=f"{agent.why}, as in {agent.where}", agent=called, where=url, start=start)
     return FoundAgent("an HTTP server", f"--url; {why}", {"http": url}, where=url)
 
 
@@ -109,7 +113,7 @@ def _show(found: Survey) -> None:
     if not found.agents:
         click.echo("found no agent of a known kind: writing a sample for you to replace")
     for place, agent in enumerate(found.agents[:MOST_SHOWN], 1):
-        click.echo(console(f"found {place}. {agent.framework} in {agent.where}: {agent.why}", 300))
+        click.echo(console(f"found {place}. {agent.framework} {agent.place}: {agent.why}", 300))
     if len(found.agents) > MOST_SHOWN:
         click.echo(f"      … and {len(found.agents) - MOST_SHOWN} more")
     for suite in found.suites[:MOST_SHOWN]:
@@ -175,6 +179,9 @@ def _end(
     if made.secrets:
         kind = "CI/CD variable" if made.path == ".gitlab-ci.yml" else "repository secret"
         click.echo(f"  give CI the key        {', '.join(made.secrets)}, as a {kind}")
+    if made.path and agent is not None and agent.is_server and not agent.start:
+        key = "before_script" if made.path == ".gitlab-ci.yml" else "with: {setup: …}"
+        click.echo(f"  start it in CI         the server's command, under {key} in {made.path}")
     if made.path:
         click.echo("  push                   git push")
     else:

@@ -386,7 +386,7 @@ def _plan(
     deselected = frozenset(case.id for case in whole).difference(case.id for case in suite.cases)
     notes = _notes(suite, stated, scorers)
     if stated.is_configured:
-        notes = (*notes, *unread_expectations(suite.cases, scorers), *idle_thresholds(scorers))
+        notes = (*notes, *unread_expectations(suite.cases, scorers), *idle_thresholds(suite.cases, scorers))
     return Plan(
         suite,
         tuple(scorers),
@@ -474,7 +474,7 @@ def _check_scorers(config: Config, plans: Sequence[Plan]) -> None:
 
 
 def _check_attached(config: Config, plans: Sequence[Plan]) -> None:
-    """Raise ConfigError for files in a question that this kind of agent does not get: it would be another question."""
+    """Raise ConfigError if a question has files that this kind of agent does not receive: it would be another one."""
     if agent_class(config.agent_kind).takes_attached:
         return
     for plan in plans:

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gate.errors import ConfigError
+from gate.errors import SAME_MEANING, ConfigError
 from gate.formats.json_text import parse_json
 from gate.formats.reading import carried, changed, known_value, leave_unread
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
@@ -141,9 +141,15 @@ def to_call(raw: Any) -> ToolCall:
     error = raw.get("error")
     if error is not None:
         error = text_or_json(error)
+    name = tool_name(body.get("name") or body.get("toolName"))
+    args = _first(body, "arguments", "args", "input")
+    if args is None:
+        for key in SAME_MEANING["args"].split():
+            if key != "arguments" and key in body:
+                raise FormatError(f"the call of {name} has {key!r}: name its arguments 'arguments'")
     return ToolCall(
-        name=tool_name(body.get("name") or body.get("toolName")),
-        args=carried(to_arguments(_first(body, "arguments", "args", "input"))),
+        name=name,
+        args=carried(to_arguments(args)),
         id=optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId", "toolUseId"),
         result=carried(raw.get("result", raw.get("output"))),
         error=error,

@@ -18,7 +18,7 @@ from gate.errors import ConfigError
 from gate.formats import adk, answers
 from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError
-from gate.formats.shapes import as_mapping, as_text, mappings_in, text_or_json
+from gate.formats.shapes import as_mapping, as_text, from_json, mappings_in, text_or_json
 from gate.model import Invocation
 from gate.security.limits import shorten
 
@@ -125,7 +125,7 @@ def events_of(text: str) -> Iterator[StreamEvent]:
                 if part.strip():
                     yield StreamEvent("", _value(part.strip()))
         elif not line:
-            if data:
+            if data or name:
                 yield StreamEvent(name, _value("\n".join(data)))
             name, data = "", []
         else:
@@ -155,10 +155,11 @@ Dialect = Callable[[Assembly, Sequence[StreamEvent]], None]
 ENDLESS = "the connection was closed, which may be its end or not: name the last event under http.response.events.done"
 
 
-def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
+def to_invocation(text: str, *, user: str, whole: bool = True, mapping: str = "") -> Invocation:
     """Return the turn in a stream of a known dialect, provided that it has no error (`error_in`).
 
-    ``whole``: whether the transport marked the end of the stream; if not, an event must do so.
+    ``whole``: whether the transport marked the end of the stream; if not, an event must do so. ``mapping``: the
+    configuration key that gives the paths of its events' parts, for the hint of an error; empty if there is none.
 
     Raises:
         FormatError: the dialect is unknown, or the stream is incomplete.
@@ -172,7 +173,8 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
             _endless()
         return answers.to_invocation(_plain(events), user=user)
     refuse_broken(events)
-    answer = _whole(events, objects)
+    remedy = f"map them with {mapping}.events" if mapping else "answer with one object"
+    answer = _whole(events, objects, remedy)
     if answer:
         if not whole and any(event.name == "values" for event in events):
             _endless()  # a later value might replace it
@@ -189,7 +191,7 @@ def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
         read(turn, events)
         return finished(turn, user=user)
     shown = shorten(json.dumps(objects[0], ensure_ascii=False, default=repr), 120)
-    raise FormatError(f"its events have no known dialect (the first: {shown}); map them with http.response.events")
+    raise FormatError(f"its events have no known dialect (the first: {shown}); {remedy}")
 
 
 def _endless() -> NoReturn:
@@ -228,7 +230,7 @@ def error_in(text: str) -> Any:
         if last:
             return last
     for place in reversed(range(len(events))):
-        error = error_of(events[place], reader)
+        error = error_of(events[place])
         if error and _goes_on(events, place, reader):
             break
         if error:
@@ -257,7 +259,7 @@ def _goes_on(events: Sequence[StreamEvent], place: int, reader: Dialect | None) 
         if _said(turn) != _said(whole):
             return True
     if not any(isinstance(event.data, Mapping) for event in events):
-        names = {"", *(event.name for event in before if event.name != "error")}  # others end it: "event: end"
+        names = {"", *(event.name for event in before if not _failing(event))}  # others end it: "event: end"
         return any(event.name in names and str(event.data).strip() not in (DONE, "") for event in after)
     return any(_has_text(as_mapping(event.data), event.name) for event in after)
 
@@ -276,27 +278,38 @@ def _has_text(data: Mapping[str, Any], name: str) -> bool:
     return "type" not in data and not data.keys().isdisjoint(answers.CONTENT)
 
 
-_ERRORS = frozenset({"RUN_ERROR", "error", "response.failed", "response.error", "response.cancelled"})
-"""The types of events by which a stream says that it failed."""
+_FAILING = re.compile(
+    r"(?!.*\b(?:tool|call|function)s?\b)(?:.*\b)?"
+    r"(?:errors?|fail(?:ed|ure)?|exception|fatal|abort(?:ed)?|cancell?ed|crash(?:ed)?|timeout)"
+)
+"""The words that end the name of an event by which a stream says that it failed; those of a tool's failure do not."""
+_WORD_END = re.compile(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z]+")
+_OBJECT = re.compile(r'\{\s*"')
+MAX_ERROR_CHARS = 20_000
+"""The last characters of a text in which to look for an error."""
+MOST_OBJECTS = 50
+"""The last places of a text at which an object may begin that ends it."""
 _UNFINISHED = frozenset({"failed", "cancelled", "queued", "in_progress"})
 """The statuses of a response of OpenAI's that has no answer, although it may hold a part of one."""
 
 
-def error_of(event: StreamEvent, reader: Dialect | None = None) -> Any:
-    """Return the error that an event states; None if it states none. ``reader``: of the stream's dialect."""
-    data = event.data
-    if not isinstance(data, Mapping):
-        return data if event.name == "error" else None
-    kind = as_text(data.get("type"))
-    failed = kind in _ERRORS or event.name == "error"
-    if reader is read_ui_messages:
-        failed = failed or kind == "abort" or data.get("finishReason") == "error"
-    if failed:
+def _failing(event: StreamEvent) -> bool:
+    """True if the event's name or type says that the stream failed (``error``, ``RUN_ERROR``, ``response.failed``,
+    ``ThrottlingException``)."""
+    data = as_mapping(event.data)
+    names = (event.name, as_text(data.get("type")), as_text(data.get("event")))
+    return any(_FAILING.fullmatch(_WORD_END.sub(" ", name).lower()) for name in names)
+
+
+def error_of(event: StreamEvent) -> Any:
+    """Return the error that an event states; None if it states none."""
+    data = as_mapping(event.data)
+    if _failing(event) or data.get("finishReason") == "error":
         told = [as_mapping(data.get("response")).get("error")]
         told += [data.get(name) for name in ("error", "message", "errorText", "reason")]
-        return next(filter(_is_stated, told), "an error event")
+        return next(filter(_is_stated, [*told, event.data]), f"the event {event.name!r}")
     outcome = as_mapping(data.get("outcome"))
-    if kind == "RUN_FINISHED" and outcome.get("type") == "interrupt":
+    if data.get("type") == "RUN_FINISHED" and outcome.get("type") == "interrupt":
         return f"nobody answers the run's interrupt: {text_or_json(outcome.get('interrupts'))}"
     if data.get("type") is None:
         return failure_of(data)
@@ -313,6 +326,19 @@ def failure_of(answer: Mapping[str, Any]) -> Any:
         if str(key).lower() in names and _is_stated(value):
             return value
     return _failure(answer)
+
+
+def error_ending(text: str) -> Any:
+    """Return the error in an object that ends a text: a server that fails while it sends text often adds one; None if
+    there is none."""
+    end = text.rstrip()[-MAX_ERROR_CHARS:]
+    if not end.endswith("}"):
+        return None
+    for begin in list(_OBJECT.finditer(end))[-MOST_OBJECTS:]:
+        found = from_json(end[begin.start() :])
+        if isinstance(found, dict):
+            return failure_of(found)
+    return None
 
 
 def _failure(data: Mapping[str, Any]) -> Any:
@@ -350,7 +376,7 @@ def refuse_broken(events: Sequence[StreamEvent]) -> None:
 
 def _plain(events: Sequence[StreamEvent]) -> str:
     """Return the text of a stream without objects. Raises `FormatError` if it is empty or half an object."""
-    text = "".join(str(event.data) for event in events if event.data != DONE and event.name != "error")
+    text = "".join(str(event.data) for event in events if event.data != DONE and not _failing(event))
     if not text:
         raise FormatError("the stream has only empty events")
     if _OPENS.match(text) and isinstance(_value(text.strip()), str):
@@ -358,14 +384,16 @@ def _plain(events: Sequence[StreamEvent]) -> str:
     return text
 
 
-def _whole(events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _whole(
+    events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]], remedy: str
+) -> Mapping[str, Any] | None:
     """Return the last event if it is a complete answer: LangGraph's values, or a line with the whole answer."""
     for event in reversed(events):
         if event.name == "values":
             return event.data  # type: ignore[no-any-return]
     full = [data for data in objects if "type" not in data and not data.keys().isdisjoint(answers.CONTENT)]
     if len(full) > 1:
-        raise FormatError("several of its events are answers: say how to join them in http.response.events")
+        raise FormatError(f"several of its events are answers; {remedy}")
     if not full or full[0] is not objects[-1]:
         return None
     return full[0]

@@ -246,5 +246,5 @@ def _says_error(result: Any) -> bool:
         return result.lstrip()[:5].lower() == "error"
     if not isinstance(result, Mapping):
         return False
-    flagged = any(result.get(key) not in (None, False, "", 0) for key in ("error", "isError", "is_error"))
+    flagged = any(result.get(key) for key in ("error", "isError", "is_error"))
     return flagged or str(result.get("status", "")).lower() in ("error", "failed", "failure")

@@ -60,6 +60,9 @@ class ErrorKind(str, Enum):
     so."""
     PROTOCOL = "protocol"
     """An answer that cannot be read: garbage, too large, closed early, wrong shape."""
+    SETUP = "setup"
+    """The agent, or a service that it asks, refused because of how it is set up: an unknown model, a wrong key or
+    address. No other attempt helps."""
     UNREACHABLE = "unreachable"
     """A refused connection, an unknown host, or a status that means "try later" (429, 503)."""
     LIMIT = "limit"
@@ -88,6 +91,7 @@ ENDS: Mapping[ErrorKind, End] = {
     ErrorKind.TIMEOUT: End.FAILED,
     ErrorKind.CRASH: End.FAILED,
     ErrorKind.PROTOCOL: End.FAILED,
+    ErrorKind.SETUP: End.FAILED,
     ErrorKind.UNREACHABLE: End.UNMEASURED,
     ErrorKind.LIMIT: End.UNMEASURED,
     ErrorKind.HOST: End.UNMEASURED,

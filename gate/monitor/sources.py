@@ -122,7 +122,7 @@ class GrowingFile:
         return Line(rest, start, end)
 
     def take_truncated(self) -> int:
-        """Return how often the file started over since the last call."""
+        """Return how often the file has started over since the last call."""
         found, self._truncated = self._truncated, 0
         return found
 

@@ -340,6 +340,8 @@ class SuiteRun:
         if step.pause and missing and not await self._pause(step):
             return
         if not step.pause and missing:
+            if any(jobs and jobs[0].side is Side.CANDIDATE for jobs in parts):
+                await self.runner.agent(Side.CANDIDATE)  # before anybody is told that it is asked
             self.session.progress.plan(self.plan.suite.id, missing, step.why)
         start = len(self.trials)
         turns: Sequence[Sequence[Job]] = parts

@@ -128,7 +128,7 @@ class TrialRunner:
         if not jobs:
             return
         options, side = self.config.agent, jobs[0].side
-        agent = await self._agent(side)
+        agent = await self.agent(side)
         if side is Side.BASELINE:
             jobs = [replace(job, case=self._at_base.get(job.case.id, job.case)) for job in jobs]
         finished = execute(
@@ -232,7 +232,8 @@ class TrialRunner:
             name: found[name] for name, case in own.items() if name in found and found[name].content == case.content
         }
 
-    async def _agent(self, side: Side) -> Agent:
+    async def agent(self, side: Side) -> Agent:
+        """Return the agent of a side, which is started when it is first asked for."""
         if side in self._agents:
             self._check_base(side)
         else:

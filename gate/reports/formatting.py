@@ -328,7 +328,7 @@ def sample(estimate: Estimate | None) -> str:
 
 
 def threshold(criterion: Criterion) -> str:
-    """Return the criterion's threshold: ``at least 0.9``, ``p95 at most 3 s``; or ``no worse than the baseline``."""
+    """Return the criterion's threshold: ``at least 0.9``, ``p95 at most 3 s``; or ``must not get worse``."""
     demands = []
     if criterion.threshold is not None:
         demands.append(demand(criterion, criterion.threshold))
@@ -336,7 +336,7 @@ def threshold(criterion: Criterion) -> str:
         demands.append(f"each {demand(criterion, criterion.limit)}")
     for q, value in criterion.quantiles:
         demands.append(f"p{100 * q:g} {demand(criterion, value)}")
-    return ", ".join(demands) or "no worse than the baseline"
+    return ", ".join(demands) or "must not get worse"
 
 
 def demand(criterion: Criterion, value: float) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict
 from gate.reports.certainty import deciding_row
-from gate.reports.words import losses_only_warn
+from gate.reports.words import is_of_setup, losses_only_warn
 
 TO_MEASURE = "fix what prevented the measurement, then run the job again"
+AMEND_SETUP = "correct the model's name, the key or the address that the error names; running again changes nothing"
 LOOK_AT_ERRORS = "if the error is the agent's own, fix it; if what it depends on was down, run the job again"
 OTHER_THRESHOLD = "change the threshold in a separate pull request"
 TOO_LOW_TO_ACCEPT = "a missed threshold cannot be accepted"
@@ -97,12 +98,17 @@ def _after_error(suite: SuiteResult) -> str:
     """Return the next step for a suite that could not be measured."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
-    if suite.cause.kind in ("outage", "agent_fails"):
+    cause = suite.cause
+    if cause.kind == "shard":
+        cause = cause["problem"]
+    if cause.kind == "outage" and is_of_setup(cause["error"]):
+        return AMEND_SETUP
+    if cause.kind in ("outage", "agent_fails"):
         return LOOK_AT_ERRORS
-    if suite.cause.kind == "collapsed":
-        if suite.cause["copies"]:
-            return "clear the cache or add cases, then run the job again"
-        if losses_only_warn(suite, suite.cause["criterion"]):
+    if cause.kind == "collapsed":
+        if cause["copies"]:
+            return "fix the agent; if it is not broken, clear the cache or add cases, then run the job again"
+        if losses_only_warn(suite, cause["criterion"]):
             return f"fix it, or if this is intended, {OTHER_RULE}"
         return "fix the agent; if it is not broken, add cases"
     return TO_MEASURE

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from gate.decision.outcomes import PASS_RATE
 from gate.errors import brief
-from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
+from gate.model import CrashFacts, CriterionResult, Direction, ErrorKind, Scale, SuiteResult, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import CaseTally, Finding, Uncompared, Wording
 from gate.reports import reasons
@@ -33,7 +33,6 @@ from gate.reports.labels import VERDICTS
 from gate.reports.reasons import (
     broken_of,
     fails,
-    fails_besides,
     how_it_differs,
     only_warns,
     reason,
@@ -93,7 +92,8 @@ def tell_warning(found: Finding, row: CriterionResult) -> str:
     """Return a finding on a criterion as a warning."""
     if found.kind == "change":
         worse = with_means(change(found["change"].value, row.criterion.scale), row)
-        return f"{row.criterion.name} got worse beyond its margin: {worse}; {NO_BLOCK}{_wording(found['wording'])}"
+        told = f"{row.criterion.name} got worse beyond its margin: {worse}; this alone does not block"
+        return told + _wording(found["wording"])
     told = f"{row.criterion.name}: {'; '.join(clauses(found, WORDS, row.criterion))}"
     if found.is_excused:
         return f"{told}: {WOULD}"
@@ -128,6 +128,19 @@ def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
     """Return the criteria at fault, without composites of which a part is at fault: one cause is told once."""
     parts = {row.criterion.name: row.criterion.parts for row in suite.criteria}
     return [name for name in names if set(names).isdisjoint(parts.get(name, ()))]
+
+
+def missed_besides(suite: SuiteResult) -> list[str]:
+    """Return the thresholds, limits and hard rules that are missed besides a loss: nobody can accept these."""
+    if suite.cause.verdict is not Verdict.REGRESSED or suite.cause.kind == "not_shown_fixed":
+        return []
+    names = [row.criterion.name for row in suite.criteria if row.criterion.blocking and row.is_below]
+    said = []
+    for name in causes(suite, names):
+        row = suite.row(name)
+        assert row is not None
+        said.append(f"{criterion(name)} {fails(row)}")
+    return said
 
 
 def crashes(suite: SuiteResult, found: CrashFacts) -> str:
@@ -267,6 +280,8 @@ def _uncompared(found: Uncompared) -> str:
         said.append(f"{' and '.join(parts)}, judged only by thresholds")
     if found.removed:
         said.append(f"{found.removed} removed")
+    if found.quarantined:
+        said.append(f"{found.quarantined} in quarantine, not judged")
     return ", ".join(said)
 
 
@@ -302,26 +317,27 @@ def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
         said = [f"{criterion(first)} {_how_it_fell(row)}", *how_it_differs(row)]
     else:
         said = [f"{criterion(first)} fell in some cases"]
-    missed = causes(suite, cause["missed"])
-    held = [name for name in others if name not in missed]
+    said.append(_in_cases_that_lost(cause, suite))
+    held = [name for name in others if name not in cause["missed"]]
     if held:
         said.append(f"{listing(map(criterion, held))} got worse, too")
-    for name in missed:
-        found = suite.row(name)
-        if found is None:
-            continue
-        how = fails_besides(found) or reason(found)
-        if name == first:
-            said.append(how)
-        elif name in others:
-            said.append(f"{criterion(name)} got worse, and {how}")
-        else:
-            said.append(f"{criterion(name)}: {how}")
     if cause["perhaps_drift"] and cause["drift_moot"]:
         said.append(NOT_LOOKED_FOR)
     elif cause["perhaps_drift"]:
         said.append(DRIFT)
     return said
+
+
+def _in_cases_that_lost(cause: Finding, suite: SuiteResult) -> str:
+    """Return the change of behaviour that the cases with the largest losses have in common; empty if there is none."""
+    lost = [one.case_id for one in (*cause["suspects"], *cause["fell"])]
+    does, holds = changed_behaviour(suite.cases, lost)
+    if not does:
+        return ""
+    which = agree(len(lost), "the case", f"the {len(lost)} cases")
+    if holds < len(lost):
+        which = f"{holds} of {which}"
+    return f"in {which} that lost most, the agent {does}"
 
 
 def _how_it_fell(row: CriterionResult) -> str:
@@ -436,6 +452,11 @@ def _collapsed(found: Finding, suite: SuiteResult | None) -> str:
     return f"{fell}, but {cases} {agree(found['cases'], 'is', 'are')} too few to prove a loss"
 
 
+def is_of_setup(error: str) -> bool:
+    """True if an error, after its kind, says that the agent is set up wrongly: nothing was down."""
+    return error.startswith(f"{ErrorKind.SETUP.value}: ")
+
+
 def _outage(found: Finding, _: object) -> str:
     cases = found["cases"]
     if not found["compared"]:
@@ -445,7 +466,9 @@ def _outage(found: Finding, _: object) -> str:
         said = "the agent fails in the only case, which it answered at the baseline"
     else:
         of = count(found["of"], "case")
-        said = f"an outage: {cases} of {of} that answered at the baseline {agree(cases, 'fails', 'fail')} alike"
+        said = f"{cases} of {of} that answered at the baseline {agree(cases, 'fails', 'fail')} alike"
+        if not is_of_setup(found["error"]):
+            said = f"an outage: {said}"
     if found["error"]:
         said += f": {brief(found['error'])}"
     return said
@@ -576,9 +599,10 @@ UNPROVEN = (
 )
 SAY_LITTLE = "{criteria:a score|scores} of {criteria:all} {criteria:proves|prove} little: "
 ALIKE = "repeated trials give identical answers"
+NEVER_PASSED = "{never_passed:+; passed in no trial: #}"
 CASES_CHANGED = {
-    "new": "new, judged only by thresholds: {cases:list}",
-    "edited": "edited, judged only by thresholds: {cases:list}",
+    "new": "new, judged only by thresholds: {cases:list}" + NEVER_PASSED,
+    "edited": "edited, judged only by thresholds: {cases:list}" + NEVER_PASSED,
     "removed": "removed since the baseline: {cases:list}",
     "renamed": "renamed, and compared by their content: {cases:list}",
     "all": "none of the base's {of:case} is compared{edited:+ (# edited)}",
@@ -588,7 +612,7 @@ CASES_NOT_COMPARED = {
     "edited": "{cases:list} passed there, {cases:was edited and misses|were edited and miss} now",
     "removed": (
         "{cases:n} of the {of:case} that passed there {cases:was|were} removed"
-        "{selected: or left the selection|}{unchecked: or left without a check|} ({cases:list})"
+        "{selected: or left the selection|}{unchecked: or left without expectations|} ({cases:list})"
     ),
 }
 

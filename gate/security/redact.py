@@ -45,9 +45,9 @@ _KEY_BLOCK = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S])*+(?:-----END [^-\n]{0,60}-----)?"
 )
 _NAMES = (
-    r"pass(?:word|wd|phrase)|pwd(?![ \t]{0,4}=[ \t]{0,4}/)|secret(?:[ _-]?(?:access[ _-]?)?key)?|"
-    r"api[ _-]?key|access[ _-]?key|account[ _-]?key|"
-    r"private[ _-]?key|client[_-]?secret|credentials?|(?:access|auth|refresh|bearer|session|id)[_-]?token|token"
+    r"pass(?:word|wd|phrase)|pwd(?![ \t]{0,4}=[ \t]{0,4}/)|secret(?:[_-]?(?:access[_-]?)?key)?|"
+    r"api[_-]?key|access[_-]?key|account[_-]?key|"
+    r"private[_-]?key|client[_-]?secret|credentials?|(?:access|auth|refresh|bearer|session|id)[_-]?token|token"
 )
 _QUOTED = "|".join(
     (
@@ -57,9 +57,15 @@ _QUOTED = "|".join(
     )
 )
 _BARE = r"""[^\s"'\\,;&|<>(){}\[\]]"""
+_IN_PROSE = r"(?:api|secret|(?:secret )?access|account|private) key"
+_RANDOM = r"[\"']?(?=[A-Za-z0-9_+/=-]{0,200}[0-9])[A-Za-z0-9_+/=-]{16,2000}"
+"""The value after a name in prose, where "API key: 32-character" and "access key: Alt+Shift+A" tell no key."""
+_NO_VALUE = r"https?://|www\.|(?:\*{1,200}|\$\{?[A-Z_]{1,100})(?![A-Za-z0-9*_])"
+"""An address, a value that is masked already, or the name of a variable."""
 _PAIR = (
-    rf"(?P<name>(?:{_NAMES})\\?[\"']?)(?P<sign>[ \t]{{0,4}}(?:=>|=|:)[ \t]{{0,4}})"
-    rf"(?P<value>{_QUOTED}|(?<==){_BARE}{{4,2000}}|(?!https?://)(?={_BARE}{{0,200}}[0-9!@#$%^*+/]){_BARE}{{6,2000}})"
+    rf"(?P<name>(?:{_NAMES}|(?P<prose>{_IN_PROSE}))\\?[\"']?)(?P<sign>[ \t]{{0,4}}(?:=>|=|:)[ \t]{{0,4}})"
+    rf"(?P<value>(?(prose){_RANDOM}|(?:{_QUOTED}|(?<==){_BARE}{{4,2000}}"
+    rf"|(?!{_NO_VALUE})(?={_BARE}{{0,200}}[0-9!@#$%^*+/]){_BARE}{{6,2000}})))"
 )
 _HEADER = (
     r"(?P<header>authorization\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?(?:(?:bearer|basic|token|digest)[ \t]{1,4})?+)"
@@ -141,10 +147,12 @@ def _look(text: str) -> bool:
 _short_may = lru_cache(maxsize=4096)(_look)
 
 
+INTERNATIONAL = r"\+(?=(?:[ .()-]{0,2}[0-9]){8})[1-9][0-9]{0,2}(?:[ .-]?(?:\([0-9]{1,4}\)|[0-9]{1,4})){2,5}"
+"""A telephone number with its country's code: eight digits or more, unlike "+125 %" and "+5 000 000"."""
 _PERSONAL = re.compile(
     r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"
     r"|(?P<card>(?<![0-9A-Za-z-])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Za-z-]))"
-    r"|(?<![0-9A-Za-z+])\+[1-9][0-9]{0,2}(?:[ .-]?(?:\([0-9]{1,4}\)|[0-9]{1,4})){2,5}(?![0-9A-Za-z])"
+    rf"|(?<![0-9A-Za-z+]){INTERNATIONAL}(?![0-9A-Za-z])"
 )
 
 _WHOLE = frozenset(

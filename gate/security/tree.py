@@ -51,7 +51,7 @@ class KnownTree:
 
 
 class OwnPackage:
-    """The gate's own package before an agent that may write to it is started."""
+    """A copy of the gate's own package, made before an agent starts that may write to it."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._sources = root, KnownTree(root, but=_BYTECODE, keep=True)

@@ -178,7 +178,7 @@ def _turn(draft: Draft) -> TracedTurn:
 
 
 def _user(draft: Draft) -> str:
-    """Return the text of the user: in the input of an agent or of a model call, else of another span around them."""
+    """Return the user's text: the input of an agent or a model call, else that of another span around them."""
     steps: list[Operation | ModelCall] = [*draft.models, draft.anchor]
     if draft.anchor.kind in AGENTIC:
         steps = [draft.anchor, *draft.models]

@@ -218,3 +218,4 @@ def test_recorded_trials_ask_nobody(project: Project) -> None:
     ran = project.gate("doctor")
     assert ran.code == 0, ran.out
     assert "1 recorded conversation; no agent is called" in ran.out
+    assert "`gate doctor -v` says" in ran.out and "`gate doctor -v` says" not in project.gate("doctor", "-v").out

@@ -103,4 +103,4 @@ def test_explaining_a_case_shows_its_own_limit_met_or_not(project: Project, stub
     assert "  contains 1.000 (at least 50 %)" in text
     assert "    depth 1.000" in text
     other = project.gate("explain", "new.jsonl", "--against", "none", "--case", "case-1", **key).out
-    assert "  cost $0.0234 (no worse than the baseline)" in other
+    assert "  cost $0.0234 (must not get worse)" in other

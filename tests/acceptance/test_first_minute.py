@@ -122,7 +122,7 @@ def test_an_agent_with_a_type_is_one(project: Project) -> None:
 
 def test_a_function_that_takes_a_history_is_no_agent_by_itself(project: Project) -> None:
     """It would be called with a text, so the route that fills the history is the agent."""
-    project.write("talk.py", "async def chat(history: list[dict]) -> dict:\n    return {'answer': history[-1]}\n")
+    project.write("talk.py", "async def chat(history: 'list[dict]') -> dict:\n    return {'answer': history[-1]}\n")
     code, path, *_ = SERVERS["untyped"]
     project.write("server.py", code)
     ran = project.gate("init", "--no-run")
@@ -134,21 +134,22 @@ def test_a_function_that_takes_a_history_is_no_agent_by_itself(project: Project)
     ("code", "framework"),
     [
         (
-            "from langgraph.graph import StateGraph\n\ndef build():\n"
+            "import re\nfrom langgraph.graph import StateGraph\n\nWORD = re.compile('x')\n\ndef build():\n"
             "    g = StateGraph(dict)\n    return g.compile()\n\n"
             "graph = build()\n",
-            "LangGraph in bot.py:7",
+            "found 1. LangGraph in bot.py:10: graph = build(…)",
         ),
         (
             "from agents import Agent\n\ndef make_agent(name='x'):\n"
             "    return Agent(name=name)\n\nagent = make_agent()\n",
-            "OpenAI Agents SDK in bot.py:6",
+            "found 1. OpenAI Agents SDK in bot.py:6: agent = make_agent(…)",
         ),
     ],
 )
 def test_an_agent_that_a_function_of_the_module_builds_is_one(project: Project, code: str, framework: str) -> None:
     project.write("bot.py", code)
-    assert framework in project.gate("init", "--no-run").out
+    ran = project.gate("init", "--no-run")
+    assert framework in ran.out and "found 2." not in ran.out
 
 
 @pytest.mark.parametrize(
@@ -188,6 +189,14 @@ def test_a_described_server_is_asked_by_its_description(project: Project) -> Non
     request = {"message": "{{message}}", "session_id": "{{session_id}}"}
     http = {"url": "http://127.0.0.1:9/chat", "request": request, "response": {"output": "reply"}}
     assert agent_of(project) == {"http": http}
+
+
+def test_a_running_server_has_to_be_started_in_ci_too(project: Project) -> None:
+    project.git("init", "-q")
+    project.git("remote", "add", "origin", "https://github.com/some/repository")
+    ran = project.gate("init", "--no-run", "--url", "http://127.0.0.1:9/ask")
+    assert "found 1. an HTTP server at http://127.0.0.1:9/ask" in ran.out
+    assert "start it in CI" in ran.out and "only thresholds decide" in ran.out
 
 
 def test_an_address_is_enough(project: Project) -> None:
@@ -502,8 +511,9 @@ def test_a_running_server_without_a_description_is_asked_by_its_route_in_the_cod
         ran = project.gate("init", "--url", url + path)
     request, response = {"message": "{{message}}"}, {"output": "response"}
     assert agent_of(project) == {"http": {"url": f"{url}/chat", "request": request, "response": response}}
-    assert f"1. Flask in {url}{path}: POST /chat takes 'message', as in server.py:3" in ran.out
-    assert "port 8000" not in (project.root / "gate.yaml").read_text()
+    assert f"1. Flask at {url}{path}: POST /chat takes 'message', as in server.py:3" in ran.out
+    port = url.rpartition(":")[2]
+    assert f"# start it first: flask --app server:app run --port {port}" in (project.root / "gate.yaml").read_text()
 
 
 @pytest.mark.parametrize("name", [".gitignore", ".git/config"])

@@ -353,6 +353,14 @@ def test_files_of_other_editors_are_read_or_refused_with_the_line(ready: Project
     assert (ran.code, "evals/first.yaml:3: not UTF-8 (save the file as UTF-8)" in ran.err) == (2, True)
 
 
+def test_an_agent_that_cannot_be_started_is_not_said_to_be_asked(ready: Project, project: Project) -> None:
+    ready.copied(project)
+    project.write("bot.py", "import nothing_of_this_name\n")
+    ran = project.gate("run")
+    assert (ran.code, ran.err.startswith("gate: agent.python: cannot import the agent: ")) == (3, True), ran.err
+    assert "asking" not in ran.err
+
+
 def test_a_server_that_speaks_no_tls_is_said_so(ready: Project, project: Project) -> None:
     ready.copied(project)
     with serving() as served:

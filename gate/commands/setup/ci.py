@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gate.commands.setup.openapi import FoundAgent
 from gate.commands.setup.survey import start_of
 
 GITHUB = """\
@@ -42,7 +43,9 @@ gate:
     - apt-get update && apt-get install --yes --no-install-recommends git
     - pip install agent-gate{install}
   script:
-    - gate run --comment --against "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --rules-from "$CI_MERGE_REQUEST_DIFF_BASE_SHA"
+    - git fetch -q origin "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"
+    - BASE=$(git merge-base HEAD FETCH_HEAD)
+    - gate run --comment --against "$BASE" --rules-from "$BASE"
       --junit gate-results/junit.xml --html gate-results/report.html
   cache: # what this merge request measured: a retry continues it
     key: gate-$CI_MERGE_REQUEST_IID
@@ -76,19 +79,23 @@ class Workflow(Struct, frozen=True):
     """The sentence about the first push to the default branch."""
 
 
-def workflow_of(folder: Path, keys: Sequence[str], start: str, executable: str = "") -> Workflow:
+def workflow_of(folder: Path, keys: Sequence[str], agent: FoundAgent | None = None, executable: str = "") -> Workflow:
     """Return the workflow for the repository's host.
 
-    ``start`` is the command that starts the agent's server, ``executable`` its virtual environment. GitLab's job must
-    create that; the action installs the agent in one of its own.
+    ``executable`` is the agent's virtual environment. GitLab's job must create that; the action installs the agent in
+    one of its own.
     """
+    start = agent.start if agent else ""
     branch, remote = default_branch(folder), remote_of(folder)
     install = _install(folder)
     commands = [*install, *([f"{start} > server.log 2>&1 &"] if start else [])]
     secrets = tuple([f"{key}_API_KEY" for key in keys])
     said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
     said += "Until then, "
-    said += "only thresholds decide." if start else "the gate compares with the base commit's agent."
+    if agent and agent.is_server:
+        said += "only thresholds decide."
+    else:
+        said += "the gate compares with the base commit's agent."
     if (folder / ".github").is_dir() or "github" in remote:
         text = GITHUB.format(branch=_in_yaml(branch), settings=_setup(commands) + _environment(secrets))
         return Workflow(".github/workflows/gate.yml", text, secrets, said)

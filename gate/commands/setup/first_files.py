@@ -93,7 +93,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
     made = ci.Workflow()
     if workflow:
         is_python = agent is not None and "python" in agent.agent
-        made = ci.workflow_of(folder, keys, agent.start if agent else "", found.executable if is_python else "")
+        made = ci.workflow_of(folder, keys, agent, found.executable if is_python else "")
     read: list[Suite] = []
     for suite in suites:
         read += suite.suites
@@ -153,7 +153,7 @@ def _agent_section(found: Survey, agent: FoundAgent | None, folder: Path, keys: 
     if "python" in section and keys:
         second = [SECOND_NAMES[key] for key in keys if key in SECOND_NAMES]
         section["env"] = [f"{prefix}_*" for prefix in sorted({*keys, *second})]
-    lines = f"# {agent.framework} in {console(agent.where)}; other kinds: `gate help agent`\n"
+    lines = f"# {agent.framework} {console(agent.place)}; other kinds: `gate help agent`\n"
     if agent.start:
         lines += f"# start it first: {console(agent.start)}\n"
     sources = sources_of_agent(folder, agent)

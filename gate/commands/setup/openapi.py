@@ -85,6 +85,17 @@ class FoundAgent(Struct, frozen=True):
     start: str = ""
     """The command that starts its server."""
 
+    @property
+    def place(self) -> str:
+        """Where it is, for a sentence: ``in bot.py:3`` or ``at http://127.0.0.1:8000``."""
+        preposition = "at" if "://" in self.where else "in"
+        return f"{preposition} {self.where}"
+
+    @property
+    def is_server(self) -> bool:
+        """True if the gate calls it at an address, and does not start it."""
+        return any("://" in str(options) for options in self.agent.values())
+
 
 def agent_of(document: Any, *, origin: str = "", path: str = "") -> FoundAgent | None:
     """Return the operation that is most likely the agent; None if no operation takes a message.

@@ -12,6 +12,10 @@ REMEDIES = (
         r"No module named|cannot import the agent",
         "install it where the gate runs, or name the agent's own environment: agent.executable: .venv",
     ),
+    (
+        r"closed before an answer",
+        "read the server's log; it may expect another request (gate help agent), then: gate run",
+    ),
     (r"refused|cannot connect|connection|unreachable|name or service", START),
     (r"no answer within|timed out|timeout", "allow more time under agent.timeout, and run: gate run"),
     (r"\b404\b|not found", "check the address and its path under agent in gate.yaml"),

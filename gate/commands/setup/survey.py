@@ -28,6 +28,7 @@ from gate.formats.python_text import dotted, imports, parsed
 from gate.formats.shapes import as_mapping
 from gate.model import Suite
 from gate.reports.formatting import count
+from gate.security.limits import shorten
 from gate.suites import format_named, load
 from gate.suites.base import Loss
 from gate.system.git import Git
@@ -193,7 +194,8 @@ def sources_of_agent(root: Path, agent: FoundAgent) -> Sources:
     else:
         top = git.top()
     root = Path(os.path.realpath(root))
-    return sources_of([agent.module.as_posix()], root, files, installs=what_installs(root, top, ""))
+    top = Path(os.path.realpath(top))
+    return sources_of([agent.module.as_posix()], root, files, installs=what_installs(root, top, ""), top=top)
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -290,6 +292,7 @@ def _assigned(
     maker = dotted(call.func, names)
     made = made_by.get(maker, call)
     is_compiled = isinstance(made.func, ast.Attribute) and made.func.attr == "compile"
+    is_compiled = is_compiled and dotted(made.func, names) != "re.compile"
     if is_compiled and any(imported.startswith("langgraph.") for imported in names.values()):
         maker = "langgraph.prebuilt.create_react_agent"  # a graph built by hand
     elif made is not call:
@@ -298,7 +301,8 @@ def _assigned(
         if not pattern.match(maker):
             continue
         if framework != "Google ADK" or name == "root_agent":
-            yield from _with_adapter(tree, framework, path, name, name, node.lineno, f"{name} = {maker}(…)")
+            why = f"{name} = {shorten(ast.unparse(call.func), 60)}(…)"
+            yield from _with_adapter(tree, framework, path, name, name, node.lineno, why)
         break
 
 
@@ -309,7 +313,7 @@ def _function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunction
     if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
         return
     taken = [*arguments.posonlyargs, *arguments.args][0]
-    annotated = "" if taken.annotation is None else ast.unparse(taken.annotation)
+    annotated = "" if taken.annotation is None else ast.unparse(taken.annotation).strip("'")
     if taken.arg != "messages" and NO_TEXT.match(annotated):
         return
     why = f"def {node.name}({taken.arg})"

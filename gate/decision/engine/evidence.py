@@ -369,7 +369,7 @@ def _tested(
 
 
 def _pick(evidence: Evidence) -> None:
-    """Pick the cases that failed in the newest epoch for reruns; not if their trials are coupled."""
+    """Pick the cases that failed in the newest epoch for reruns, unless their trials are coupled."""
     look = evidence.last_look
     if look is None or not _repeats_failing(evidence):
         return

@@ -30,6 +30,14 @@ if what == "asked": print(json.dumps({"output": json.dumps(asked)}))
 if what == "environment": print(",".join(sorted(os.environ)))
 if what == "fails": print("half"); sys.stderr.write("x" * 100_000 + " no database"); sys.exit(4)
 if what == "nothing": pass
+if what == "quiet": sys.stderr.write("loading\\nno key was given")
+if what == "coloured": print("\\x1b[32m\\x1b]0;t\\x07" + json.dumps({"output": said, "tool_calls": []}) + "\\x1b[0m")
+if what == "blank": print("\\x1b[2K\\x1b[0m")
+if what == "wide": os.write(1, "hello".encode("utf-16-le"))
+if what == "fails after text": print(said); print('{"error": "boom"}')
+if what == "fails after JSON": print('{"output": "hi"}'); print('{"error": "boom"}')
+if what == "more": print('{"output": "hi"}'); print("bye")
+if what == "asks": open("/dev/stdin").read(); input("Sure? ")
 if what == "torn": print('{"output": "hal')
 if what == "twice": print('{"output": "a"}'); print('{"output": "b"}')
 if what == "latin": os.write(1, b"caf\\xe9")
@@ -95,6 +103,8 @@ def hanging(root: Path) -> Callable[[Sequence[Trial]], bool]:
 
 def test_text_and_json_answers(root: Path) -> None:
     assert once(root, "text", "hi").invocations[0].text == "you said hi"
+    coloured = once(root, "coloured", "hi").invocations[0]
+    assert (coloured.text, coloured.reports_calls) == ("hi", True)
     assert once(root, "bracket").invocations[0].text == "[note] not JSON"
     invocation = once(root, "json", "hi").invocations[0]
     assert (invocation.text, invocation.tool_calls[0].args) == ("hi", {"n": 1})
@@ -121,10 +131,17 @@ def test_no_shell_reads_the_command(root: Path) -> None:
     ("what", "kind", "message"),
     [
         ("fails", ErrorKind.CRASH, "no database"),
-        ("nothing", ErrorKind.PROTOCOL, "the answer is empty"),
-        ("closes", ErrorKind.PROTOCOL, "the answer is empty"),
+        ("nothing", ErrorKind.CRASH, "the command exited with status 0 without an answer: it wrote no error"),
+        ("closes", ErrorKind.CRASH, "the command exited with status 0 without an answer: it wrote no error"),
+        ("quiet", ErrorKind.CRASH, "without an answer: loading\nno key was given"),
+        ("blank", ErrorKind.PROTOCOL, "the answer is empty"),
+        ("wide", ErrorKind.PROTOCOL, "it has null characters, as UTF-16 does"),
+        ("fails after text", ErrorKind.CRASH, "the agent reports an error: boom"),
+        ("fails after JSON", ErrorKind.CRASH, "the agent reports an error: boom"),
+        ("more", ErrorKind.PROTOCOL, "answer with the JSON alone"),
+        ("asks", ErrorKind.CRASH, "EOF"),
         ("torn", ErrorKind.PROTOCOL, "the answer is not JSON"),
-        ("twice", ErrorKind.PROTOCOL, "several of its events are answers"),
+        ("twice", ErrorKind.PROTOCOL, "several of its events are answers; answer with one object"),
         ("latin", ErrorKind.PROTOCOL, "the answer is not UTF-8"),
         ("huge", ErrorKind.PROTOCOL, "more than 10,000,000 bytes"),
     ],
@@ -191,6 +208,10 @@ def test_duration_is_the_process_alone(root: Path) -> None:
 def test_a_program_that_is_not_there_is_a_configuration_error(root: Path) -> None:
     with pytest.raises(ConfigError, match="cannot run 'no-such-program'"):
         run({"command": "no-such-program --flag"}, [case("a")], root)
+    (root / "script").write_text("echo hi\n")
+    (root / "script").chmod(0o755)
+    with pytest.raises(ConfigError, match=r"cannot run '\./script': Exec format error"):
+        run({"command": "./script"}, [case("a")], root)
 
 
 def test_the_child_sees_only_what_is_allowed(root: Path) -> None:

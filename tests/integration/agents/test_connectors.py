@@ -283,7 +283,7 @@ def test_adk_takes_app_and_user_from_the_case() -> None:
 @pytest.mark.parametrize(
     ("routes", "kind"),
     [
-        ({}, ErrorKind.PROTOCOL),
+        ({}, ErrorKind.SETUP),
         ({SESSIONS: {"name": "no id"}}, ErrorKind.PROTOCOL),
         ({SESSIONS: {"id": "s"}, "/run": {"detail": "not events"}}, ErrorKind.PROTOCOL),
         ({SESSIONS: {"id": "s"}, "/run": [[{"author": "a", "errorCode": "SAFETY"}]]}, ErrorKind.CRASH),

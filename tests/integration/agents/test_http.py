@@ -125,6 +125,13 @@ FLASKS_PAGE = b"""<!doctype html>
 there is an error in the application.</p>
 """
 """The answer of a Flask agent that raised an exception: a failure of the agent, not a refusal of its provider."""
+EXPRESS_PAGE = b"""<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Error</title></head>
+<body><pre>RateLimitError: 429 Rate limit<br> &nbsp; &nbsp;at APIError.generate (/app/error.js:63:20)</pre></body>
+</html>
+"""
+"""The answer of an Express agent whose provider refused."""
 
 
 @pytest.mark.parametrize(
@@ -136,10 +143,16 @@ there is an error in the application.</p>
         (response(b"", "502 Bad Gateway"), ErrorKind.CRASH, 1, "HTTP 502"),
         (response(b"rate limit", "500 Internal Server Error"), ErrorKind.LIMIT, 2, "HTTP 500: rate limit"),
         (response(FLASKS_PAGE, "500 Internal Server Error"), ErrorKind.CRASH, 1, "HTTP 500: 500 Internal Server Error"),
+        (
+            response(EXPRESS_PAGE, "500 Oops"),
+            ErrorKind.LIMIT,
+            2,
+            "HTTP 500: Error: RateLimitError: 429 Rate",
+        ),
         (response(b"<html>overloaded", "500 Oops"), ErrorKind.CRASH, 1, "HTTP 500: a web page without a title"),
         (response(b"\xef\xbb\xbf" + FLASKS_PAGE, "500 Oops"), ErrorKind.CRASH, 1, "500 Internal Server Error"),
-        (response(b"no", "401 Unauthorized"), ErrorKind.PROTOCOL, 1, "HTTP 401: no"),
-        (response(b"", "302 Found", extra="Location: /login\r\n"), ErrorKind.PROTOCOL, 1, "not followed (to /login)"),
+        (response(b"no", "401 Unauthorized"), ErrorKind.SETUP, 1, "HTTP 401: no"),
+        (response(b"", "302 Found", extra="Location: /login\r\n"), ErrorKind.SETUP, 1, "not followed (to /login)"),
         (response(b"<html>", kind="text/html"), ErrorKind.PROTOCOL, 1, "a web page"),
         (response(b"\n<!DOCTYPE html><p>Sign in", kind="text/plain"), ErrorKind.PROTOCOL, 1, "a web page"),
         (response(b'{"output": "tor'), ErrorKind.PROTOCOL, 1, "not JSON"),

@@ -350,7 +350,14 @@ def test_half_an_answer_is_none(kind: str, body: str, framing: str, http: dict[s
 
 
 @pytest.mark.parametrize(
-    "last", ['data: {"error": "boom"}', 'event: error\ndata: {"message": "boom"}', "event: error\ndata: boom"]
+    "last",
+    [
+        'data: {"error": "boom"}',
+        'event: error\ndata: {"message": "boom"}',
+        "event: error\ndata: boom",
+        "event: failed\ndata: boom",
+        'data: {"type": "run_exception", "message": "boom"}',
+    ],
 )
 def test_an_error_in_events_of_a_dialect_of_its_own_needs_no_path(last: str) -> None:
     """Text before the error is kept, for a forbidden call, but is no answer."""
@@ -377,3 +384,37 @@ def test_a_web_page_is_no_answer_whatever_its_server_calls_it(page: str) -> None
     error = served(answer, [case("a")])["a"].error
     assert error is not None
     assert "a web page" in error.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/event-stream", "data: Half\n\nevent: exception\ndata: boom\n\n"),
+        ("text/event-stream", 'data: Half\n\ndata: {"error": "boom"}\n\n'),
+        ("application/x-ndjson", '"Half"\n{"error": "boom"}\n'),
+        ("text/plain", 'Half\n{"error": "boom"}\n'),
+        ("text/plain", 'Half{"error": "boom"}'),
+    ],
+)
+def test_a_text_that_ends_with_an_error_is_no_answer(kind: str, body: str) -> None:
+    answer, _ = says(response(body.encode(), kind=kind))
+    error = served(answer, [case("a")], retries=0)["a"].error
+    assert error is not None
+    assert (error.kind, error.message) == (ErrorKind.CRASH, "the agent reports an error: boom")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        ("text/event-stream", "data: Grüße\n\n".encode("latin-1"), "is not UTF-8"),
+        ("text/plain", "hello".encode("utf-16-le"), "it has null characters, as UTF-16 does"),
+        ("text/plain", b'<meta http-equiv="refresh" content="0; url=/login">', "is a web page"),
+        ("application/json", b'{"output": "hi"} bye', "answer with the JSON alone"),
+    ],
+)
+def test_bytes_of_another_form_are_no_answer(kind: str, body: bytes, said: str) -> None:
+    answer, _ = says(response(body, kind=kind))
+    error = served(answer, [case("a")], retries=0)["a"].error
+    assert error is not None
+    assert error.kind is ErrorKind.PROTOCOL
+    assert said in error.message

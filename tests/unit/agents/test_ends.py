@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gate.agents.base import LATER, AgentFailure, is_limit, kind_of_status, parse_options
+from gate.agents.base import LATER, AgentFailure, kind_of_status, parse_options
 from gate.errors import ConfigError
 from gate.guest import worker
 from gate.model import ENDS, End, ErrorKind, Trial, TrialError
@@ -68,7 +68,6 @@ def test_any_other_status_is_the_agents_own(status: int) -> None:
     ],
 )
 def test_a_providers_signature_makes_a_crash_its_limit(text: str) -> None:
-    assert is_limit(text)
     failure = AgentFailure(ErrorKind.CRASH, text)
     assert (failure.kind, failure.transient) == (ErrorKind.LIMIT, True)
 
@@ -80,6 +79,39 @@ def test_a_providers_signature_makes_a_crash_its_limit(text: str) -> None:
 def test_anything_else_is_the_agents_own(text: str) -> None:
     failure = AgentFailure(ErrorKind.CRASH, text, transient=True)
     assert (failure.kind, failure.transient) == (ErrorKind.CRASH, False), "never tried away"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NotFoundError: Error code: 404 - The model `gpt-99` does not exist or you do not have access to it.",
+        "{'type': 'not_found_error', 'message': 'model: claude-99'}",
+        "404 models/gemini-99 is not found for API version v1beta",
+        "DeploymentNotFound: The API deployment for this resource does not exist",
+        "ValidationException: The provided model identifier is invalid.",
+        'model "llama99" not found, try pulling it first',
+        "AuthenticationError: Error code: 401 - Incorrect API key provided: sk-…",
+        "HTTP 400: API key not valid. Please pass a valid API key.",
+        "OpenAIError: The api_key client option must be set",
+        "NoCredentialsError: Unable to locate credentials",
+        "PermissionDeniedError: Error code: 403",
+    ],
+)
+@pytest.mark.parametrize("kind", [ErrorKind.CRASH, ErrorKind.PROTOCOL])
+def test_an_unknown_model_and_a_refused_key_are_the_setups(kind: ErrorKind, text: str) -> None:
+    """Nothing is down, so no other attempt helps; a change that names a wrong model in some cases is worse."""
+    failure = AgentFailure(kind, text, transient=True)
+    assert (failure.kind, failure.transient, failure.end) == (ErrorKind.SETUP, False, End.FAILED)
+
+
+@pytest.mark.parametrize("status", [302, 308, 401, 403, 404, 405])
+def test_a_status_that_refuses_key_or_address_is_the_setups(status: int) -> None:
+    assert kind_of_status(status) is ErrorKind.SETUP
+
+
+@pytest.mark.parametrize("text", ["KeyError: 'model'", "order 7 does not exist", "ValueError: no keyword 'token'"])
+def test_other_crashes_are_not_the_setups(text: str) -> None:
+    assert AgentFailure(ErrorKind.CRASH, text).kind is ErrorKind.CRASH
 
 
 def test_an_unreadable_answer_is_the_agents_whatever_it_speaks_of() -> None:

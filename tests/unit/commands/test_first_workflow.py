@@ -33,7 +33,7 @@ def test_it_listens_to_the_branch_that_changes_are_merged_into(
         path = tmp_path / ".git" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    made = workflow_of(tmp_path, (), "")
+    made = workflow_of(tmp_path, ())
     assert yaml.safe_load(made.text)[True]["push"] == {"branches": [branch]}
     assert made.first_push.startswith(f"The first push to {branch} stores the baseline")
 
@@ -48,6 +48,6 @@ def test_a_linked_work_tree_has_the_remote_and_the_branches_of_its_repository(tm
         ("-C", str(project), "worktree", "add", "-q", "-b", "add-gate", str(tree)),
     ):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *words], check=True)
-    made = workflow_of(tree, (), "")
+    made = workflow_of(tree, ())
     assert yaml.safe_load(made.text)[True]["push"] == {"branches": ["main"]}
     assert remote_of(tree) == remote_of(project) != ""

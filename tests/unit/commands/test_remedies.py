@@ -25,6 +25,11 @@ def test_what_is_missing_in_the_agents_environment_is_to_be_installed_there() ->
     assert remedy_for(error, "gate.yaml", {}) == "install it there, then: gate run"
 
 
+def test_a_server_that_crashes_is_not_to_be_started_again() -> None:
+    error = "crash: the connection closed before an answer came; the server's own log says why"
+    assert "start the server" not in remedy_for(error, "gate.yaml", {}, start="flask run")
+
+
 def test_a_key_that_is_set_has_to_be_handed_on() -> None:
     found = remedy_for("genai: no API key", "gate.yaml", {"GOOGLE_API_KEY": "secret"})
     assert found == "pass GOOGLE_API_KEY to the agent: agent.env: [GOOGLE_API_KEY] in gate.yaml"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.formats.messages import FormatError
-from gate.formats.streams import error_in, events_of, so_far, to_invocation
+from gate.formats.streams import error_ending, error_in, events_of, so_far, to_invocation
 from gate.model import Invocation
 
 CALL = ("search", {"q": "cats"}, "3 found")
@@ -206,10 +206,10 @@ def test_line_ends_and_remarks_say_nothing(name: str, end: str) -> None:
         (sse(chunk({"content": "a"}), {"error": {"message": "m"}}), {"message": "m"}),
         (sse(chunk({"content": "a"}), chunk({}, "error"), "[DONE]"), "the choice ended in an error"),
         (sse({"choices": [{"delta": {"content": "a"}, "error": {"code": 502}}]}), {"code": 502}),
-        (sse({"type": "text-delta", "id": "0", "delta": "a"}, {"type": "abort"}, "[DONE]"), "an error event"),
+        (sse({"type": "text-delta", "id": "0", "delta": "a"}, {"type": "abort"}, "[DONE]"), {"type": "abort"}),
         (
             sse({"type": "text-delta", "id": "0", "delta": "a"}, {"type": "finish", "finishReason": "error"}),
-            "an error event",
+            {"type": "finish", "finishReason": "error"},
         ),
         (
             sse({"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": ["sure?"]}}),
@@ -226,13 +226,61 @@ def test_line_ends_and_remarks_say_nothing(name: str, end: str) -> None:
         (sse({"type": "error", "message": "a tool failed"}, chunk({"content": "a"})), None),
         (sse(chunk({"content": "a"}), {"error": {"code": 0, "message": ""}}, "[DONE]"), None),
         (sse(chunk({"content": "a"}), {"error": {"code": 502}}, "[DONE]"), {"code": 502}),
-        (sse(chunk({"content": "a"}, type="abort"), {"type": ["error"], "status": {"code": 1}, "output": []}), None),
+        (sse(chunk({"content": "a"}), {"type": ["error"], "status": {"code": 1}, "output": []}), None),
         ("event: error\ndata: the model is down\n\n", "the model is down"),
+        ("data: Your order\n\nevent: failed\n\n", "the event 'failed'"),
         (CHAT, None),
     ],
 )
 def test_an_error_in_a_stream_is_found(stream: str, error: Any) -> None:
     assert error_in(stream) == error
+
+
+FAILING = ("error", "Error", "failed", "run_failed", "RUN_ERROR", "response.cancelled", "ThrottlingException", "fatal")
+
+
+@pytest.mark.parametrize("named", FAILING)
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+def test_every_dialect_fails_by_an_event_that_says_so(name: str, named: str) -> None:
+    """By its name or type, whatever its data are; text that follows means that the agent went on."""
+    stream = f"{DIALECTS[name]}\n\n"
+    events = [json.dumps({"type": named, "message": "boom"}), json.dumps({"event": named})]
+    if name != "claude":  # its events are lines of JSON
+        events = [f"event: {named}\ndata: boom", *(f"data: {event}" for event in events)]
+    for event in events:
+        assert error_in(stream + event), event
+        if named not in ("RUN_ERROR", "response.cancelled"):  # a beginning of another dialect
+            assert error_in(f"{event}\n\n{stream}") is None, event
+
+
+@pytest.mark.parametrize(
+    "named", ["tool_failed", "tool-output-error", "response.mcp_call.failed", "error_free", "terror"]
+)
+def test_an_event_of_another_name_is_no_failure(named: str) -> None:
+    assert error_in(f"{CHAT}\n\n{sse({'type': named, 'message': 'boom'})}") is None
+
+
+def test_plain_text_fails_by_an_event_that_says_so_and_leaves_its_data_out() -> None:
+    assert error_in("data: Your order\n\nevent: exception\ndata: boom\n\n") == "boom"
+    went_on = "data: Your\n\nevent: exception\ndata: boom\n\ndata:  order\n\n"
+    assert error_in(went_on) is None
+    assert text_of(to_invocation(went_on, user="")) == "Your order"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('Your order\n{"error": "boom"}\n', "boom"),
+        ('Your order is{"code": 1, "error": {"message": "boom"}}', {"message": "boom"}),
+        ('One {"a": 1}\n{\n "errors": ["boom"]\n}', ["boom"]),
+        ('Your order\n{"error": null}', None),
+        ('Your order\n```\n{"error": "boom"}\n```', None),
+        ('It failed with {"error": "boom"}, then worked', None),
+        ('{"error"}' * 1000, None),
+    ],
+)
+def test_a_text_may_end_with_an_error(text: str, error: Any) -> None:
+    assert error_ending(text) == error
 
 
 def test_plain_text_in_events() -> None:
@@ -253,7 +301,7 @@ def test_events_of_an_adk_server_and_values_of_a_graph() -> None:
 
 def test_events_of_nobody_are_shown() -> None:
     with pytest.raises(FormatError, match=r"no known dialect.*\"kind\": 1.*http\.response\.events"):
-        to_invocation(sse({"kind": 1}), user="")
+        to_invocation(sse({"kind": 1}), user="", mapping="http.response")
 
 
 @given(st.text(alphabet='abc{}[]":,\n 01.dt:evn', max_size=200))

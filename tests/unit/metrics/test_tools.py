@@ -115,7 +115,7 @@ def test_results_that_say_they_are_errors_are() -> None:
 
 
 def test_other_results_are_not() -> None:
-    for result in ["fine", {"error": None}, {"error": False}, {"status": "ok"}, [1], 0]:
+    for result in ["fine", {"error": None}, {"error": False}, {"error": []}, {"error": {}}, {"status": "ok"}, [1], 0]:
         score = recovery(ToolCall("get", result=result))
         assert (score.value, score.error, score.reason) == (None, None, "no tool call failed"), result
 

@@ -87,3 +87,11 @@ def test_sums_that_overflow_are_no_reason_to_write_nothing(form: str) -> None:
 def test_a_mean_a_hair_below_its_threshold_asks_for_no_number_of_cases(distance: float) -> None:
     missed = Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(-distance, 0.0, 10), trials=30, error=1e150)
     assert "more case" not in narrow_miss(missed, Criterion("c", "m", Scale.UNIT))
+
+
+def test_a_threshold_that_leaves_the_baseline_room_needs_no_lowering() -> None:
+    missed = Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.75, 0.9, 4), trials=4, error=0.25, room=0.33)
+    criterion = Criterion("c", "m", Scale.UNIT)
+    assert "a threshold of 0.3 leaves room" in narrow_miss(missed, criterion)
+    told = narrow_miss(missed.but(room=None), criterion)
+    assert "more cases would distinguish" in told and "leaves room" not in told
