@@ -130,14 +130,7 @@ def _first_parent(git: Git, head: str) -> str | None:
 
 def _tip(branch: str | None, git: Git) -> str | None:
     """Fetch the remote branch and return its commit: a checkout of one branch does not have any other."""
-    if not branch:
-        return None
-    ref = f"refs/heads/{branch}"  # the remote also lists refs that end in this name, such as refs/x/refs/heads/main
-    for line in git.text("ls-remote", "--", REMOTE, ref).splitlines():
-        commit, _, name = line.partition("\t")
-        if name == ref:
-            return _present(commit, git)
-    return None
+    return git.remote_tip(branch, depth=HISTORY) if branch else None
 
 
 def _previous_release(activity: Activity, git: Git, head: str) -> str | None:

@@ -88,6 +88,12 @@ class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_def
         """True if it is valid at that time. One that ends but is dated later is not: its date would outlast the end."""
         return day_of(at) <= self.last_day and self.at <= at + _DAY
 
+    def fault(self, at: float) -> str:
+        """Return why it is not valid at that time, in words that follow its subject."""
+        if day_of(at) <= self.last_day:
+            return f"is dated {day_of(self.at)}, by a clock that is ahead"
+        return f"ended on {self.last_day}"
+
 
 def day_of(at: float) -> date:
     """Return the day of a Unix time, in UTC."""

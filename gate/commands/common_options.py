@@ -119,7 +119,7 @@ def overrides_of(given: dict[str, Any]) -> dict[str, Any]:
         overrides["trials"] = int(text) if text.isdecimal() else text
     if given.get("replay"):
         overrides["agent"] = {"replay": [str(Path(path).resolve()) for path in given["replay"]]}
-    if given.get("against"):
+    if given.get("against") is not None:  # empty, because a CI variable is: refused, like any name of no commit
         overrides["baseline.against"] = given["against"]
     if given.get("store"):
         overrides["baseline.store"] = given["store"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gate.decision.comparison import Comparison, Incomparable
-from gate.decision.outcomes import PASS_RATE, mark, measured_values, outcomes_of
+from gate.decision.outcomes import PASS_RATE, all_unchecked, mark, measured_values, outcomes_of
 from gate.decision.own_models import moved, own_models_of
 from gate.model import Case, Criterion, CriterionResult, Trial, Verdict
 from gate.model.finding import Finding
@@ -72,10 +72,10 @@ def edited_cases(comparison: Comparison) -> tuple[str, ...]:
 
 
 def too_many_gone(comparison: Comparison) -> Finding | None:
-    """Return a finding if too many cases that passed at the base were removed, or edited so that nothing checks them;
-    cases in quarantine do not count."""
+    """Return a finding if too many cases that passed at the base were removed, or edited so that nothing checks their
+    answers; cases in quarantine do not count."""
     passed, gone, criteria = 0, [], _known_at_base(comparison)
-    emptied = set(edited_cases(comparison)).intersection(comparison.unchecked)
+    emptied = {case_id for case_id in edited_cases(comparison) if _is_emptied(comparison, case_id)}
     for case_id in sorted(comparison.baseline):
         if case_id in comparison.settings.quarantine or not _mostly_passed(comparison, case_id, criteria):
             continue
@@ -93,6 +93,16 @@ def too_many_gone(comparison: Comparison) -> Finding | None:
         selected=comparison.selected,
         unchecked=not emptied.isdisjoint(gone),
     )
+
+
+def _is_emptied(comparison: Comparison, case_id: str) -> bool:
+    """True if nothing checks a case any more, or nothing but what an empty answer satisfies (a forbidden word, a limit
+    on time) although more did at the base."""
+    if case_id in comparison.unchecked:
+        return True
+    asking = [one for one in comparison.blocking if not one.absence and one.scale.is_bounded]
+    asked = any(measured_values(comparison.baseline[case_id], criterion) for criterion in asking)
+    return asked and all_unchecked(comparison.measured(case_id), asking)
 
 
 def _mostly_passed(comparison: Comparison, case_id: str, criteria: Sequence[Criterion]) -> bool:

@@ -69,7 +69,7 @@ def git_context(
     if called before something was installed here. ``anchored`` None: True for a clean commit of the default branch.
     """
     if not git.is_repository():
-        if config.file.baseline.against:
+        if config.file.baseline.against is not None:
             raise ConfigError(
                 f"{config.file.baseline.against!r} names a commit, but this is not a git repository",
                 where=config.place_of("baseline", "against"),
@@ -83,12 +83,12 @@ def git_context(
     base = _base(config, git, head, dirty, tip)
     if anchored is None:
         anchored = bool(release) or bool(head and tip and not dirty and git.is_ancestor(head, tip))
-    ancestors = tuple(git.first_parents(base, SEARCHED)) if base else ()
+    ancestors = _ancestors(git, base, config.file.baseline.remote)
     is_cut = head is not None and len(ancestors) < SEARCHED and git.is_shallow()
     note = ""
     if is_cut:
         note = SHALLOW
-    elif tip is None and base not in (None, head) and not config.file.baseline.against:
+    elif tip is None and base not in (None, head) and config.file.baseline.against is None:
         note = NO_DEFAULT_BRANCH
     subject = git.subject(head) if head else ""
     return GitContext(head, dirty, base, ancestors, note, anchored, release, is_cut, subject, git.branch())
@@ -97,7 +97,7 @@ def git_context(
 def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | None) -> str | None:
     """Return the commit that the change is measured against (see `git_context`); ``tip`` is the default branch's."""
     against, remote = config.file.baseline.against, config.file.baseline.remote
-    if against:
+    if against is not None:
         found = git.resolve(against) or git.resolve(f"{remote}/{against}")
         if found is None:
             place = config.place_of("baseline", "against")
@@ -119,6 +119,18 @@ def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | No
     return parents[0] if parents else None
 
 
+def _ancestors(git: Git, base: str | None, remote: str) -> tuple[str, ...]:
+    """Return the base and its first-parent ancestors, nearest first, fetching those that a shallow clone lacks."""
+    if base is None:
+        return ()
+    found = git.first_parents(base, SEARCHED)
+    if len(found) < SEARCHED and git.is_shallow():
+        with suppress(GitError):
+            git.fetch(base, remote=remote, depth=SEARCHED)
+        found = git.first_parents(base, SEARCHED)
+    return tuple(found)
+
+
 def _merge_base(git: Git, head: str, tip: str, remote: str) -> str | None:
     """Return the merge base, fetching more history of a shallow clone if possible; None if it is unknown."""
     try:
@@ -128,10 +140,16 @@ def _merge_base(git: Git, head: str, tip: str, remote: str) -> str | None:
 
 
 def _default_tip(git: Git, remote: str) -> str | None:
-    """Return the default branch's newest known commit; without a remote, that of the local main or master."""
+    """Return the default branch's newest commit, fetched if the clone has only other branches; without a remote, that
+    of the local main or master."""
     branch = git.default_branch(remote)
     for name in [f"{remote}/{branch}", branch] if branch else ["main", "master"]:
         found = git.resolve(name)
         if found is not None:
             return found
-    return None
+    if branch is None:
+        return None
+    try:
+        return git.remote_tip(branch, remote=remote, depth=SEARCHED)
+    except GitError:
+        return None

@@ -26,6 +26,7 @@ from gate.records import Header, Record, cases_of
 from gate.records.keys import key_of
 from gate.reports.formatting import count
 from gate.security.limits import shorten
+from gate.system.clock import now
 
 # --- the ledger -----------------------------------------------------------------------------------
 
@@ -46,13 +47,15 @@ def acceptance_of(ledger: Ledger, where: GitContext, runs: Set[str]) -> str:
 
 
 def ended_acceptance(ledger: Ledger, where: GitContext) -> str:
-    """Return a description of the newest acceptance of a record of this history that has ended; empty if none has."""
+    """Return a description of the newest acceptance of a record of this history that does not count; empty if there is
+    none."""
     near = {key_of(commit) for commit in where.ancestors}
     if where.head is not None:
         near.add(where.head)
     for found in reversed(ledger.ended):
         if found.key in near:
-            return f"the acceptance of {found.key[:12]} by {shorten(found.by, 60)} ended on {found.last_day}"
+            fault = found.fault(now().timestamp())
+            return f"the acceptance of {found.key[:12]} by {shorten(found.by, 60)} {fault}"
     return ""
 
 

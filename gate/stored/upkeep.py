@@ -476,10 +476,11 @@ def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
 
 
 def _end_of(accepted: Acceptance) -> str:
-    """Return the end of an acceptance, in words."""
-    if accepted.counts(now().timestamp()):
+    """Return the end of an acceptance, or why it does not count, in words."""
+    at = now().timestamp()
+    if accepted.counts(at):
         return f" until {accepted.last_day}"
-    return f" and ended on {accepted.last_day}"
+    return f" and {accepted.fault(at)}"
 
 
 def show_baseline(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:

@@ -127,6 +127,9 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
+MERGE_REQUEST = {"CI_MERGE_REQUEST_IID": "1", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
+
+
 def gitlab() -> list[str]:
     page = (REPOSITORY / "docs/how-to/other-ci.md").read_text(encoding="utf-8")
     found = re.search(r"^```yaml\n(# \.gitlab-ci\.yml.*?)^```$", page, re.MULTILINE | re.DOTALL)
@@ -153,12 +156,36 @@ def test_gitlabs_lines_store_what_the_next_merge_request_finds(project: Project)
     assert "uncommitted changes" not in said
     assert project.git("ls-remote", "origin", "refs/heads/gate-baselines")
     change = project.commit("change", agent__py=FILES["agent.py"] + "# another agent\n")
-    clone, said = project.job(gitlab(), change, CI_MERGE_REQUEST_DIFF_BASE_SHA=main, CI_COMMIT_SHA=change)
+    clone, said = project.job(gitlab(), change, CI_COMMIT_SHA=change, **MERGE_REQUEST)
     assert main[:7] in reported(clone)
     assert "no baseline" not in reported(clone)
     listed = warm.run(["-m", "gate", "baseline", "list"], cwd=clone, environment=os.environ)
     assert listed.returncode == 0, listed.stderr
     assert len(listed.stdout.splitlines()) == 2, "a merge request stores nothing"
+
+
+@pytest.mark.slow
+def test_what_the_target_branch_lost_is_not_blamed_on_a_merge_request(project: Project) -> None:
+    """A pipeline for merged results runs on a merge commit, which holds what happened on the target branch since."""
+    project.commit("main", agent__py=FILES["agent.py"])
+    change = project.commit("change", notes__txt="a change")
+    project.git("checkout", "-q", "main")
+    target = project.commit("main", agent__py=FILES["agent.py"].replace("look_up", "guess"))
+    project.job(gitlab(), target, None, 1, CI_COMMIT_BRANCH="main", CI_COMMIT_SHA=target)
+    project.git("merge", "-q", "--no-ff", "-m", "merge", change)
+    merged = project.git("rev-parse", "HEAD")
+    project.git("push", "-q", "origin", "HEAD:refs/merge-requests/1/merge", "HEAD:refs/heads/kept")
+    clone, _ = project.job(gitlab(), merged, None, 0, CI_COMMIT_SHA=merged, **MERGE_REQUEST)
+    assert target[:7] in reported(clone)
+
+
+@pytest.mark.slow
+def test_a_merge_request_without_a_common_commit_fails_and_stores_nothing(project: Project) -> None:
+    project.commit("main")
+    project.git("checkout", "-q", "--orphan", "other")
+    other = project.commit("other")
+    project.job(gitlab(), other, None, 1, CI_COMMIT_SHA=other, **MERGE_REQUEST)
+    assert not project.git("ls-remote", "origin", "refs/heads/gate-baselines")
 
 
 @pytest.mark.slow
@@ -224,7 +251,7 @@ def bitbucket() -> list[str]:
 
 
 RECIPES = {
-    "gitlab": (gitlab, {"CI_COMMIT_BRANCH": "main"}, {"CI_MERGE_REQUEST_DIFF_BASE_SHA": "BASE"}),
+    "gitlab": (gitlab, {"CI_COMMIT_BRANCH": "main"}, MERGE_REQUEST),
     "jenkins": (jenkins, {"BRANCH_NAME": "main"}, {"BRANCH_NAME": "PR-1", "CHANGE_TARGET": "main"}),
     "circleci": (circleci, {"CIRCLE_BRANCH": "main"}, {"CIRCLE_BRANCH": "change"}),
     "azure": (azure, {"BUILD_SOURCEBRANCH": "refs/heads/main"}, {"BUILD_SOURCEBRANCH": "refs/pull/1/merge"}),
@@ -359,11 +386,10 @@ def test_a_change_is_compared_with_its_base_and_a_retry_in_a_fresh_clone_continu
     caches = CACHES.get(name, lambda *, change: None)
     _, said = project.job(script(), main, caches(change=False), CI="true", **merge)
     assert "saved branch gate-baselines of origin" in said
-    given = {key: main if value == "BASE" else value for key, value in change.items()}
     red = 0 if name == "azure" else 1
 
     def measure(head: str) -> tuple[Path, str]:
-        clone, said = project.job(script(), head, caches(change=True), red, CI="true", **given)
+        clone, said = project.job(script(), head, caches(change=True), red, CI="true", **change)
         assert red or "##vso[task.setvariable variable=code;isOutput=true]1" in said
         assert "saved" not in said, "a change stores nothing"
         return clone, " ".join(said.split())

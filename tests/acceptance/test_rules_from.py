@@ -61,11 +61,14 @@ def test_a_suite_that_went_is_in_every_report(project: Project) -> None:
     assert "renamed, removed or is not selected" in (project.root / "report.md").read_text()
 
 
-def test_a_revision_that_is_not_here(project: Project) -> None:
+@pytest.mark.parametrize("name", ["elsewhere", "", "a b", "main..HEAD", "--all"])
+def test_a_name_of_no_commit_is_a_mistake_of_the_job_and_never_passed_over(project: Project, name: str) -> None:
+    """A variable of CI that is empty must not be taken for a job without the option."""
     changed(project)
-    ran = project.gate("run", "--rules-from", "elsewhere")
-    assert ran.code == 2
-    assert "commit 'elsewhere' not found" in ran.err
+    ran = project.gate("run", f"--rules-from={name}")
+    assert (ran.code, f"commit {name!r} not found" in ran.err) == (2, True), ran.err
+    ran = project.gate("run", f"--against={name}")
+    assert (ran.code, f"no commit {name!r} here" in ran.err) == (2, True), ran.err
 
 
 @pytest.mark.slow

@@ -43,7 +43,9 @@ gate:
     - apt-get update && apt-get install --yes --no-install-recommends git
     - pip install agent-gate{install}
   script:
-    - gate run --comment --against "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --rules-from "$CI_MERGE_REQUEST_DIFF_BASE_SHA"
+    - git fetch -q origin "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"
+    - BASE=$(git merge-base HEAD FETCH_HEAD)
+    - gate run --comment --against "$BASE" --rules-from "$BASE"
       --junit gate-results/junit.xml --html gate-results/report.html
   cache: # what this merge request measured: a retry continues it
     key: gate-$CI_MERGE_REQUEST_IID

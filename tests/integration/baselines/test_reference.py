@@ -127,7 +127,7 @@ def test_against_names_any_commit_and_an_unknown_one_is_an_error(repository: Rep
     assert repository.git_context(**{"baseline.against": "v1"}).base == first
     with pytest.raises(ConfigError, match="no commit 'v9'"):
         repository.git_context(**{"baseline.against": "v9"})
-    with pytest.raises(Exception, match="not a revision"):
+    with pytest.raises(ConfigError, match="no commit"):
         repository.git_context(**{"baseline.against": "--upload-pack=x"})
 
 
@@ -232,6 +232,32 @@ def test_the_default_branch_is_deepened_too(older: tuple[Repository, list[str], 
     clone = shallow(whole, commits[-1], commits[:-1])
     assert clone.git_context().base == commits[-2]
     assert clone.references().first.info.commit == commits[-2]
+
+
+@pytest.mark.parametrize("depth", [[], ["--depth=1"]])
+def test_a_clone_of_the_changes_branch_alone_is_measured_against_the_default_branch(
+    older: tuple[Repository, list[str], str], tmp_path: Path, depth: list[str]
+) -> None:
+    whole, commits, _ = older
+    whole.git("checkout", "-q", "feature")
+    whole.commit("changed again")
+    whole.git("checkout", "-q", "main")
+    copy = tmp_path / "copy"
+    wanted = ["--single-branch", "--branch=feature", *depth]
+    subprocess.run(["git", "clone", "-q", *wanted, whole.root.as_uri(), str(copy)], check=True)
+    clone = Repository.__new__(Repository)
+    clone.root = copy
+    refs = clone.git("for-each-ref")
+    where = clone.git_context()
+    assert (where.base, where.note) == (commits[0], "")
+    assert clone.git("for-each-ref") == refs, "no ref is moved"
+
+
+def test_a_shallow_clone_is_deepened_as_far_as_a_record(older: tuple[Repository, list[str], str]) -> None:
+    whole, commits, _ = older
+    clone = shallow(whole, commits[-1], commits[:1])
+    found = clone.references()
+    assert (found.first.info.commit, found.first.info.distance, found.doubts) == (commits[0], 2, ())
 
 
 @pytest.mark.parametrize("is_change", [True, False])

@@ -187,6 +187,8 @@ def test_no_acceptance_counts_for_longer_than_a_year_or_from_the_future() -> Non
     assert keys(Ledger().add([*BEFORE, for_ever]), 367 * DAY) == ["a"]
     dated_ahead = Acceptance("s", "b", "mallory", LAST_SECOND, "x", date.max)
     assert keys(Ledger().add([*BEFORE, dated_ahead]), 20 * DAY) == ["a"]
+    assert for_ever.fault(367 * DAY) == "ended on 1971-01-02"
+    assert dated_ahead.fault(20 * DAY) == "is dated 9999-12-31, by a clock that is ahead"
 
 
 def test_its_end_is_written_and_read() -> None:

@@ -80,6 +80,24 @@ def test_a_case_that_an_edit_leaves_without_a_check_is_gone(emptied: int, *, man
         assert (found["cases"], found["unchecked"]) == (tuple([case.id for case in lost]), True)
 
 
+@pytest.mark.parametrize("kept", ["nothing", "contains"])
+def test_a_check_that_an_empty_answer_passes_does_not_stand_in_for_expectations(kept: str) -> None:
+    """Else the failing cases of a suite with `pii` turn green without their expected responses."""
+    suite, pii = cases(6), replace(TRAJECTORY, name="pii", metric="pii", absence=True)
+    other = replace(TRAJECTORY, name="contains", metric="contains")
+    silent = Score(None, reason="the case does not say what to check")
+    edited = {TRAJECTORY.name: silent, "contains": silent, "pii": Score(1.0)}
+    if kept != "nothing":
+        edited[kept] = Score(1.0)
+    now = [replace(trial(case.id, 1), scores=edited) for case in suite[:2]]
+    now += once(suite[2:], trajectory=1.0, pii=1.0)
+    before = stored(suite, trajectory=1.0, pii=1.0)
+    criteria = (TRAJECTORY, other, pii)
+    apart = {(case.id, one.name): Incomparable.EDITED for case in suite[:2] for one in criteria}
+    found = too_many_gone(Comparison(tuple(suite), criteria, tuple(now), tuple(before), Settings(), apart))
+    assert (found is not None) == (kept == "nothing")
+
+
 def test_a_new_criterion_hides_neither_removed_nor_edited_cases() -> None:
     suite, new = cases(10), replace(TRAJECTORY, name="new")
     before = stored(suite, trajectory=1.0)
