@@ -540,7 +540,9 @@ def so_far(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> Invocatio
 
 
 def refuse_truncated(text: str) -> None:
-    """Raise AgentFailure for text that begins like an object or messages but is not complete."""
+    """Raise AgentFailure for text that is a stream, or begins like an object or messages but is not complete."""
+    if is_stream(text):
+        refuse_stream("a stream")
     if _BEGINS_LIKE_JSON.match(text.strip()):
         _parse(text.strip())
 
