@@ -140,6 +140,8 @@ class CaseStatus(str, Enum):
     """No trial passed, now or at the baseline: nothing got worse, but nothing is ok."""
     OK = "ok"
     NEW = "new"
+    EDITED = "edited"
+    """The baseline has it with another content, so that nothing is compared."""
     REMOVED = "removed"
     ERROR = "error"
     FAILED = "failed"

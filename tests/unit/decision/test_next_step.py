@@ -743,7 +743,7 @@ def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> Non
     )
     assert [status(result, c) for c in ("brand-new", "case-01", "case-00")] == [
         CaseStatus.NEW,
-        CaseStatus.NEW,
+        CaseStatus.EDITED,
         CaseStatus.REMOVED,
     ]
     assert result.outcome.evidence.paired == 38
