@@ -180,7 +180,7 @@ class AgentOptions(StrictModel):
     """Environment variables that a child process may see: names, patterns such as ``OPENAI_*``, or names with
     values."""
     sources: Words = ()
-    """Globs of the agent's files. Default: all that are not the gate's own."""
+    """Globs of the agent's files, if the gate can tell which file starts it. Default: all files of the repository."""
 
     version: VersionSource | None = None
     """The agent's version: a string, or its source. The gate pools and continues records of one version; an agent
@@ -217,13 +217,13 @@ class AgentOptions(StrictModel):
 
     @property
     def entry(self) -> tuple[str, ...]:
-        """Files, relative to the configuration's folder, that the gate may start; those that exist are part of the
-        agent, whatever ``sources`` says."""
+        """Files and folders, relative to the configuration's folder, that the gate may start or import from; those that
+        exist are part of the agent, whatever ``sources`` says."""
         return ()
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        """Names, like those of `entry`, of the agent's files outside the configuration's folder (``../src``)."""
+    def modules(self) -> tuple[str, ...]:
+        """Dotted names of modules that the gate may start."""
         return ()
 
     @property

@@ -28,7 +28,7 @@ from gate.agents.base import (
     refuse_disguised,
     so_far,
 )
-from gate.agents.programs import ProgramAgent, ProgramLine, without_answer
+from gate.agents.programs import ProgramAgent, ProgramLine, modules_in, without_answer
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import WORDS_SCHEMA
 from gate.security.limits import MAX_ANSWER_BYTES
@@ -55,8 +55,8 @@ class CommandOptions(AgentOptions):
         return tuple(map(posixpath.normpath, self.command))
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        return tuple(name for name in self.entry if name.startswith("../"))
+    def modules(self) -> tuple[str, ...]:
+        return modules_in(self.command)
 
     @property
     def is_local(self) -> bool:

@@ -6,6 +6,7 @@ It speaks the protocol directly: only four messages are needed, and the library 
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import re
 from abc import abstractmethod
 from base64 import b64encode
@@ -42,7 +43,7 @@ from gate.agents.http import (
     render,
     session_id_at,
 )
-from gate.agents.programs import ProgramAgent, ProgramLine
+from gate.agents.programs import ProgramAgent, ProgramLine, modules_in
 from gate.errors import ConfigError, nearest
 from gate.formats import answers, streams
 from gate.formats.json_text import parse_json
@@ -104,6 +105,14 @@ class McpOptions(AgentOptions):
 
     mcp: McpServer
     """The server and the tool."""
+
+    @property
+    def entry(self) -> tuple[str, ...]:
+        return tuple(map(posixpath.normpath, self.mcp.command))
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return modules_in(self.mcp.command)
 
     @property
     def is_local(self) -> bool:

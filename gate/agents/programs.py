@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,10 +22,16 @@ from gate.system.processes import Child, LineChannel
 if TYPE_CHECKING:
     from gate.world.world import WorkerAddress
 
+_MODULE = re.compile(r"\w+(?:\.\w+)*")
 NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENOEXEC})
 """Errors of the system for what is not a program."""
 MOST_OF_ERROR = 4_000
 """Characters of standard error that an error text holds; the last ones."""
+
+
+def modules_in(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the modules that a command starts: `support.bot` of `python -m support.bot`."""
+    return tuple([module for option, module in pairwise(command) if option == "-m" and _MODULE.fullmatch(module)])
 
 
 class ProgramAgent(Agent):

@@ -71,19 +71,17 @@ class PythonOptions(AgentOptions):
 
     @property
     def entry(self) -> tuple[str, ...]:
-        module, colon, _ = self.python.partition(":")
-        if not colon:
-            module = self.python.rpartition(".")[0]
-        name = module.replace(".", "/")
+        name = self.modules[0].replace(".", "/")
         found: list[str] = []
         for folder in (".", *self.path):
             found += [posixpath.normpath(f"{folder}/{name}{suffix}") for suffix in (".py", "/__init__.py")]
+        found += [name for name in map(posixpath.normpath, self.path) if name.startswith("..")]
         return tuple(found)
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        names = map(posixpath.normpath, self.path)
-        return tuple([name for name in names if name.startswith("..")])
+    def modules(self) -> tuple[str, ...]:
+        module, colon, _ = self.python.partition(":")
+        return (module if colon else self.python.rpartition(".")[0],)
 
     @property
     def is_local(self) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
+import posixpath
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -20,6 +22,7 @@ INSTALLED = re.compile(
     r"|package\.json|package-lock\.json|npm-shrinkwrap\.json|pnpm-(?:lock|workspace)\.yaml|go\.(?:mod|sum)|Cargo\.toml"
     r"|Gemfile|composer\.json|pom\.xml|[\w.-]*\.gradle(?:\.kts)?|[\w.-]+\.(?:lock|lockb|csproj)"
     r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
+    r"|(?:uv|poetry|pdm|hatch|pixi)\.toml|pip\.(?:conf|ini)|\.npmrc|\.yarnrc\.yml"
 )
 """Names of files that define what is installed or set for an agent."""
 MATERIAL = frozenset(
@@ -36,6 +39,14 @@ _LOOKS = re.compile(
     r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|f?walk(?=\()|(?:iter_)?entry_points)\b|[\"']-m[\"']"
 )
 """Ways to find files or modules that the code does not name."""
+_STARTS = re.compile(
+    r"\b(subprocess|create_subprocess_\w+|os\.(?:system|popen|exec\w+|p?spawn\w+)|pexpect|pty\.spawn)\b"
+)
+"""Ways to start other programs, which may read anything."""
+_MOVES_PATH = re.compile(r"\bsys\.path\b|\baddsitedir\b|\bPYTHONPATH\b")
+"""Ways to change where modules are found."""
+_SCRIPTS = re.compile(r"\.(?:bash|bat|cmd|fish|ksh|ps1|sh|zsh)")
+"""Suffixes of scripts: their words name files, programs and patterns of names, in ways that nobody follows here."""
 _PROGRAMS = re.compile(
     r"\.(?:bash|bat|[cm]?jsx?|dll|exe|go|ipynb|jar|java|kt|lua|php|pl|ps1|py[cx]|rb|rs|sh|so|[cm]?tsx?)"
 )
@@ -65,8 +76,67 @@ class _UntracedError(Exception):
     """Something that the agent reads cannot be traced; the message says what."""
 
 
+def started_by(words: Iterable[str], modules: Iterable[str], root: Path, files: Iterable[str]) -> list[str]:
+    """Return the names of the files that start an agent, with the packages around them; none if that is unknown.
+
+    Nobody can tell what `make ask`, `npm run ask`, `docker compose run agent` or a shell script reads. A program in any
+    other language is started by a file, and a module by its place: in the agent's folder, else anywhere.
+
+    Args:
+        words: names of files that may start it, such as the words of a command.
+        modules: dotted names of modules that may.
+        root: the folder of the configuration.
+        files: all files of the repository, relative to the root.
+    """
+    listed = list(files)
+    found = dict[str, None]()
+    for word in words:
+        kind = _kind_of_program(root / word)
+        if kind == "script":
+            return []
+        if kind:
+            found[word] = None
+    for module in modules:
+        place = module.replace(".", "/")
+        ends = (f"{place}.py", f"{place}/__init__.py", f"{place}/__main__.py")
+        here = [name for name in listed if name in ends]
+        if not here and not found:
+            here = [name for name in listed if name.endswith(tuple([f"/{end}" for end in ends]))]
+        found |= dict.fromkeys(here)
+    packages = {name for name in listed if name.endswith("/__init__.py")}
+    for name in list(found):
+        folder = posixpath.dirname(name)
+        while f"{folder}/__init__.py" in packages:
+            found[f"{folder}/__init__.py"] = None
+            folder = posixpath.dirname(folder)
+    return list(found)
+
+
+def _kind_of_program(path: Path) -> str:
+    """Return ``script`` for a script of a shell, ``program`` for another program's source, empty for anything else."""
+    try:
+        if not path.is_file():
+            return ""
+        if _SCRIPTS.fullmatch(path.suffix):
+            return "script"
+        if path.suffix == ".py" or _PROGRAMS.fullmatch(path.suffix):
+            return "program"
+        with path.open("rb") as file:
+            first = file.readline(200)
+    except (OSError, ValueError):  # ValueError: a null character
+        return ""
+    if not first.startswith(b"#!"):
+        return ""
+    return "script" if re.search(rb"sh\b", first) else "program"
+
+
 def sources_of(
-    entry: Iterable[str], root: Path, files: Iterable[str], named: Iterable[str] = (), installs: Iterable[str] = ()
+    entry: Iterable[str],
+    root: Path,
+    files: Iterable[str],
+    named: Iterable[str] = (),
+    installs: Iterable[str] = (),
+    top: Path | None = None,
 ) -> Sources:
     """Return the sources of an agent, but only if everything that it reads is accounted for.
 
@@ -74,25 +144,36 @@ def sources_of(
     requirements name. A file counts if a module, a text or a setting that is read names it, and is read in turn.
 
     Args:
-        entry: names of files that may start the agent.
+        entry: names of files that start the agent.
         root: the folder of the configuration.
         files: all files of the repository, relative to the root.
         named: other words that may name files, such as arguments and variables.
         installs: the files that define what is installed.
+        top: the repository's folder; None: ``root``.
     """
-    search = _Search(root, map(Path, files))
+    own = PurePosixPath("." if top is None else os.path.relpath(root, top))
+
+    def from_top(names: Iterable[str]) -> list[Path]:
+        return [Path(os.path.normpath(own / name)) for name in names]
+
+    search = _Search(root if top is None else top, Path(own), from_top(files))
     try:
-        search.follow(map(Path, entry), named, map(Path, installs))
+        search.follow(from_top(entry), named, from_top(installs))
     except _UntracedError as problem:
         return Sources(problem=str(problem))
-    return Sources(_without_covered(search.found))
+    names = _without_covered(search.found)
+    if own.parts:
+        names = tuple([os.path.relpath(name, own) + "/" * name.endswith("/") for name in names])
+    return Sources(names)
 
 
 class _Search:
     """The files that are known to be the agent's, and those that are still to be read."""
 
-    def __init__(self, root: Path, files: Iterable[Path]) -> None:
-        self.root, self.known = root, frozenset(files)
+    def __init__(self, root: Path, own: Path, files: Iterable[Path]) -> None:
+        """``root`` is the repository's folder; ``own`` is the agent's in it, where its names are looked up first."""
+        self.root, self.own, self.known = root, own, frozenset(files)
+        self.moves_path = False
         self.folders = {folder for path in self.known for folder in path.parents if folder.parts}
         self.found: dict[str, None] = {}
         self.open: list[Path] = []
@@ -125,17 +206,27 @@ class _Search:
             if not (self.root / path).is_dir():
                 self._read_requirements(path)
         for word in named:
-            self._add_named(word, Path("variables.env"))
+            self._add_named(word, self.own / "variables.env")
         if not any(path.suffix == ".py" for path in self.open):
             raise _UntracedError("no tracked Python file is known to start the agent")
         self._read_all()
         for folder in sorted(self.folders):
-            if folder.name in MATERIAL or folder.name in _IMPLIED_FOLDERS:
+            if self._is_near(folder) and (folder.name in MATERIAL or folder.name in _IMPLIED_FOLDERS):
                 self.add_folder(folder)
         for path in sorted(self.known):
-            if _IMPLIED.fullmatch(path.name):
+            if self._is_near(path) and _IMPLIED.fullmatch(path.name):
                 self.add(path)
         self._read_all()
+
+    def _is_near(self, path: Path) -> bool:
+        """True if a file or folder is in the agent's folder, or directly in one above it."""
+        return path.is_relative_to(self.own) or self.own.is_relative_to(path.parent)
+
+    def _nearest(self, paths: Sequence[Path]) -> Sequence[Path]:
+        """Return those in the agent's folder; all if there are none, or if the code changes where modules are found."""
+        if self.moves_path:
+            return paths
+        return [path for path in paths if path.is_relative_to(self.own)] or paths
 
     def add(self, path: Path) -> None:
         """Count a file, or the whole package or distribution that a module is in."""
@@ -153,9 +244,8 @@ class _Search:
     def add_distribution(self, folder: Path) -> None:
         """Count a whole folder, and read only what it requires: its tests, say, are not the agent's."""
         self.found[f"{folder.as_posix()}/"] = None
-        for path in sorted(self.known):
-            if path.parent == folder and INSTALLED.fullmatch(path.name) and path not in self.seen:
-                self._read_requirements(path)
+        for path in self._installing(folder):
+            self._read_requirements(path)
 
     def _whole(self, path: Path) -> str:
         if path.suffix != ".py":
@@ -215,6 +305,10 @@ class _Search:
         found = _LOOKS.search(content)
         if found:
             raise _UntracedError(f"{path.as_posix()} looks for files or modules while it runs ({found[0]})")
+        found = _STARTS.search(content)
+        if found:
+            raise _UntracedError(f"{path.as_posix()} starts other programs ({found[0]}), which may read anything")
+        self.moves_path = self.moves_path or _MOVES_PATH.search(content) is not None
         parts = set[int]()
         for node in ast.walk(program):
             if isinstance(node, ast.JoinedStr | ast.BinOp):
@@ -276,7 +370,7 @@ class _Search:
             self._add_elsewhere(PurePosixPath(word))
         if is_part and "." not in word:
             for one in self.without_suffix:
-                if one.name.endswith(word):
+                if one.name.endswith(word) and self._is_near(one):
                     self.add(one)
         for one in self.by_stem.get(word.removesuffix("."), ()):  # the code that takes the name may add the suffix
             if path.parent in one.parents or one.parent in path.parents:
@@ -284,14 +378,16 @@ class _Search:
         if _END_OF_NAME.fullmatch(word) and (is_part or not is_found):
             ended = self.by_suffix.get(word.rpartition(".")[2], [])
             ended = [one for one in ended if one.name.endswith(word) and one.name != word]
-            if ended:
-                self.found[f"**/*{word}"] = None
-                self.open += ended
+            inside = self._nearest(ended)
+            if inside:
+                folder = self.own if all(one.is_relative_to(self.own) for one in inside) else Path()
+                self.found[(folder / f"**/*{word}").as_posix()] = None
+                self.open += inside
 
     def _add_elsewhere(self, told: PurePosixPath) -> None:
         """Count files of this name, and the folders that the path leads through, wherever they are."""
         if told.name != "__init__.py":
-            for one in self.by_name.get(told.name, ()):
+            for one in self._nearest(self.by_name.get(told.name, ())):
                 self.add(one)
         if len(told.parts) < 2:
             return
@@ -355,7 +451,7 @@ class _Search:
     def _modules(self, parts: list[str]) -> list[Path]:
         """Return the modules whose path ends with this dotted name."""
         found = self.by_module.get(parts[-1], [])
-        return [path for path in found if _module(path)[-len(parts) :] == tuple(parts)]
+        return list(self._nearest([path for path in found if _module(path)[-len(parts) :] == tuple(parts)]))
 
     def _require(self, parts: list[str], path: Path, *, dots: int) -> None:
         """Raise `_UntracedError` unless a module that is not in the repository is known to come from elsewhere."""
@@ -366,28 +462,63 @@ class _Search:
 
     # --- requirements -----------------------------------------------------------------------------
 
-    def _read_requirements(self, path: Path) -> None:
-        """Take the names of distributions, and count the folders that are installed from the repository."""
+    def _read_requirements(self, first: Path) -> None:
+        """Take the names of distributions, and count what is installed from the repository."""
+        for path, told, place in installed_by([first], self.requirements, self._text_to_install, self._installing):
+            if place in self.known:
+                self.found[place.as_posix()] = None
+            elif place in self.folders:
+                self.found[f"{place.as_posix()}/"] = None
+            elif set(place.parts) - {".."}:
+                raise _UntracedError(f"{path.as_posix()} installs {told}, which is not tracked in this repository")
+
+    def _text_to_install(self, path: Path) -> str:
+        """Return the text of a file of requirements, and count what its programs and variables name."""
         self.seen.add(path)
         if path.name.startswith(".env"):
             self._read_text(path.with_name("variables.env"), self._content(path))
-            return
+            return ""
         if not self.requirements.reads(path):
-            return
+            return ""
         content = self._content(path)
         for name in installed_programs(path, content):
             for module in self._modules(name.partition(":")[0].split(".")):
                 self._add_module(module)
-        for told in self.requirements.read(path, content):
+        return content
+
+    def _installing(self, place: Path) -> list[Path]:
+        """Return the files that say what an installed file or folder installs, except for those that were read."""
+        if place in self.known:
+            found = [place]
+        else:
+            found = [path for path in sorted(self.known) if path.parent == place and INSTALLED.fullmatch(path.name)]
+        return [path for path in found if path not in self.seen]
+
+
+def installed_by(
+    files: Iterable[Path],
+    reader: Requirements,
+    text_of: Callable[[Path], str],
+    installing: Callable[[Path], Iterable[Path]],
+) -> Iterator[tuple[Path, str, Path]]:
+    """Yield what these files of requirements install from paths, and what that installs in turn: the file that says
+    so, the path as it is written, and the place.
+
+    ``text_of`` reads a file; ``installing`` returns the files that say what an installed file or folder installs.
+    """
+    waiting, seen = list(files), set[Path]()
+    while waiting:
+        path = waiting.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        text = text_of(path)
+        if not reader.reads(path):
+            continue
+        for told in reader.read(path, text):
             place = Path(os.path.normpath(path.parent / told))
-            if place in self.known:
-                self.found[place.as_posix()] = None
-                if place not in self.seen:
-                    self._read_requirements(place)
-            elif place in self.folders:
-                self.add_distribution(place)
-            elif set(place.parts) - {".."}:
-                raise _UntracedError(f"{path.as_posix()} installs {told}, which is not tracked in this folder")
+            yield path, told, place
+            waiting += installing(place)
 
 
 def _module(path: Path) -> tuple[str, ...]:
@@ -429,29 +560,23 @@ def what_installs(root: Path, top: Path, setup: str) -> list[str]:
         with suppress(OSError):  # the word is too long for a name
             if path.exists() and path.is_relative_to(top) and path not in above:
                 found.append(named.as_posix())
-    for place in _installed_by([root / name for name in found], top):
-        if not place.is_relative_to(root) and place not in above:
+    installs = [root / name for name in found]
+    for _, _, place in installed_by(installs, Requirements(), _text_on_disk, partial(_installing_on_disk, top)):
+        if place.exists() and place.is_relative_to(top) and not place.is_relative_to(root) and place not in above:
             found.append(os.path.relpath(place, root))
     return list(dict.fromkeys(found))
 
 
-def _installed_by(files: list[Path], top: Path) -> list[Path]:
-    """Return the files and folders below ``top`` that these files of requirements install, and what those do."""
-    found: dict[Path, None] = {}
-    seen: set[Path] = set()
-    reader = Requirements()
-    while files:
-        path = files.pop()
-        if path in seen or not path.is_file() or not reader.reads(path):
-            continue
-        seen.add(path)
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES).decode("utf-8", "replace")
-        for told in reader.read(path, text):
-            place = Path(os.path.normpath(path.parent / told))
-            if place.exists() and place.is_relative_to(top):
-                found[place] = None
-                files.append(place)
-                if place.is_dir():
-                    files += [one for one in place.iterdir() if INSTALLED.fullmatch(one.name)]
-    return list(found)
+def _text_on_disk(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES).decode("utf-8", "replace")
+
+
+def _installing_on_disk(top: Path, place: Path) -> list[Path]:
+    if not place.is_relative_to(top) or not place.exists():
+        return []
+    if not place.is_dir():
+        return [place]
+    return [path for path in sorted(place.iterdir()) if INSTALLED.fullmatch(path.name)]

@@ -28,6 +28,8 @@ from gate.system.own_files import is_own_file, is_record
 LENGTH = 32
 """Hexadecimal digits: 128 bits of SHA-256."""
 _EXACT = 2**53
+_READ_UNASKED = re.compile(r"(?:site|user)customize\.py|.+\.pth")
+"""Names of files that Python runs when it starts, from whichever folders it is given."""
 _NOT_WALKED = frozenset({".git", ".hg", ".svn", "node_modules", ".gate", "__pycache__"})
 
 
@@ -182,29 +184,27 @@ _PLACE = ("url", "headers")
 def of_agent(
     git: Git,
     *,
+    files: Mapping[str, str | None] | None = None,
     sources: Sequence[str] = (),
     entry: Sequence[str] = (),
-    folders: Sequence[str] = (),
     exclude: Sequence[str] = (),
     cases: Set[str] = frozenset(),
     stored: str = "",
     changed: Set[str] = frozenset(),
     settings: Any = None,
 ) -> str:
-    """Return the fingerprint of the agent's source: names, modes and contents of the files below ``git.root``.
+    """Return the fingerprint of the agent's source: names, modes and contents of files of the repository.
 
     All files that git tracks count, without exception: nothing else shows that two commits hold the same agent.
 
     Args:
-        git: the repository; without one, the folder is walked.
-        sources: globs relative to the root that define the agent's files (``src/**``, ``prompts``); by default every
-            file
-            that git tracks or would add, since anything may be a prompt.
+        git: the repository; without one, the folder ``git.root`` is walked.
+        files: the result of `Git.files`, if it is known.
+        sources: globs relative to the root that define the agent's files (``src/**``, ``../prompts``); by default every
+            file of the repository that git tracks or would add, since anything may be a prompt or a module.
         entry: names of files and folders that belong to it even if no glob names them, if they exist.
-        folders: names of folders outside the root (``../src``) that also hold parts of the agent.
         exclude: globs of files that the gate writes: reports, records. The root itself is never excluded. Records and
-            reports
-            that git does not track are never part of the agent, wherever they are.
+            reports that git does not track are never part of the agent, wherever they are.
         cases: names of the configuration and the files of the suite, which count if git tracks them: an agent can read
             them. Files that a job has fetched or made have separate fingerprints.
         stored: the folder of the stored baselines, which may be tracked and may change without a change of the agent.
@@ -212,18 +212,14 @@ def of_agent(
         settings: how the agent is driven (kind, options, model), as a JSON value.
 
     Raises:
-        ConfigError: one of the ``sources`` matches nothing, a file cannot be read, or git tracks a file where the gate
-            or
-            Python writes.
+        ConfigError: one of the ``sources`` matches nothing, a file cannot be read, or git tracks a file of the agent's
+            folder where the gate or Python writes.
 
     Anything outside (installed packages without a lock file, a remote service) is not covered: for an agent that is not
     in this folder, leave the fingerprint empty.
     """
-    tracked, others = _files(git, folders)
-    led_to = _led_to(git.root, files_named(tracked, sources, entry))
-    if led_to:
-        tracked, others = _files(git, (*folders, *led_to))
-    entry = (*entry, *led_to)
+    tracked, others = _files(git, git.files() if files is None else files)
+    entry = (*entry, *_led_to(git.root, files_named(tracked, sources, entry)))
     listed = sorted({*tracked, *others})
     environments = tuple(f"{name.rpartition('/')[0]}/" for name in listed if name.endswith("/pyvenv.cfg"))
     names: list[str] = []
@@ -232,6 +228,9 @@ def of_agent(
         if stored and not _is_root(stored) and _glob(stored).match(name):
             if is_named and name in changed:
                 names.append(name)
+            continue
+        if is_named and name in tracked and not _is_own_place(name, entry):
+            names.append(name)
             continue
         writer = _writer_at(name, exclude, environments if is_named else ())
         if writer and name in tracked:
@@ -302,12 +301,17 @@ def _refused(name: str, writer: str, root: Path) -> ConfigError:
     return ConfigError(f"git tracks {name}, which {what}", where=str(root), hint=hint)
 
 
-def _files(git: Git, folders: Sequence[str]) -> tuple[dict[str, str], Set[str]]:
+def _is_own_place(name: str, entry: Sequence[str]) -> bool:
+    """True if the gate or Python may write to this place when it runs this agent: it is below the root, or in a folder
+    that belongs to the agent. Elsewhere there may be another agent's records and baselines."""
+    return not name.startswith("../") or any(name.startswith(f"{one}/") for one in entry)
+
+
+def _files(git: Git, found: Mapping[str, str | None] | None) -> tuple[dict[str, str], Set[str]]:
     """Return files by name relative to the root: those git tracks, with the commit if a submodule, and all others.
 
     Nested repositories are walked. Without git, all files are others.
     """
-    found = git.files(*folders)
     if found is None:
         return {}, set(_walk(git.root, ""))
     tracked, others = dict[str, str](), set[str]()
@@ -370,6 +374,8 @@ def _content(path: Path) -> tuple[bytes, bytes]:
 def _is_named(name: str, sources: Sequence[str], entry: Sequence[str]) -> bool:
     if not sources or any(_glob(pattern).match(name) for pattern in sources):
         return True
+    if _READ_UNASKED.fullmatch(name.rpartition("/")[2]):
+        return True
     return any(name == one or name.startswith(f"{one}/") for one in entry)
 
 
@@ -380,11 +386,12 @@ def _is_root(pattern: str) -> bool:
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
     """Return a pattern in which ``*`` and ``?`` stay within a folder, ``**`` does not, and a folder matches its
-    contents."""
+    contents. Only a pattern that begins with ``..`` leads out of the root."""
+    inside = "" if pattern.startswith("..") else r"(?!\.\./)"
     if _is_root(pattern):
-        return re.compile("")
+        return re.compile(inside)
     pattern = pattern.removeprefix("./").rstrip("/")
     steps = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     pieces = re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", pattern)
     expression = "".join(steps.get(piece, re.escape(piece)) for piece in pieces)
-    return re.compile(rf"(?s){expression}(?:/|$)")
+    return re.compile(rf"(?s){inside}{expression}(?:/|$)")

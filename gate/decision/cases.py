@@ -156,7 +156,7 @@ def _status(
         return CaseStatus.FAILED
     if comparison.baseline and case.id not in comparison.baseline:
         return CaseStatus.NEW
-    if comparison.baseline and _is_edited(comparison, case):
+    if _is_edited(comparison, case):
         return CaseStatus.EDITED
     if e_value is not None and e_value >= SUSPECT_E:
         return CaseStatus.SUSPECT
@@ -173,7 +173,7 @@ def _status(
 
 
 def _is_edited(comparison: Comparison, case: Case) -> bool:
-    """True if the baseline has the case with another content."""
+    """True if the content of the case differs at the baseline."""
     reasons = [comparison.not_comparable.get((case.id, criterion.name)) for criterion in comparison.criteria]
     return Incomparable.EDITED in reasons
 

@@ -141,7 +141,7 @@ class CaseStatus(str, Enum):
     OK = "ok"
     NEW = "new"
     EDITED = "edited"
-    """The baseline has it with another content, so that nothing is compared."""
+    """Its content differs at the baseline."""
     REMOVED = "removed"
     ERROR = "error"
     FAILED = "failed"
@@ -310,8 +310,8 @@ class SuiteResult(Struct, frozen=True):
     decided_by: str = ""
     """The ``reference`` among ``further`` that verdict and headline come from; empty: they are this suite's own."""
     scope: str = ""
-    """The part of the suite that was run, if not all of it: ``24 of 120 cases, tag smoke``; the headline ends with
-    it."""
+    """The part of the suite that was run, if not all of it: ``24 of 120 cases were run: tag smoke``; the headline
+    ends with it."""
     tools: tuple[ToolTime, ...] = ()
     """Time per tool over the candidate's trials, slowest first; only of turns in which the agent times its tools."""
     crashes: CrashFacts | None = None

@@ -29,12 +29,12 @@ from gate.monitor.versus import Arm, compare_arms, of_cases, of_traces
 from gate.monitor.watch import Say, Setup, Watch, report_of
 from gate.monitor.window import Status
 from gate.pipeline.budget import judge_of
-from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.store import store_of
 from gate.pipeline.terms import own_terms
 from gate.pipeline.verdict import judge_record
 from gate.records import Record, read_record
 from gate.reports.formatting import count
+from gate.security.environment import may_be_secret
 from gate.security.redact import Redactor
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
@@ -109,7 +109,7 @@ def _places(config: Config, inbox: Inbox, named: Sequence[Path]) -> tuple[Path, 
 
 def redactor_of_production(environment: Mapping[str, str], *more: str) -> Redactor:
     """Return a redactor of secrets and personal data: people in production did not write for a test suite."""
-    secrets = [value for name, value in environment.items() if SECRET_NAME.search(name)]
+    secrets = [value for name, value in environment.items() if may_be_secret(name)]
     return Redactor([*secrets, *more], personal=True)
 
 

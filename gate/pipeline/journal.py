@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -29,17 +28,15 @@ from gate.records.keys import suite_key
 from gate.records.model import difference, footer_of
 from gate.records.writer import whole
 from gate.security import files
+from gate.security.environment import may_be_secret
 from gate.security.escape import one_line
 from gate.security.redact import Redactor
 from gate.system.git import Git
 
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-"""Matches the names of environment variables whose values are masked wherever they appear."""
-
 
 def redactor_of(environment: Mapping[str, str]) -> Redactor:
     """Return a redactor that masks the values of all variables whose names look secret."""
-    return Redactor(value for name, value in environment.items() if SECRET_NAME.search(name))
+    return Redactor(value for name, value in environment.items() if may_be_secret(name))
 
 
 def open_journal(

@@ -29,8 +29,10 @@ from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document
 from gate.pipeline.git_context import REPORTS
 from gate.pipeline.session import Session, fingerprint_of_version
+from gate.reports.formatting import listing
 from gate.security.environment import in_ci
 from gate.security.escape import one_line
+from gate.security.files import OWN_FOLDER
 from gate.security.limits import shorten
 from gate.security.tree import KnownTree
 from gate.suites import case_files
@@ -91,11 +93,7 @@ def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Ite
         yield WORKER
         yield Path(interpreter_of(options.executable, root))
         return
-    words = [*options.entry[:1]]
-    server = getattr(options, "mcp", None)
-    if server is not None:
-        words += server.command[:1]
-    for word in words:
+    for word in options.entry[:1]:
         found = shutil.which(word, path=environment.get("PATH"))
         if found is not None:
             yield Path(found)
@@ -133,6 +131,7 @@ class BaseTree:
     def __init__(self, git: Git, commit: str, config: Config, stack: ExitStack) -> None:
         self._git, self._commit, self._stack = git, commit, stack
         self._folder = place_of(config.path)[1].parent
+        self._exclude = (config.file.output, REPORTS, config.file.baseline.folder, OWN_FOLDER)
 
     @cached_property
     def _known(self) -> KnownTree:
@@ -144,6 +143,20 @@ class BaseTree:
     def root(self) -> Path:
         """The folder of the configuration to start the agent from."""
         return self._known.root / self._folder
+
+    @property
+    def is_made(self) -> bool:
+        """True if the agent was started from this tree."""
+        return "_known" in vars(self)
+
+    @cached_property
+    def note(self) -> str:
+        """A note on what the change's agent could read and the base commit's could not; empty if there is nothing."""
+        missing = self._git.not_in_commits(exclude=self._exclude)
+        if not missing:
+            return ""
+        listed = listing([one_line(name, MOST_NAMED) for name in missing])
+        return f"the base's agent ran without what git does not track here, and may differ for that: {listed}"
 
     def check(self) -> None:
         """Raise `ConfigError` if the agent's files are no longer those of the base commit."""

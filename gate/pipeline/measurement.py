@@ -33,6 +33,7 @@ from gate.pipeline.session import (
     about_address,
     about_literal_version,
     about_sources,
+    about_unused_sources,
     check_package,
     check_version,
     may_change,
@@ -126,12 +127,13 @@ class _Measurement:
         self.run, self._found, self._draws, self._past, self._started = run, found, draws, past, started
         self._origin, self._unsure, self._left_out = origin, unsure, left_out
         self._saving = about_sources(run.session)
+        self._unused = about_unused_sources(run.session.config, run.session.git)
         self.terms = self._terms_now()
 
     def _terms_now(self, *more: str) -> Terms:
         run, draws = self.run, self._draws
         session = run.session
-        told = (*self._notes(), *self._found.notes, self._unsure, run.base.note)
+        told = (*self._notes(), *self._found.notes, self._unsure, run.base.note, self._missing_at_base())
         notes = [note for note in (*told, *run.notes, *run.runner.notes, *draws.notes, *more) if note]
         terms = _terms(session, run.plan, run.settings, notes, self._found)
         return replace(
@@ -143,11 +145,15 @@ class _Measurement:
             saving=self._saving,
         )
 
+    def _missing_at_base(self) -> str:
+        tree = self.run.base.tree
+        return tree.note if tree is not None and tree.is_made else ""
+
     def _notes(self) -> list[str]:
         """Return notes on how the result came about."""
         session, journal = self.run.session, self.run.journal
         config, cases = session.config, self.run.plan.suite.cases
-        notes = [session.options.note, session.where.note, about_address(config, session.agent)]
+        notes = [session.options.note, session.where.note, about_address(config, session.agent), self._unused]
         if self._left_out:
             down = "do not count: the agent, or what it depends on, was down"
             notes.append(f"{count(self._left_out, 'trial')} of an earlier session {down}")

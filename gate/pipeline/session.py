@@ -4,10 +4,11 @@ fingerprint."""
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 import gate
 from gate.agents.base import referred_to
 from gate.agents.http import server_of, shown_address, stated_options
-from gate.agents.sources import Sources, sources_of, what_installs
+from gate.agents.sources import Sources, sources_of, started_by, what_installs
 from gate.agents.version import version_of
 from gate.baselines import Store
 from gate.baselines.fingerprint import files_named, of_agent, of_version
@@ -28,11 +29,10 @@ from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.git_context import REPORTS, GitContext, git_context
-from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_references
 from gate.pipeline.store import store_of
-from gate.security.environment import in_ci, is_allowed, varies_by_run
+from gate.security.environment import in_ci, is_allowed, is_secret, varies_by_run
 from gate.security.limits import shorten
 from gate.security.tree import OwnPackage
 from gate.suites import case_files
@@ -46,10 +46,12 @@ BRANCHES = (
     *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH", "BRANCH_NAME"),
 )
 """Variables of GitHub, GitLab, Jenkins, CircleCI, Azure and Bitbucket that name the branch, a change's own first."""
-_COUNT = re.compile("[0-9]{1,7}")
-"""The value of a limit, such as MAX_TOKENS, which is no secret."""
 MOST_SOURCES = 5
 """The most sources that a note proposes by name."""
+STARTS_UNKNOWN = (
+    "the command names no program of this repository, so it may read anything; name one, such as [python, agent.py]"
+)
+"""The reason why no sources of an agent can be told."""
 
 
 class RunOptions(Struct, frozen=True):
@@ -146,7 +148,7 @@ def open_session(
     """Return the session of a run; ``version`` is the agent's, if it has one."""
     git = Git(config.root, environment=environment)
     root = git.root.resolve()
-    left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
+    left = [os.path.relpath(path.resolve(), root) for path in written]
     where = git_context(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
     where = replace(where, branch=where.branch or _branch_in_ci(environment))
     budget = config.file.budget
@@ -160,7 +162,7 @@ def open_session(
         progress,
         git,
         where,
-        _agent_fingerprint(config, git, environment, left, version, where, options.setup),
+        agent_fingerprint(config, git, environment, left, version, where, options.setup),
         store,
         settings_of(config, now(), release=bool(where.release)),
         RunBudget(budget, judge_budget(budget)),
@@ -183,7 +185,7 @@ def _branch_in_ci(environment: Mapping[str, str]) -> str:
     return next((environment[name][:MAX_SUBJECT] for name in BRANCHES if environment.get(name)), "")
 
 
-def _agent_fingerprint(
+def agent_fingerprint(
     config: Config,
     git: Git,
     environment: Mapping[str, str],
@@ -213,14 +215,14 @@ def _agent_fingerprint(
     root = git.root.resolve()
     cases = {config.path.name}
     for path in case_files([Path(name) for name in config.file.suite], config.root):
-        if path.resolve().is_relative_to(root):
-            cases.add(path.resolve().relative_to(root).as_posix())
-    installs = what_counts_always(config, git, setup)
+        cases.add(os.path.relpath(path.resolve(), root))
+    files = git.files()
+    scope = scope_of(config, git, files, setup)
     return of_agent(
         git,
-        sources=agent.sources,
-        entry=(*agent.entry, *agent.folders, *installs),
-        folders=(*agent.folders, *(name for name in installs if name.startswith(".."))),
+        files=files,
+        sources=scope.sources,
+        entry=scope.entry,
         exclude=(config.file.output, REPORTS, *left),
         cases=cases,
         stored=config.file.baseline.folder,
@@ -240,21 +242,48 @@ def _handed_on(env: Mapping[str, str | None], environment: Mapping[str, str]) ->
             names = [name]
             names += [one for one in environment if is_allowed(one, (name,)) and not varies_by_run(one)]
         for one in names:
-            value = environment.get(one)
-            is_count = "TOKEN" in one.upper() and value is not None and _COUNT.fullmatch(value)
-            if is_count or SECRET_NAME.search(one) is None:
-                found[one] = value
+            if not is_secret(one):
+                found[one] = environment.get(one)
     return found
 
 
-def what_counts_always(config: Config, git: Git, setup: str | None = None) -> list[str]:
+class Scope(Struct, frozen=True):
+    """The files of the repository that count as the agent's."""
+
+    sources: tuple[str, ...]
+    """The globs of `agent.sources`; none if every file counts."""
+    entry: tuple[str, ...]
+    """Names of files and folders that count whatever the globs say: what starts and what installs the agent."""
+    starts: tuple[str, ...]
+    """The files that start it; none if nobody can tell."""
+
+
+def scope_of(config: Config, git: Git, files: Mapping[str, str | None] | None, setup: str | None = None) -> Scope:
+    """Return which of the repository's ``files`` (the result of `Git.files`) count. ``setup``: as in `RunOptions`."""
+    agent = config.agent
+    starts = started_by(agent.entry, agent.modules, config.root, files or ())
+    sources = agent.sources
+    if files is not None and not starts:
+        sources = ()
+    return Scope(sources, (*agent.entry, *starts, *what_counts_always(config, git, files, setup)), tuple(starts))
+
+
+def what_counts_always(
+    config: Config, git: Git, files: Mapping[str, str | None] | None, setup: str | None = None
+) -> list[str]:
     """Return the tracked files and folders that install the agent, whatever its sources say."""
-    if not git.is_repository():
+    if files is None:
         return []
     if setup is None:
         setup = config.file.setup or ""
-    root = git.root.resolve()
-    return [name for name in what_installs(root, git.top(), setup) if git.tracked_in(root / name) is not None]
+    tracked = {name.rstrip("/") for name, commit in files.items() if commit is not None}
+    for name in list(tracked):
+        while name := posixpath.dirname(name):
+            if name in tracked:
+                break
+            tracked.add(name)
+    found = what_installs(git.root.resolve(), git.top(), setup)
+    return [name for name in found if not tracked.isdisjoint((name, *map(str, PurePosixPath(name).parents[:-1])))]
 
 
 def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
@@ -270,14 +299,21 @@ def _differing_here(git: Git, commit: str) -> list[str]:
     return [os.path.relpath(name, below) for name in git.differing(commit)]
 
 
-def proposed_sources(config: Config, git: Git, setup: str | None = None) -> Sources:
-    """Return the sources that `agent.sources` could state, or the reason why they cannot be told."""
+def proposed_sources(
+    config: Config, git: Git, files: Mapping[str, str | None] | None, setup: str | None = None
+) -> Sources:
+    """Return the sources that `agent.sources` could state, or the reason why they cannot be told. ``files`` is the
+    result of `Git.files`."""
     agent = config.agent
+    scope = scope_of(config, git, files, setup)
+    if not scope.starts:
+        return Sources(problem=STARTS_UNKNOWN)
     named = [value for value in agent.env.values() if value]
-    if config.agent_kind == "command":
+    if config.agent_kind != "python":
         named += agent.entry
-    installs = what_counts_always(config, git, setup)
-    return sources_of(agent.entry, config.root, git.files() or (), named, installs)
+    installs = what_counts_always(config, git, files, setup)
+    top = git.top() if files is not None else None
+    return sources_of((*agent.entry, *scope.starts), git.root.resolve(), files or (), named, installs, top)
 
 
 def about_sources(session: Session) -> str:
@@ -289,14 +325,24 @@ def about_sources(session: Session) -> str:
     agent = config.agent
     if not agent.is_local or agent.sources or where.base is None or where.anchored:
         return ""
-    changed = _differing_here(git, where.base)
-    sources = proposed_sources(config, git, session.options.setup).names
+    changed, files = _differing_here(git, where.base), git.files()
+    sources = proposed_sources(config, git, files, session.options.setup).names
     fixed = [config.path.name, *config.file.suite]
-    entry = (*agent.entry, *agent.folders, *what_counts_always(config, git, session.options.setup))
+    entry = scope_of(config, git, files, session.options.setup).entry
     if not changed or not sources or files_named(changed, [*sources, *fixed], entry):
         return ""
     stated = ", ".join(sources[:MOST_SOURCES]) + (", …" if len(sources) > MOST_SOURCES else "")
     return f"this change touches none of the agent's files: with `agent.sources: [{stated}]` it would cost no run"
+
+
+def about_unused_sources(config: Config, git: Git) -> str:
+    """Return a note if `agent.sources` is stated but has no effect; else empty."""
+    if not config.agent.is_local or not config.agent.sources:
+        return ""
+    files = git.files()
+    if files is None or scope_of(config, git, files).starts:
+        return ""
+    return f"every file counts as the agent's, in spite of `agent.sources`: {STARTS_UNKNOWN}"
 
 
 def about_address(config: Config, agent: str) -> str:

@@ -61,6 +61,15 @@ _OF_CHANGES = ("push", "merge_request_event", "external_pull_request_event", "pa
 """Sources of GitLab pipelines in which a change's code runs."""
 
 
+_PERHAPS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
+_SECRET_WORDS = re.compile(
+    r"(?:API|ACCESS|PRIVATE|SECRET)?KEYS?|TOKEN|SECRETS?|\w*PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?"
+)
+"""The last words of secrets' names; `TOKENS` is not one, because it ends the names of limits."""
+_NUMBER = re.compile(r"ID|V?\d+")
+"""A word that may follow a secret word: one of several keys, or the name of a key pair."""
+
+
 @lru_cache(maxsize=64)
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern that matches whatever any of these matches; nothing if there are none."""
@@ -106,3 +115,20 @@ def is_allowed(name: str, patterns: tuple[str, ...]) -> bool:
 def handed_on(environment: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
     """Return the variables that these patterns let through."""
     return {name: value for name, value in environment.items() if is_allowed(name, patterns)}
+
+
+def may_be_secret(name: str) -> bool:
+    """True if a variable's value has to be masked: in doubt, it is."""
+    return _PERHAPS_SECRET.search(name) is not None
+
+
+def is_secret(name: str) -> bool:
+    """True if a variable holds a secret and nothing that decides what an agent does: in doubt, it does not.
+
+    The last word of its name says so, apart from numbers: `API_KEY` and `API_KEY_2`, but neither `KEY_FILE` nor
+    `KEYWORDS`.
+    """
+    words = re.split(r"[^A-Z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
+    while len(words) > 1 and (not words[-1] or _NUMBER.fullmatch(words[-1])):
+        words.pop()
+    return _SECRET_WORDS.fullmatch(words[-1]) is not None

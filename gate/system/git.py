@@ -329,15 +329,35 @@ class Git:
         paths = [".", *(f":(exclude,literal){path}" for path in inside)]
         if not self.has_lfs:
             paths.append(":(exclude,attr:filter=lfs)")
-        entries = iter(self.entries("status", "--porcelain", "-z", "--untracked-files=normal", "--", *paths))
         found = []
+        for status, name in self._status("--untracked-files=normal", "--", *paths):
+            if status != "??" or not self._is_generated(name):
+                found.append(name)
+        return found
+
+    def not_in_commits(self, *, exclude: Sequence[str] = ()) -> list[str]:
+        """Return the files and folders below the root that git does not track or ignores, which another work tree of
+        the same commit lacks; names start from the root.
+
+        ``exclude`` are paths relative to the root. Caches and what `changed` leaves out are left out here, too.
+        """
+        found = []
+        for status, name in self._status("--ignored=matching", "--untracked-files=normal", "--", "."):
+            if status in ("??", "!!") and not self._is_generated(name):
+                here = os.path.relpath(name, self.prefix() or ".") + "/" * name.endswith("/")
+                is_excluded = any(here.startswith(f"{one}/") for one in exclude)
+                if not is_excluded and not (self.root / here / "CACHEDIR.TAG").exists():
+                    found.append(here)
+        return found
+
+    def _status(self, *arguments: str) -> Iterator[tuple[str, str]]:
+        """Yield the status and the name of each file or folder, as ``git status`` prints them."""
+        entries = iter(self.entries("status", "--porcelain", "-z", *arguments))
         for entry in entries:
             status, name = entry[:2], entry[3:]
             if "R" in status or "C" in status:
                 next(entries)  # the former name
-            if status != "??" or not self._is_generated(name):
-                found.append(name)
-        return found
+            yield status, name
 
     def _is_generated(self, name: str) -> bool:
         """True if Python or the gate generates this file or folder when run; the name is relative to the top."""
@@ -469,20 +489,17 @@ class Git:
         """Return the work tree's folder, with links resolved. Raises `GitError` outside a repository."""
         return Path(os.path.realpath(self.text("rev-parse", "--show-toplevel")))
 
-    def files(self, *folders: str) -> dict[str, str | None] | None:
-        """Return the paths below the root that git tracks, or would add; None outside a repository.
+    def files(self) -> dict[str, str | None] | None:
+        """Return the paths of the whole work tree that git tracks, or would add; None outside a repository.
 
-        The value is the pinned commit for a submodule, empty for any other tracked file, and None for an untracked one.
-        ``folders`` outside the root but inside the work tree (``../src/x``) are listed, too.
+        They are relative to the root: ``../src/x`` if they are not below it. The value is the pinned commit for a
+        submodule, empty for any other tracked file, and None for an untracked one.
         """
         if not self.is_repository():
             return None
-        top = self.top()
-        inside = [name for name in folders if (self.root / name).resolve().is_relative_to(top)]
-        places = ["--", ".", *(f":(literal){name}" for name in inside)]
-        untracked = self.entries("ls-files", "-z", "--others", "--exclude-standard", *places)
+        untracked = self.entries("ls-files", "-z", "--others", "--exclude-standard", "--", ":/")
         found: dict[str, str | None] = dict.fromkeys(untracked)
-        for entry in self.entries("ls-files", "-z", "--stage", *places):
+        for entry in self.entries("ls-files", "-z", "--stage", "--", ":/"):
             about, name = entry.split("\t", 1)
             mode, blob, _ = about.split()
             found[name] = ""

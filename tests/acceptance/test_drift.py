@@ -143,3 +143,22 @@ def test_a_base_that_lacks_a_file_that_is_in_no_commit_does_not_stand_for_drift(
     code, result = project.result("run")
     assert (code, result["verdict"]) == (1, "regressed")
     assert "the base commit's agent" in " ".join(result["suites"][0]["warnings"])
+
+
+def test_a_base_that_answers_otherwise_without_an_ignored_file_is_told_from_drift(project: Project) -> None:
+    """The verdict may then call a loss drift: a line says what was missing."""
+    source = "import os\n\n\ndef answer(message):\n    return 'good' if os.path.exists('tone.txt') else 'bad'\n"
+    project.write("agent.py", source)
+    project.write("tone.txt", "")
+    project.write("suite.yaml", {"cases": [{"id": f"c{n}", "input": f"item {n}", "contains": "good"} for n in "123"]})
+    agent = {"python": "agent:answer"}
+    project.write("gate.yaml", {"suite": "suite.yaml", "agent": agent, "criteria": {"contains": 0.3}})
+    project.write(".gitignore", ".gate/\n__pycache__/\ntone.txt\nresult.json\n")
+    project.commit("base")
+    project.store()
+    project.git("checkout", "-qb", "change")
+    project.write("agent.py", source.replace("if os", "if '1' in message and os"))
+    project.commit("change")
+    _, result = project.result("run")
+    note = "the base's agent ran without what git does not track here, and may differ for that: tone.txt"
+    assert note in result["suites"][0]["warnings"]

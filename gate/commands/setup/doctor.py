@@ -26,7 +26,7 @@ from gate.pipeline.git_context import NO_GIT, git_context
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import no_own_user
 from gate.pipeline.references import Search
-from gate.pipeline.session import proposed_sources, what_counts_always
+from gate.pipeline.session import proposed_sources, scope_of
 from gate.pipeline.store import store_kind, store_of
 from gate.reports.formatting import count, listing
 from gate.scoring.score import Scorer
@@ -121,24 +121,25 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
     try:
         if not config.agent.is_local or not git.is_repository():
             return
-        installs = what_counts_always(config, git)
-        outside = [name for name in (*config.agent.folders, *installs) if name.startswith("..")]
-        tracked = [name for name, commit in (git.files(*outside) or {}).items() if commit is not None]
+        files = git.files() or {}
+        scope = scope_of(config, git, files)
+        tracked = [name for name, commit in files.items() if commit is not None]
     except GateError:
         return  # reported with the job
     if not tracked and not config.agent.sources:
         return
-    if config.agent.sources:
-        entry = (*config.agent.entry, *config.agent.folders, *installs)
-        own = files_named(tracked, config.agent.sources, entry)
+    if scope.sources:
+        own = files_named(tracked, scope.sources, scope.entry)
         what = f"{len(own)} of {count(len(tracked), 'tracked file')}"
         if own:
             yield ok(FILES, "agent", f"{what}: {listing(own)}")
         else:
             yield note(FILES, "agent", f"{what}: agent.sources names none", "commit the agent's files")
         return
-    proposed = proposed_sources(config, git)
-    if proposed.problem:
+    proposed = proposed_sources(config, git, files)
+    if config.agent.sources:
+        remedy = f"agent.sources has no effect: {proposed.problem}"
+    elif proposed.problem:
         remedy = f"set agent.sources; none is proposed: {proposed.problem}"
     else:
         remedy = f"agent.sources: [{', '.join(proposed.names)}]"

@@ -194,7 +194,8 @@ def sources_of_agent(root: Path, agent: FoundAgent) -> Sources:
     else:
         top = git.top()
     root = Path(os.path.realpath(root))
-    return sources_of([agent.module.as_posix()], root, files, installs=what_installs(root, top, ""))
+    top = Path(os.path.realpath(top))
+    return sources_of([agent.module.as_posix()], root, files, installs=what_installs(root, top, ""), top=top)
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -137,6 +138,12 @@ def test_all_that_the_agent_reads_counts(tmp_path: Path, files: Mapping[str, str
         ({"app/bot.py": "X = ['python', '-m', 'worker']\n", "worker.py": ""}, "while it runs ('-m')"),
         ({"app/bot.py": "X = (\n"}, "app/bot.py is not valid Python"),
         ({"requirements.txt": "-e ../shared\n"}, "requirements.txt installs ../shared, which is not tracked"),
+        ({"app/bot.py": "import subprocess\nX = ['make', 'prompt']\n"}, "starts other programs (subprocess)"),
+        ({"app/bot.py": "import os\nos.system('cat prompts/*')\n"}, "starts other programs (os.system)"),
+        (
+            {"app/bot.py": "import asyncio\nX = asyncio.create_subprocess_exec\n"},
+            "starts other programs (create_subprocess_exec), which may read anything",
+        ),
         ({"app/bot.py": "X = 'all.json'\n", "all.json": "1" * 400_000}, "all.json is a link, unreadable or too large"),
         (
             {"app/bot.py": "import mapped\n", "pyproject.toml": "[tool.setuptools.package-dir]\nmapped = 'libs'\n"},
@@ -147,6 +154,50 @@ def test_all_that_the_agent_reads_counts(tmp_path: Path, files: Mapping[str, str
 def test_nothing_is_proposed_if_anything_is_left_open(tmp_path: Path, files: Mapping[str, str], problem: str) -> None:
     told = sources(tmp_path, files)
     assert (problem in told.problem, told.names) == (True, ()), told
+
+
+IN_FOLDER = {
+    "one/bot.py": "import tools\nimport common.texts\nX = open('tone.md')\n",
+    "one/tools.py": "",
+    "one/tone.md": "",
+    "two/tools.py": "",
+    "two/tone.md": "",
+    "two/prompts/a.md": "",
+    "common/__init__.py": "",
+    "common/texts.py": "X = open('common/words.txt')\n",
+    "common/words.txt": "",
+    "prompts/a.md": "",
+    "uv.lock": "[[package]]\nname = 'common'\nsource = {editable = '.'}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, {"bot.py", "tools.py", "tone.md", "../common/", "../prompts/"}),
+        (
+            {"one/bot.py": "import sys\nsys.path.insert(0, '..')\nimport tools\n"},
+            {"bot.py", "tools.py", "../two/tools.py", "../prompts/"},
+        ),
+    ],
+    ids=["the agent's folder comes first", "unless the code changes where modules are found"],
+)
+def test_an_agent_in_a_subfolder_may_read_the_whole_repository(
+    tmp_path: Path, files: Mapping[str, str], found: set[str]
+) -> None:
+    files = {**IN_FOLDER, **files}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    names = [os.path.relpath(name, "one") for name in files]
+    told = sources_of(["bot.py"], tmp_path / "one", names, installs=["../uv.lock"], top=tmp_path)
+    assert (told.problem, set(told.names)) == ("", found)
+
+
+def test_a_locked_distribution_of_the_repository_is_no_requirement(tmp_path: Path) -> None:
+    lock = "[[package]]\nname = 'acme'\nsource = {editable = '.'}\n[[package]]\nname = 'httpx'\n"
+    told = sources(tmp_path, {"uv.lock": lock, "app/bot.py": "import httpx\nimport acme.texts\n"})
+    assert "imports acme.texts, which is neither" in told.problem
 
 
 def test_an_agent_whose_program_is_unknown_has_no_sources(tmp_path: Path) -> None:

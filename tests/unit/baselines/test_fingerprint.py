@@ -346,10 +346,10 @@ def test_what_belongs_to_the_agent_beside_its_folder_counts(project: Path) -> No
     (below / "prompt.md").symlink_to("../prompt.md")
     git(project, "add", "-A")
     for options in ({}, {"sources": ["*.md"]}):
-        before = agent(below, folders=("../src",), entry=("../src",), **options)
+        before = agent(below, entry=("../src",), **options)
         for name in ("prompt.md", "src/agent.py"):
             (project / name).write_text(f"another {len(options)}")
-            now = agent(below, folders=("../src",), entry=("../src",), **options)
+            now = agent(below, entry=("../src",), **options)
             assert now != before, name
             before = now
 
@@ -474,7 +474,40 @@ def test_an_unreadable_source_is_refused(project: Path) -> None:
         agent(project)
 
 
-def test_a_subfolder_is_an_agent_of_its_own(project: Path) -> None:
-    before = agent(project / "src")
+@pytest.mark.parametrize(
+    ("sources", "counts"),
+    [
+        ((), True),
+        ((".",), False),
+        (("**",), False),
+        (("..",), True),
+        (("*.py", "../*.md"), True),
+        (("*.md", "."), False),
+    ],
+)
+def test_what_lies_outside_of_a_subfolder_counts_unless_its_sources_say_otherwise(
+    project: Path, sources: tuple[str, ...], counts: bool
+) -> None:
+    (project / "src/notes.md").write_text("")
+    before = agent(project / "src", sources=sources)
     (project / "prompt.md").write_text("other")
-    assert agent(project / "src") == before
+    assert (agent(project / "src", sources=sources) != before) == counts
+
+
+def test_another_agents_records_count_and_are_no_error(project: Path) -> None:
+    """Only where this agent runs would the gate or Python write over them."""
+    (project / "other").mkdir()
+    (project / "other/stored.jsonl").write_text(RECORD)
+    git(project, "add", "-A")
+    seen = {agent(project / "src"), agent(project / "src", sources=["."])}
+    (project / "other/stored.jsonl").write_text(RECORD * 2)
+    seen |= {agent(project / "src"), agent(project / "src", sources=["."])}
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("name", ["lib/sitecustomize.py", "usercustomize.py", "lib/own.pth"])
+def test_what_python_runs_unasked_counts_whatever_the_sources_name(project: Path, name: str) -> None:
+    before = agent(project, sources=["src"])
+    (project / name).parent.mkdir(exist_ok=True)
+    (project / name).write_text("1")
+    assert agent(project, sources=["src"]) != before

@@ -9,7 +9,7 @@ import pytest
 from gate.agents.base import allowed_environment, expand
 from gate.errors import ConfigError
 from gate.judges.options import JudgeOptions, members
-from gate.security.environment import in_ci, is_withheld
+from gate.security.environment import in_ci, is_secret, is_withheld, may_be_secret
 
 OWN = {
     "INPUT_TOKEN": "t",
@@ -51,3 +51,43 @@ def test_a_workflows_own_token_goes_to_who_names_it() -> None:
 def test_no_test_sees_the_job_that_runs_it() -> None:
     """`.ci/run` says that it is one wherever it runs, so this fails there if the tests' own set-up forgets one."""
     assert not in_ci(os.environ)
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("OPENAI_API_KEY", True),
+        ("OPENAI_APIKEY", True),
+        ("openai_api_key", True),
+        ("openaiApiKey", True),
+        ("API_KEYS", True),
+        ("API_KEY_2", True),
+        ("AWS_ACCESS_KEY_ID", True),
+        ("AWS_SECRET_ACCESS_KEY", True),
+        ("AWS_SESSION_TOKEN", True),
+        ("TOKEN", True),
+        ("KEY_", True),
+        ("CLIENT_SECRET", True),
+        ("SECRETS", True),
+        ("DB_PASSWORD", True),
+        ("PGPASSWORD", True),
+        ("SSH_PASSPHRASE", True),
+        ("GOOGLE_APPLICATION_CREDENTIALS", True),
+        ("KEYWORDS_FILE", False),
+        ("KEY_FILE", False),
+        ("KEYBOARD", False),
+        ("MONKEY", False),
+        ("MAX_TOKENS", False),
+        ("TOKEN_LIMIT", False),
+        ("TOKENIZER", False),
+        ("SECRETARY_NAME", False),
+        ("PASSENGERS", False),
+        ("COMPASS", False),
+        ("MODEL_ID", False),
+        ("MODEL_2", False),
+        ("2", False),
+    ],
+)
+def test_the_last_word_of_a_name_tells_a_secret(name: str, secret: bool) -> None:
+    assert is_secret(name) == secret
+    assert may_be_secret(name) or not secret, "what is no part of an agent is masked"

@@ -130,15 +130,29 @@ def test_files(root: Path) -> None:
     (root / "new").write_text("")
     files = at(root).files()
     assert files == {".gitignore": None, "new": None, "ä b/\tc.py": ""}
-    assert at(root / "ä b").files() == {"\tc.py": ""}
+    assert at(root / "ä b").files() == {"../.gitignore": None, "../new": None, "\tc.py": ""}
 
 
-def test_files_of_folders_beside_the_root_and_the_commit_of_a_submodule(root: Path, tmp_path: Path) -> None:
+def test_what_another_work_tree_of_the_commit_lacks(root: Path) -> None:
+    (root / ".gitignore").write_text("*.log\n.env\nignored/\ncache/\n__pycache__/\nown/\n")
+    commit(root, "x\n", "below/a.py")
+    (root / "below/own").mkdir()
+    (root / "below/own/record").write_text("")
+    for name in ("x.log", "below/.env", "below/ignored/a", "below/cache/CACHEDIR.TAG", "below/__pycache__/a.pyc"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    for name in ("below/new", "below/out/new"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    assert sorted(at(root / "below").not_in_commits(exclude=["out", "own"])) == [".env", "ignored/", "new"]
+
+
+def test_files_beside_the_root_and_the_commit_of_a_submodule(root: Path) -> None:
     commit(root, "x\n", "beside/a.py")
     pinned = commit(root, "x\n", "below/b.py")
     sh(root, "update-index", "--add", "--cacheinfo", f"160000,{pinned},below/module")
     below = at(root / "below")
-    assert below.files("../beside", str(tmp_path), "../..") == {"../beside/a.py": "", "b.py": "", "module": pinned}
+    assert below.files() == {"../beside/a.py": "", "b.py": "", "module": pinned}
 
 
 def test_show(root: Path, merged: dict[str, str]) -> None:
