@@ -330,14 +330,25 @@ def unread_expectations(cases: Sequence[Case], scorers: Sequence[Scorer]) -> lis
     return told
 
 
-def idle_thresholds(scorers: Sequence[Scorer]) -> list[str]:
-    """Return a note for each blocking threshold that every score reaches."""
+def idle_thresholds(cases: Sequence[Case], scorers: Sequence[Scorer]) -> list[str]:
+    """Return a note for each blocking threshold that every score reaches: of a criterion, or of single cases."""
     told = []
     for scorer in scorers:
         criterion = scorer.criterion
-        if criterion.blocking and criterion.threshold is not None and criterion.threshold <= criterion.scale.range[0]:
+        if not criterion.blocking:
+            continue
+        if criterion.threshold is not None and criterion.is_idle(criterion.threshold):
             what = f"{criterion.name}: every score reaches its threshold of {criterion.threshold:g}"
             told.append(f"{what}: only a comparison with a baseline can fail it")
+        idle = []
+        for case in cases:
+            threshold = case.thresholds.get(criterion.name)
+            if threshold is not None and criterion.is_idle(threshold):
+                idle.append(case.id)
+        if idle:
+            own, them = ("the case's own threshold", "it") if len(idle) == 1 else ("the cases' own thresholds", "them")
+            what = f"{criterion.name}: every score reaches {own} ({shorten(', '.join(idle), 80)})"
+            told.append(f"{what}: only a comparison with a baseline can fail {them}")
     return told
 
 

@@ -386,7 +386,7 @@ def _plan(
     deselected = frozenset(case.id for case in whole).difference(case.id for case in suite.cases)
     notes = _notes(suite, stated, scorers)
     if stated.is_configured:
-        notes = (*notes, *unread_expectations(suite.cases, scorers), *idle_thresholds(scorers))
+        notes = (*notes, *unread_expectations(suite.cases, scorers), *idle_thresholds(suite.cases, scorers))
     return Plan(
         suite,
         tuple(scorers),

@@ -154,8 +154,10 @@ def _status(
         return CaseStatus.BROKEN
     if failing and _below_its_own(comparison, case):
         return CaseStatus.FAILED
-    if comparison.baseline and _is_new(comparison, case):
+    if comparison.baseline and case.id not in comparison.baseline:
         return CaseStatus.NEW
+    if _is_edited(comparison, case):
+        return CaseStatus.EDITED
     if e_value is not None and e_value >= SUSPECT_E:
         return CaseStatus.SUSPECT
     first = before or now
@@ -170,10 +172,10 @@ def _status(
     return CaseStatus.OK
 
 
-def _is_new(comparison: Comparison, case: Case) -> bool:
-    """True if the baseline does not have the case with this content."""
+def _is_edited(comparison: Comparison, case: Case) -> bool:
+    """True if the content of the case differs at the baseline."""
     reasons = [comparison.not_comparable.get((case.id, criterion.name)) for criterion in comparison.criteria]
-    return case.id not in comparison.baseline or Incomparable.EDITED in reasons
+    return Incomparable.EDITED in reasons
 
 
 def _fails_hard(comparison: Comparison, case: Case, failing: Sequence[Trial]) -> bool:

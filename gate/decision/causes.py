@@ -40,10 +40,11 @@ ROUNDING = 1e-9
 
 def passes(comparison: Comparison, outcome: Outcome | None) -> Finding:
     """Return the grounds for a pass."""
-    uncompared = Uncompared()
+    quarantined = len(comparison.cases) - len(comparison.judged)
+    uncompared = Uncompared(quarantined=quarantined)
     if comparison.stored:
         new, edited, removed = new_cases(comparison), edited_cases(comparison), removed_cases(comparison)
-        uncompared = Uncompared(len(new), len(edited), len(removed))
+        uncompared = Uncompared(len(new), len(edited), len(removed), quarantined)
     compared: frozenset[str] = frozenset()
     if outcome is not None:
         compared = comparison.with_baseline

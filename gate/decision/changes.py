@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.gaps import edited_cases, incomparable_criteria, new_cases, removed_cases
-from gate.model import Trial, Verdict
+from gate.model import CaseResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.security.limits import cut
 
@@ -15,17 +15,20 @@ MOST_CHANGES = 20
 MAX_NAME_CHARS = 80
 
 
-def changes(comparison: Comparison) -> tuple[Finding, ...]:
-    """Return the changes in models, tools, cases and criteria; empty without a baseline."""
+def changes(comparison: Comparison, cases: Iterable[CaseResult]) -> tuple[Finding, ...]:
+    """Return the changes in models, tools, cases and criteria; empty without a baseline. ``cases``: their results."""
     if not comparison.stored:
         return ()
     found = [*answered_by(comparison.judged_trials, comparison.stored)]
     found += tools_changed(comparison.judged_trials, comparison.stored)
     new, edited, removed = new_cases(comparison), edited_cases(comparison), removed_cases(comparison)
+    never_passed = {case.id for case in cases if case.trials and not case.passed}
     if new:
-        found.append(Finding.of("cases_changed", how="new", cases=new))
+        failing = tuple([case_id for case_id in new if case_id in never_passed])
+        found.append(Finding.of("cases_changed", how="new", cases=new, never_passed=failing))
     if edited:
-        found.append(Finding.of("cases_changed", how="edited", cases=edited))
+        failing = tuple([case_id for case_id in edited if case_id in never_passed])
+        found.append(Finding.of("cases_changed", how="edited", cases=edited, never_passed=failing))
     renamed = comparison.renamed
     if renamed:
         found.append(Finding.of("cases_changed", how="renamed", cases=tuple(renamed), before=tuple(renamed.values())))

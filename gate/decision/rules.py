@@ -30,6 +30,7 @@ from gate.decision.gaps import gaps_of
 from gate.decision.outcomes import PASS_RATE
 from gate.decision.problems import base_fails_too, collapsed, copies_fail, measuring_problem
 from gate.decision.settings import Settings
+from gate.decision.thresholds import can_fail
 from gate.errors import EXIT_PRECEDENCE, ExitCode
 from gate.model import CaseResult, CriterionResult, Outcome, SuiteResult, Verdict
 from gate.model.finding import Finding
@@ -225,9 +226,9 @@ def _drifted(rows: Iterable[CriterionResult]) -> Finding | None:
 
 def _nothing_to_judge_by(comparison: Comparison) -> Finding | None:
     """Return the cause if neither a baseline nor a threshold, a limit or a hard rule could fail the suite."""
-    if comparison.paired or comparison.same_as or any(case.thresholds for case in comparison.judged):
+    if comparison.paired or comparison.same_as:
         return None
-    if any(criterion.has_threshold or criterion.hard for criterion in comparison.blocking):
+    if any(can_fail(comparison, criterion) for criterion in comparison.blocking):
         return None
     return Finding.of("not_judged", Verdict.INCONCLUSIVE, why="nothing_yet")
 

@@ -155,6 +155,16 @@ def _stand_ins(trials: Iterable[Trial], criterion: Criterion) -> list[float]:
     return found
 
 
+def can_fail(comparison: Comparison, criterion: Criterion) -> bool:
+    """True if a threshold, a limit or a hard rule of a criterion can fail the suite without a baseline."""
+    if criterion.hard or criterion.limit is not None or criterion.quantiles:
+        return True
+    thresholds = [case.thresholds.get(criterion.name) for case in comparison.judged]
+    if len(_with_own_threshold(comparison, criterion)) < len(comparison.judged):
+        thresholds.append(criterion.threshold)
+    return any(threshold is not None and not criterion.is_idle(threshold) for threshold in thresholds)
+
+
 def suite_threshold(comparison: Comparison, criterion: Criterion) -> Finding | None:
     """Return the finding on the mean over epochs against the suite's threshold; None without a threshold or values."""
     if criterion.threshold is None or criterion.hard:
@@ -174,16 +184,40 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> Finding | N
 
 
 def _misses(sample: Sample, held: HeldMean, group: Group, criterion: Criterion, *, base_cases: bool = False) -> Finding:
-    """Return the finding that a mean misses its threshold, with its standard error between runs."""
+    """Return the finding that the mean of a group misses its threshold, with its standard error between runs."""
     return Finding.of(
         "mean",
         Verdict.BELOW_THRESHOLD,
         mean=held,
         trials=len(group.trials),
         error=standard_error(group.values),
+        room=_with_room(sample, group, criterion),
         base_cases=base_cases,
-        held_before=bool(sample.before.values) and not _base_misses(sample, held, criterion),
     )
+
+
+CLEAR = 1.645
+"""Standard errors beyond which an agent exactly at a threshold misses it in at most 5 % of runs."""
+
+
+def _with_room(sample: Sample, group: Group, criterion: Criterion) -> float | None:
+    """Return the threshold that leaves room for chance: the base's agent would miss it in at most 5 % of runs with as
+    many trials as the group; without a base, this agent would.
+
+    None if the spread is unknown, or the base's mean leaves room at the present threshold: then this agent is worse,
+    and a threshold that it meets would hide that.
+    """
+    known = group
+    if sample.before.values:
+        known = sample.before
+    variance = _variance_within(known.values)
+    if variance is None or criterion.threshold is None:
+        return None
+    error = math.sqrt(variance / len(group.trials))
+    room = known.mean(sample.correction) - criterion.direction.sign * CLEAR * error
+    if not criterion.direction.is_worse(room, criterion.threshold):
+        return None
+    return room
 
 
 def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldMean:
@@ -273,7 +307,7 @@ def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epoc
     """
     groups = [group for group in groups if group]
     variance = _variance_within(groups)
-    if criterion.threshold is None or not variance:
+    if criterion.threshold is None or criterion.is_idle(criterion.threshold) or not variance:
         return None
     trials = sum(map(len, groups))
     spread = math.sqrt(variance * (1 / trials + 1 / (epochs * len(groups) or trials)))

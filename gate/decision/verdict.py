@@ -131,7 +131,7 @@ def result_of_table(table: Table) -> SuiteResult:
         result,
         finds=finds,
         course=course(comparison),
-        changes=changes(comparison),
+        changes=changes(comparison, result.cases),
         warnings=warnings(comparison, result),
         agent_runs=len(comparison.trials),
         errors=len(lost_to_infrastructure(comparison.trials)),

@@ -79,6 +79,11 @@ class Moderation(BaseModel):
         """Return the categories for which the text was flagged."""
         return sorted([name for name, hit in self.categories.items() if hit])
 
+    @property
+    def is_against(self) -> bool:
+        """True if the answer flags the text, or names a category for it although it says that it does not."""
+        return self.flagged or bool(self.named)
+
 
 class _Moderations(BaseModel):
     results: list[Moderation] = Field(min_length=1)

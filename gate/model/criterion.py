@@ -56,6 +56,10 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
         """True if it is held to a threshold or limit of its own, not only to the baseline."""
         return self.threshold is not None or self.limit is not None or bool(self.quantiles)
 
+    def is_idle(self, threshold: float) -> bool:
+        """True if every score reaches a threshold."""
+        return self.worst is not None and not self.direction.is_worse(self.worst, threshold)
+
     @property
     def margin_or_default(self) -> float:
         """Return the loss still called unchanged: its own margin, or its scale's."""

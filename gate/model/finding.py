@@ -170,11 +170,12 @@ class CaseTally(Struct, frozen=True):
 
 
 class Uncompared(Struct, frozen=True):
-    """Numbers of cases that only one side has, or that cannot be compared."""
+    """Numbers of cases that only one side has, that cannot be compared, or that are not judged."""
 
     new: int = 0
     edited: int = 0
     removed: int = 0
+    quarantined: int = 0
 
 
 class Fell(Struct, frozen=True):
@@ -303,10 +304,11 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
     "hard_rule": kind(
         "No trial broke the hard rule, or one of this case did.", PASS, BELOW, case_id=TEXT, more=NUMBER, reason=TEXT
     ),
-    # ``error``: standard error over epochs of an unchanged agent; ``base_cases``: only new cases lift the mean over the
-    # threshold; ``held_before``: the baseline's mean did not miss it; ``lost``: unmeasured trials, which would lift it
-    # over the threshold if they were hits; ``chance``: how often an unchanged agent misses a threshold that holds now,
-    # 0 to 1; None if that is rare or unknown
+    # ``error``: standard error over epochs of an unchanged agent; ``room``: the threshold that the base's agent, or
+    # this one without a base, misses in at most 5 % of runs; None if that is no looser; ``base_cases``: only new cases
+    # lift the mean over the threshold; ``lost``: unmeasured trials, which would lift it over the threshold if they were
+    # hits; ``chance``: how often an unchanged agent misses a threshold that holds now, 0 to 1; None if that is rare or
+    # unknown
     "mean": kind(
         "The mean beside the suite's threshold.",
         PASS,
@@ -315,8 +317,8 @@ OF_CRITERION: Mapping[KindName, FindingKind] = {
         mean=HeldMean,
         trials=NUMBER,
         error=MAYBE_FIGURE,
+        room=MAYBE_FIGURE,
         base_cases=FLAG,
-        held_before=FLAG,
         lost=NUMBER,
         chance=MAYBE_FIGURE,
     ),
@@ -462,7 +464,8 @@ GAPS: Mapping[KindName, FindingKind] = {
     "not_compared": OF_CRITERION["not_compared"],
     # ``before``: for renamed cases, their ids at the baseline in the same order; ``of``: if too many were removed, the
     # cases that passed at the base; for "all", its cases; ``selected``: only those that the run selects; ``unchecked``:
-    # some are still there, but nothing checks their answers; ``edited``: number of edited cases among all
+    # some are still there, but nothing checks their answers; ``edited``: number of edited cases among all;
+    # ``never_passed``: new or edited cases that passed in no trial, which a mean that holds may hide
     "cases_changed": kind(
         "Cases that only one side has, or that have another content or another id now: listed, or too many removed, "
         "edited cases that miss now, or no case left to compare.",
@@ -475,6 +478,7 @@ GAPS: Mapping[KindName, FindingKind] = {
         selected=FLAG,
         unchecked=FLAG,
         edited=NUMBER,
+        never_passed=NO_NAMES,
     ),
 }
 """Parts of the base that were not compared."""

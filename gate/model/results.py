@@ -140,6 +140,8 @@ class CaseStatus(str, Enum):
     """No trial passed, now or at the baseline: nothing got worse, but nothing is ok."""
     OK = "ok"
     NEW = "new"
+    EDITED = "edited"
+    """Its content differs at the baseline."""
     REMOVED = "removed"
     ERROR = "error"
     FAILED = "failed"
@@ -308,8 +310,8 @@ class SuiteResult(Struct, frozen=True):
     decided_by: str = ""
     """The ``reference`` among ``further`` that verdict and headline come from; empty: they are this suite's own."""
     scope: str = ""
-    """The part of the suite that was run, if not all of it: ``24 of 120 cases, tag smoke``; the headline ends with
-    it."""
+    """The part of the suite that was run, if not all of it: ``24 of 120 cases were run: tag smoke``; the headline
+    ends with it."""
     tools: tuple[ToolTime, ...] = ()
     """Time per tool over the candidate's trials, slowest first; only of turns in which the agent times its tools."""
     crashes: CrashFacts | None = None

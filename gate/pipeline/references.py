@@ -470,8 +470,8 @@ def _cases_left_out(config: Config, plan: Plan, before: Sequence[Case]) -> tuple
     left_out = gone & plan.deselected
     if not left_out or are_few(len(gone), len(owed)):
         return ()
-    said = f"{len(left_out)} of {count(len(owed), 'case')}, which `select` takes at the base and no longer does here"
+    said = f"`select` leaves out {len(left_out)} of the {count(len(owed), 'case')} that it takes at the base"
     removed = len(gone - left_out)
     if removed:
-        said += f", and {removed} that {agree(removed, 'was', 'were')} removed"
+        said += f", and {removed} {agree(removed, 'was', 'were')} removed"
     return (said,)

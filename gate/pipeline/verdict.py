@@ -54,7 +54,7 @@ from gate.pipeline.budget import spent_on
 from gate.pipeline.references import References
 from gate.pipeline.terms import Demands, Terms, divided_at_least
 from gate.records import Footer, Header, PlannedCase, Record, cases_of, digested, fold_record, iter_trials
-from gate.reports.formatting import count
+from gate.reports.formatting import agree, count
 from gate.reports.trials import SuiteTrials
 from gate.suites import Selection
 
@@ -317,10 +317,11 @@ def _stricter_of(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
 
 
 def _scope(header: Header) -> str:
-    """Return the part of the suite that was run: ``24 of 120 cases, tag smoke``; empty if it is all of it."""
+    """Return the part of the suite that was run: ``24 of 120 cases were run: tag smoke``; empty if it is all of it."""
     if not header.whole:
         return ""
-    return f"{len(header.plan)} of {count(header.whole, 'case')}, {header.scope}"
+    were = agree(len(header.plan), "was", "were")
+    return f"{len(header.plan)} of {count(header.whole, 'case')} {were} run: {header.scope}"
 
 
 def accepted(suite: SuiteResult, found: References) -> SuiteResult:

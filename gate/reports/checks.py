@@ -218,7 +218,7 @@ def _case(view: View, case: CaseResult, group: tuple[str, ...] = ()) -> ReportIt
             more = f" (accepted: {suite.accepted})"
         case CaseStatus.ERROR:
             outcome = Outcome.ERROR
-        case CaseStatus.NEW | CaseStatus.REMOVED | CaseStatus.UNCHECKED:
+        case CaseStatus.NEW | CaseStatus.EDITED | CaseStatus.REMOVED | CaseStatus.UNCHECKED:
             details = ()  # nothing to compare it with: neither passed nor failed
         case CaseStatus.QUARANTINED:
             more = f" ({case.quarantine})"

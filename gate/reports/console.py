@@ -264,8 +264,8 @@ def _log(console: Console, case: CaseResult) -> None:
 def _below(console: Console, view: View, *, verbose: bool) -> None:
     """Print the costs, and the commands for more details."""
     if not verbose:
-        cost = f"{status_counts(view.suite)} · {view.cost}"
-        _line(console, 2, (escape.console(cost), "dim"))
+        facts = " · ".join(filter(None, (status_counts(view.suite), view.cost)))
+        _line(console, 2, (escape.console(facts), "dim"))
         _line(console, 2, ("numbers: -v", "dim"))
         if view.explain:
             _whole(console, 2, (f"trials: {escape.console(view.explain, 500)}", "dim"))

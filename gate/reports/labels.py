@@ -31,6 +31,7 @@ _IN_ORDER = (
     CaseStatus.SUSPECT,
     CaseStatus.FLAKY,
     CaseStatus.NEW,
+    CaseStatus.EDITED,
     CaseStatus.NEVER_PASSED,
     CaseStatus.OK,
     CaseStatus.QUARANTINED,

@@ -98,14 +98,17 @@ def _after_error(suite: SuiteResult) -> str:
     """Return the next step for a suite that could not be measured."""
     if suite.course is not None and suite.course.stopped:
         return "give the run what it was short of, then run the job again"
-    if suite.cause.kind == "outage" and is_of_setup(suite.cause["error"]):
+    cause = suite.cause
+    if cause.kind == "shard":
+        cause = cause["problem"]
+    if cause.kind == "outage" and is_of_setup(cause["error"]):
         return AMEND_SETUP
-    if suite.cause.kind in ("outage", "agent_fails"):
+    if cause.kind in ("outage", "agent_fails"):
         return LOOK_AT_ERRORS
-    if suite.cause.kind == "collapsed":
-        if suite.cause["copies"]:
-            return "clear the cache or add cases, then run the job again"
-        if losses_only_warn(suite, suite.cause["criterion"]):
+    if cause.kind == "collapsed":
+        if cause["copies"]:
+            return "fix the agent; if it is not broken, clear the cache or add cases, then run the job again"
+        if losses_only_warn(suite, cause["criterion"]):
             return f"fix it, or if this is intended, {OTHER_RULE}"
         return "fix the agent; if it is not broken, add cases"
     return TO_MEASURE

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from statistics import NormalDist
 
 from gate.decision.engine.evidence_json import stage_name
+from gate.decision.thresholds import CLEAR
 from gate.model import Criterion, CriterionResult, Direction, Scale, Verdict, worst
 from gate.model.evidence import Stage, StageKind
 from gate.model.finding import Change, Finding, HeldMean
@@ -208,8 +209,6 @@ def fails(row: CriterionResult) -> str:
     return f"{said} ({', '.join(basis)})"
 
 
-CLEAR = 1.645
-"""Standard errors beyond which an agent exactly at the threshold misses in at most 5 % of runs."""
 MOST_MORE = 9
 """Maximum number of additional cases to propose, as a multiple of the present number."""
 
@@ -223,7 +222,7 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     distance = abs(mean.value - mean.threshold)
     if not error or distance >= CLEAR * error:
         return ""
-    sign, worse = -criterion.direction.sign, "less"
+    worse = "less"
     rounded: Callable[[float], int] = math.floor
     if criterion.direction is Direction.LOWER:
         worse, rounded = "more", math.ceil
@@ -234,9 +233,9 @@ def narrow_miss(one: Finding, criterion: Criterion) -> str:
     if distance and CLEAR * error / distance <= math.sqrt(1 + MOST_MORE):
         needed = math.ceil(mean.cases * ((CLEAR * error / distance) ** 2 - 1))
         ways.append(f"{count(needed, 'more case')} would distinguish the two")
-    with_room = mean.value + sign * CLEAR * error
-    if 0 < with_room < 1 and not criterion.scale.is_relative and not one["held_before"]:
-        at = rounded(20 * with_room) / 20
+    room = one["room"]
+    if room is not None and 0 < room < 1 and not criterion.scale.is_relative:
+        at = rounded(20 * room) / 20
         if 0 < at < 1:
             ways.append(f"a threshold of {at:g} leaves room for chance")
     return "; ".join(filter(None, (often, ", or ".join(ways))))
@@ -433,7 +432,7 @@ def _without_score(found: Finding, _: object) -> list[str]:
 WORDS: Table = {
     "not_judged": {
         "no_yardstick": "not judged: no threshold and no baseline value to compare with",
-        "nothing_yet": ("nothing to judge yet", "no threshold, and no baseline"),
+        "nothing_yet": ("nothing to judge yet", "no threshold that can be missed, and no baseline"),
         "not_tested": "nothing could be compared",
         "same_trials": "nothing to compare: the trials are the baseline's own",
         "not_selected": "applies to none of the selected cases",

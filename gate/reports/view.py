@@ -25,6 +25,7 @@ from gate.reports.words import (
     NOT_COMPARED,
     causes,
     crashes,
+    missed_besides,
     only_reports,
     tell,
     tell_cases,
@@ -151,6 +152,7 @@ class View:
             said.append(f"{listing(missed)} {agree(len(missed), 'misses', 'miss')} the threshold, as the base does")
         if by.crashes is not None and by.verdict not in (Verdict.PASS, Verdict.ERROR):
             said.append(crashes(by, by.crashes))
+        said += missed_besides(by)
         place = where(by)
         if place:
             said.append(f"most of it in {place}")
@@ -329,24 +331,10 @@ class View:
 
     # --- changes, course, warnings ----------------------------------------------------------------
 
-    def _never_passed(self, ids: Sequence[str]) -> list[str]:
-        asked = set(ids)
-        return [case.id for case in self.suite.cases if case.id in asked and case.trials and not case.passed]
-
     @cached_property
     def all_changes(self) -> tuple[str, ...]:
         """The changes of the suite and its criteria since the baseline, and the rules of the change not in force."""
-        said = []
-        for found in self.suite.changes:
-            text = tell(found)
-            if found.kind == "cases_changed" and found.verdict is Verdict.PASS and found["how"] in ("new", "edited"):
-                failing = self._never_passed(found["cases"])  # they may hide in a mean that holds
-                if len(failing) == len(found["cases"]):
-                    text += ", which passed in no trial"
-                elif failing:
-                    text += f"; {listing(failing)} passed in no trial"
-            said.append(text)
-        return tuple(said)
+        return tuple(map(tell, self.suite.changes))
 
     @cached_property
     def changes(self) -> tuple[str, ...]:

@@ -33,7 +33,6 @@ from gate.reports.labels import VERDICTS
 from gate.reports.reasons import (
     broken_of,
     fails,
-    fails_besides,
     how_it_differs,
     only_warns,
     reason,
@@ -129,6 +128,19 @@ def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
     """Return the criteria at fault, without composites of which a part is at fault: one cause is told once."""
     parts = {row.criterion.name: row.criterion.parts for row in suite.criteria}
     return [name for name in names if set(names).isdisjoint(parts.get(name, ()))]
+
+
+def missed_besides(suite: SuiteResult) -> list[str]:
+    """Return the thresholds, limits and hard rules that are missed besides a loss: nobody can accept these."""
+    if suite.cause.verdict is not Verdict.REGRESSED or suite.cause.kind == "not_shown_fixed":
+        return []
+    names = [row.criterion.name for row in suite.criteria if row.criterion.blocking and row.is_below]
+    said = []
+    for name in causes(suite, names):
+        row = suite.row(name)
+        assert row is not None
+        said.append(f"{criterion(name)} {fails(row)}")
+    return said
 
 
 def crashes(suite: SuiteResult, found: CrashFacts) -> str:
@@ -268,6 +280,8 @@ def _uncompared(found: Uncompared) -> str:
         said.append(f"{' and '.join(parts)}, judged only by thresholds")
     if found.removed:
         said.append(f"{found.removed} removed")
+    if found.quarantined:
+        said.append(f"{found.quarantined} in quarantine, not judged")
     return ", ".join(said)
 
 
@@ -303,26 +317,27 @@ def _suite_got_worse(cause: Finding, suite: SuiteResult) -> list[str]:
         said = [f"{criterion(first)} {_how_it_fell(row)}", *how_it_differs(row)]
     else:
         said = [f"{criterion(first)} fell in some cases"]
-    missed = causes(suite, cause["missed"])
-    held = [name for name in others if name not in missed]
+    said.append(_in_cases_that_lost(cause, suite))
+    held = [name for name in others if name not in cause["missed"]]
     if held:
         said.append(f"{listing(map(criterion, held))} got worse, too")
-    for name in missed:
-        found = suite.row(name)
-        if found is None:
-            continue
-        how = fails_besides(found) or reason(found)
-        if name == first:
-            said.append(how)
-        elif name in others:
-            said.append(f"{criterion(name)} got worse, and {how}")
-        else:
-            said.append(f"{criterion(name)}: {how}")
     if cause["perhaps_drift"] and cause["drift_moot"]:
         said.append(NOT_LOOKED_FOR)
     elif cause["perhaps_drift"]:
         said.append(DRIFT)
     return said
+
+
+def _in_cases_that_lost(cause: Finding, suite: SuiteResult) -> str:
+    """Return the change of behaviour that the cases with the largest losses have in common; empty if there is none."""
+    lost = [one.case_id for one in (*cause["suspects"], *cause["fell"])]
+    does, holds = changed_behaviour(suite.cases, lost)
+    if not does:
+        return ""
+    which = agree(len(lost), "the case", f"the {len(lost)} cases")
+    if holds < len(lost):
+        which = f"{holds} of {which}"
+    return f"in {which} that lost most, the agent {does}"
 
 
 def _how_it_fell(row: CriterionResult) -> str:
@@ -584,9 +599,10 @@ UNPROVEN = (
 )
 SAY_LITTLE = "{criteria:a score|scores} of {criteria:all} {criteria:proves|prove} little: "
 ALIKE = "repeated trials give identical answers"
+NEVER_PASSED = "{never_passed:+; passed in no trial: #}"
 CASES_CHANGED = {
-    "new": "new, judged only by thresholds: {cases:list}",
-    "edited": "edited, judged only by thresholds: {cases:list}",
+    "new": "new, judged only by thresholds: {cases:list}" + NEVER_PASSED,
+    "edited": "edited, judged only by thresholds: {cases:list}" + NEVER_PASSED,
     "removed": "removed since the baseline: {cases:list}",
     "renamed": "renamed, and compared by their content: {cases:list}",
     "all": "none of the base's {of:case} is compared{edited:+ (# edited)}",

@@ -224,7 +224,7 @@ def test_a_selection_says_what_it_left_out(project: Project) -> None:
     code, result = project.result("run", "--tag", "rare")
     [found] = result["suites"]
     assert code == 0
-    assert found["headline"].endswith("; 9 of 12 cases, tag rare")
+    assert found["headline"].endswith("; 9 of 12 cases were run: tag rare")
     assert not [case for case in found["cases"] if case["status"] == "removed"]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gate.config.adk_criteria import criteria_of
 from gate.config.criteria import ADK_DEFAULTS, Setting, idle_thresholds, unread_expectations, unread_rubrics
@@ -407,5 +408,16 @@ def test_expected_calls_that_no_criterion_compares_with_are_said(
     ],
 )
 def test_a_threshold_that_every_score_reaches_is_said(criteria: dict[str, Any], idle: bool) -> None:
-    told = idle_thresholds(scorers_of(criteria, CASES, Setting()))
+    told = idle_thresholds(CASES, scorers_of(criteria, CASES, Setting()))
     assert [one.partition(":")[0] for one in told] == ([next(iter(criteria))] if idle else [])
+
+
+def test_a_case_with_a_threshold_that_every_score_reaches_is_named() -> None:
+    scorers = scorers_of({"response_match_score": 0.5}, CASES, Setting())
+    held = replace(CASES[0], thresholds={"response_match_score": 0.1})
+    assert idle_thresholds([held], scorers) == []
+    idle = [replace(CASES[0], id=name, thresholds={"response_match_score": 0.0}) for name in ("a", "b")]
+    end = "only a comparison with a baseline can fail"
+    reaches = "response_match_score: every score reaches"
+    assert idle_thresholds([held, idle[0]], scorers) == [f"{reaches} the case's own threshold (a): {end} it"]
+    assert idle_thresholds(idle, scorers) == [f"{reaches} the cases' own thresholds (a, b): {end} them"]

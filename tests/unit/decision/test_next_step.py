@@ -19,6 +19,7 @@ from gate.model import (
     Case,
     CaseStatus,
     Criterion,
+    Direction,
     ErrorKind,
     Invocation,
     Part,
@@ -302,6 +303,28 @@ def test_nothing_to_compare_with_is_said() -> None:
     assert result.cause == Finding.of("not_judged", Verdict.INCONCLUSIVE, why="nothing_yet")
     assert findings(result, "trajectory") == [Finding.of("not_judged", why="no_yardstick")]
     assert not any(found.checked for found in result.criteria)
+
+
+@pytest.mark.parametrize(("direction", "worst"), [(Direction.HIGHER, 0.0), (Direction.LOWER, 1.0)])
+def test_a_threshold_that_every_score_reaches_is_none(direction: Direction, worst: float) -> None:
+    idle = replace(TRAJECTORY, direction=direction, threshold=worst)
+    result = judge(SUITE, [idle], once(SUITE, {"case-00": {"trajectory": 0.5}}, trajectory=worst))
+    assert (result.verdict, result.cause) == (Verdict.INCONCLUSIVE, NOTHING_YET)
+    assert not any(found.is_warning for found in findings(result, "trajectory")), "nothing can miss it"
+
+
+def test_thresholds_of_all_cases_that_every_score_reaches_are_none() -> None:
+    criterion = replace(TRAJECTORY, threshold=0.5)
+    now = once(SUITE, {"case-00": {"trajectory": 0.5}}, trajectory=0.0)
+    own = [replace(case, thresholds={"trajectory": 0.0}) for case in SUITE]
+    assert judge(own, [criterion], now).cause == NOTHING_YET
+    assert judge([SUITE[0], *own[1:]], [criterion], now).cause.kind == "passes", "one case is held to the suite's"
+    lower = replace(criterion, direction=Direction.LOWER)
+    own = [replace(case, thresholds={"trajectory": 1.0}) for case in SUITE]
+    assert judge(own, [lower], now).cause.kind == "passes", "the suite's mean counts these cases, too"
+
+
+NOTHING_YET = Finding.of("not_judged", Verdict.INCONCLUSIVE, why="nothing_yet")
 
 
 def test_without_a_baseline_a_suite_in_which_no_trial_passes_is_below_its_threshold() -> None:
@@ -642,6 +665,28 @@ def test_a_narrow_miss_is_a_miss_with_the_error_of_its_mean() -> None:
     assert found["error"] == pytest.approx((40 / 39 * 0.975 * 0.025 / 40) ** 0.5)
 
 
+def test_a_threshold_with_room_is_proposed_from_the_base() -> None:
+    """One that the broken agent meets would hide the loss."""
+    criterion = replace(TRAJECTORY, threshold=0.8)
+    now = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:9]}, trajectory=1.0)
+    [found] = findings(judge(SUITE, [criterion], now), "trajectory")
+    assert 0.6 < found["room"] < found["mean"].value, "without a base, this agent is all that is known"
+
+    def room(failing: int) -> float | None:
+        before = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[-failing:]}, trajectory=1.0)
+        row = judge(SUITE, [criterion], now, before).row("trajectory")
+        assert row is not None
+        missed = row.finding("mean", Verdict.BELOW_THRESHOLD)
+        assert missed is not None
+        proposed: float | None = missed["room"]
+        return proposed
+
+    assert room(1) is None, "the threshold leaves the base's agent room: this one is worse"
+    close = room(7)
+    assert close is not None
+    assert 0.7 < close < 0.8
+
+
 def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     criterion = replace(LATENCY, limit=2.0)
     trials = once(SUITE, {"case-03": {"latency": 2.5}}, latency=1.0)
@@ -737,16 +782,32 @@ def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> Non
     fine = once(suite, {"brand-new": {"trajectory": 0.0}}, trajectory=1.0)
     assert judge(suite, [TRAJECTORY], fine, BASELINE, not_comparable=not_comparable).verdict is Verdict.PASS
     assert result.changes == (
-        Finding.of("cases_changed", how="new", cases=("brand-new",)),
-        Finding.of("cases_changed", how="edited", cases=("case-01",)),
+        Finding.of("cases_changed", how="new", cases=("brand-new",), never_passed=("brand-new",)),
+        Finding.of("cases_changed", how="edited", cases=("case-01",), never_passed=("case-01",)),
         Finding.of("cases_changed", how="removed", cases=("case-00",)),
     )
     assert [status(result, c) for c in ("brand-new", "case-01", "case-00")] == [
         CaseStatus.NEW,
-        CaseStatus.NEW,
+        CaseStatus.EDITED,
         CaseStatus.REMOVED,
     ]
     assert result.outcome.evidence.paired == 38
+
+
+def test_new_cases_that_never_passed_are_named_though_the_mean_holds() -> None:
+    suite = [*SUITE, Case("bad", ()), Case("good", ()), Case("lost", ())]
+    now = once(suite[:-1], {"bad": {"trajectory": 0.0}}, trajectory=1.0)
+    result = judge(suite, [replace(TRAJECTORY, threshold=0.5)], now, BASELINE)
+    found = Finding.of("cases_changed", how="new", cases=("bad", "good", "lost"), never_passed=("bad",))
+    assert found in result.changes, "nothing is known of a case that was not measured"
+
+
+def test_quarantined_cases_are_counted_beside_a_pass() -> None:
+    suite = [*SUITE[1:], Case("brand-new", ())]
+    settings = Settings(quarantine={case.id: "known" for case in suite[-31:]})
+    trials = [*once(suite, trajectory=1.0), *once(suite, trajectory=1.0), *once(suite, trajectory=1.0)]
+    passes = judge(suite, [replace(TRAJECTORY, threshold=0.9)], trials, settings=settings).cause
+    assert (passes.kind, passes["uncompared"]) == ("passes", Uncompared(quarantined=31))
 
 
 def test_new_cases_are_held_to_thresholds() -> None:

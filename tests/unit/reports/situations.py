@@ -72,7 +72,7 @@ RATE = Criterion("pass rate", "pass rate", Scale.BINARY)
 LATENCY = Criterion("latency", "latency", Scale.SECONDS, Direction.LOWER, limit=3.0)
 MISSED = HeldMean(0.2, 0.9, 4)
 DROP = Change(-0.125, -0.2, -0.05, 40)
-UNCOMPARED = Uncompared(new=1, edited=2, removed=3)
+UNCOMPARED = Uncompared(new=1, edited=2, removed=3, quarantined=4)
 LOST = (CaseTally("a", 0, 4, 5, 5),)
 GAINED = (CaseTally("b", 5, 5, 0, 5), CaseTally("c", 4, 4, 1, 5))
 NOT_SHOWN_FIXED = Finding.of(
@@ -201,7 +201,7 @@ CHANGES: list[Finding] = [
     Finding.of("answered_by", what="model", now=("m-2",), before=("m-1",)),
     Finding.of("tools_changed", servers=("orders",), changes=("orders: find is new",)),
     Finding.of("tools_changed", servers=("orders",)),
-    Finding.of("cases_changed", how="edited", cases=("a",)),
+    Finding.of("cases_changed", how="edited", cases=("a", "b"), never_passed=("b",)),
     Finding.of("cases_changed", how="renamed", cases=("b",), before=("a",)),
     Finding.of("cases_changed", how="removed", cases=("a",)),
     Finding.of("not_compared", criterion="tone", why="removed"),
@@ -284,7 +284,12 @@ FINDINGS: list[tuple[Criterion, Finding]] = [
     (RESPONSE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=MISSED, trials=12, error=None)),
     (RESPONSE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=MISSED, trials=12, error=0.1)),
     *(
-        (RATE, Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(value, 0.8, 15), trials=45, error=0.06))
+        (
+            RATE,
+            Finding.of(
+                "mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(value, 0.8, 15), trials=45, error=0.06, room=0.63
+            ),
+        )
         for value in (0.79, 0.73, 0.7013)
     ),
     *(
@@ -498,7 +503,9 @@ NARROW = replace(
         replace(
             BELOW.criteria[0],
             findings=(
-                Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.733, 0.8, 15), trials=45, error=0.06),
+                Finding.of(
+                    "mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.733, 0.8, 15), trials=45, error=0.06, room=0.63
+                ),
             ),
         ),
     ),
@@ -576,7 +583,7 @@ def _samples() -> Iterator[tuple[str, SuiteResult]]:
     yield "one of four suites, in a part of a matrix", replace(shared, course=replace(shared.course, family=3))
     yield (
         "no baseline, crashes, part of the cases",
-        replace(INCONCLUSIVE, has_baseline=False, crashes=crashed, scope="24 of 120 cases, tag smoke"),
+        replace(INCONCLUSIVE, has_baseline=False, crashes=crashed, scope="24 of 120 cases were run: tag smoke"),
     )
     yield (
         "crashes of which a warning tells, too",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from time import monotonic
 
 import pytest
 from hypothesis import assume, given
@@ -252,28 +251,3 @@ def test_only_a_loss_that_can_block_needs_more_cases_to_be_proven(blocks: bool) 
     told = f"{tell(cause, suite)}; {next_step(suite)}"
     assert ("too few to prove a loss" in told, "add cases" in told) == (blocks, blocks)
     assert ("its losses only warn" in told, "change the rule" in told) == (not blocks, not blocks)
-
-
-@pytest.mark.parametrize(
-    ("cases", "said"), [(("new",), "new, which passed in no trial"), (("new", "held"), "; new passed in no trial")]
-)
-@pytest.mark.parametrize("how", ["new", "edited"])
-def test_a_new_case_that_never_passed_is_named_though_the_mean_holds(
-    cases: tuple[str, ...], said: str, how: str
-) -> None:
-    ok = PASSED.cases[0]
-    tried = tuple(replace(ok, id=name, passed=2 if name == "held" else 0, trials=2) for name in cases)
-    found = Finding.of("cases_changed", how=how, cases=cases)
-    (told,) = View(replace(PASSED, cases=tried, changes=(found,))).all_changes
-    assert told.endswith(said)
-    lost = replace(PASSED, cases=(replace(ok, id="new", passed=0, trials=0),), changes=(found,))
-    assert "no trial" not in View(lost).all_changes[0], "nothing is known of a case that was not measured"
-
-
-def test_many_new_cases_are_told_at_once() -> None:
-    cases = tuple(replace(PASSED.cases[0], id=f"case-{n:05}", passed=n % 2, trials=2) for n in range(20_000))
-    found = Finding.of("cases_changed", how="new", cases=tuple(case.id for case in cases))
-    start = monotonic()
-    (told,) = View(replace(PASSED, cases=cases, changes=(found,))).all_changes
-    assert "and 9995 more passed in no trial" in told
-    assert monotonic() - start < 5
