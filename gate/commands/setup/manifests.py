@@ -126,7 +126,7 @@ class Provider(Struct, frozen=True):
     """The name of its file, relative to the root."""
     function: str
     options: Mapping[str, Any]
-    """What it gets as ``options``."""
+    """Its second argument."""
 
     def call(self, *, is_async: bool) -> str:
         """Return the expression for one turn."""
