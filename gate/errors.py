@@ -177,7 +177,7 @@ SAME_MEANING = {
     "input": "inputs query question prompt message user user_input",
     "response": "expected expected_output expected_response answer output reference ground_truth reply",
     "tools": "tool_calls toolCalls expected_tools expected_tool_calls calls trajectory",
-    "args": "arguments params parameters kwargs",
+    "args": "arguments params parameters kwargs tool_input tool_args inputs",
     "cases": "tests test_cases examples",
     "id": "name title case",
     "criteria": "metrics evaluators assert checks thresholds",

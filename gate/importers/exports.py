@@ -207,7 +207,7 @@ def _golden(row: Row) -> _RowFinds:
     tools, made = _given(row, "expected_tools"), _given(row, "tools_called")
     expected = _expected(adk.get(row, "expected_output"), "expected_output")
     calls = None
-    if tools:
+    if tools not in (None, ""):  # an empty list means that no tool is called, an empty cell of a table nothing
         calls = _calls(tools, "expected_tools", "inputParameters")
     asked = _with_expectation([Turn(question_of(row.get("input"), "input"))], expected, calls)
     recorded = None

@@ -11,7 +11,7 @@ from gate.metrics.base import Options, PassOrFail, TrialOutput
 from gate.metrics.markup import MarkupError
 from gate.metrics.markup import targets as of_tags
 from gate.metrics.weburl import WEB, normal, place_of
-from gate.model import Case, Score, text_of
+from gate.model import Case, Score
 from gate.model.strict import Words
 from gate.security.limits import shorten
 
@@ -43,11 +43,12 @@ class AllowedLinks(PassOrFail[LinksOptions]):
     since 2023.
     """
 
+    version = 2  # 2: texts before the final answer, too
     absence = True
     options_type = LinksOptions
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        said = "\n\n".join(text_of(invocation.response, thoughts=False) for invocation in performance.invocations)
+        said = "\n\n".join(performance.shown)
         if len(said) > MAX_CHARS:
             return Score(None, error=f"the answers have {len(said):,} characters; at most {MAX_CHARS:,} are parsed")
         try:

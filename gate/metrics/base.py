@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from msgspec import Struct, field
 
 from gate.formats.shapes import from_json
-from gate.model import RESPONSE, Case, Direction, Invocation, Scale, Score, ToolCall, Turn
+from gate.model import RESPONSE, Case, Direction, Invocation, Scale, Score, ToolCall, Turn, text_of
 from gate.model.strict import StrictModel, one_or_more
 from gate.security.limits import shorten
 
@@ -52,6 +52,11 @@ class TrialOutput(NamedTuple):
         for invocation in self.invocations:
             calls += invocation.tool_calls
         return calls
+
+    @property
+    def shown(self) -> list[str]:
+        """The texts that the user was shown in each turn, those before the final answer included, without thoughts."""
+        return [text_of((*one.intermediate, *one.response), thoughts=False) for one in self.invocations]
 
 
 class Metric(ABC, Generic[OptionsT]):

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, fiel
 from gate.errors import closest
 from gate.metrics.base import Options, OptionsT, PassOrFail, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
+from gate.metrics.reading import ShownText
 from gate.model import Case, Score, text_of
 from gate.model.strict import Words, one_or_more
 from gate.security.limits import MAX_NESTING, shorten
@@ -102,7 +103,10 @@ class _Listed(PassOrFail[OptionsT]):
                 texts = one_or_more(held[cls.needed_option])
                 if not isinstance(texts, list | tuple):
                     return both
-                both["ignore_case"] += [held.get("ignore_case", False)] * len(texts)
+                ignore_case = held.get("ignore_case", False)
+                if isinstance(ignore_case, bool):
+                    ignore_case = [ignore_case] * len(texts)
+                both["ignore_case"] += ignore_case
         return both
 
 
@@ -113,44 +117,49 @@ def _each(texts: Sequence[str], ignore_case: bool | tuple[bool, ...]) -> Iterato
     return zip(texts, ignore_case, strict=True)
 
 
-class _Texts(_Listed[TextOptions]):
-    options_type = TextOptions
-    needed_option = "values"
-
-    def _found(self, performance: TrialOutput) -> list[tuple[str, bool]]:
-        """Return each text, and True if the answers contain it."""
-        said = _said(performance)
-        folded = said.casefold()
-        found = []
-        for value, ignore_case in _each(self.options.values, self.options.ignore_case):
-            found.append((value, value in said or (ignore_case and value.casefold() in folded)))
-        return found
-
-
-class Contains(_Texts):
+class Contains(_Listed[TextOptions]):
     """1 if the trial's answers, all turns together, contain every text, else 0.
 
     Exact by default; ``ignore_case`` ignores case. Threshold 1 by default.
     """
 
+    options_type = TextOptions
+    needed_option = "values"
+
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.values:
             return Score(None, reason="the case does not say what the answer must contain")
-        missing = [value for value, found in self._found(performance) if not found]
+        said = _said(performance)
+        folded = said.casefold()
+        missing = []
+        for value, ignore_case in _each(self.options.values, self.options.ignore_case):
+            if value not in said and not (ignore_case and value.casefold() in folded):
+                missing.append(value)
         if missing:
             return Score(0.0, reason=f"the answer does not contain {_quoted(missing)}")
         return Score(1.0, reason="the answer contains what it must")
 
 
-class NotContains(_Texts):
-    """1 if the trial's answers contain none of the texts, else 0. Options and threshold are those of ``contains``."""
+class NotContains(_Listed[TextOptions]):
+    """1 if the trial shows the user none of the texts, else 0. Options and threshold are those of ``contains``.
 
+    It reads as a person does: other spaces, hyphens and quotation marks, line breaks, invisible characters and Markdown
+    marks do not hide a text. Texts before the final answer count, too.
+    """
+
+    version = 2  # 2: as its reader sees a text
     absence = True
+    options_type = TextOptions
+    needed_option = "values"
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.values:
             return Score(None, reason="the case does not say what the answer must not contain")
-        present = [value for value, found in self._found(performance) if found]
+        shown = list(map(ShownText, performance.shown))
+        present = []
+        for value, ignore_case in _each(self.options.values, self.options.ignore_case):
+            if any(text.says(value, ignore_case=ignore_case) for text in shown):
+                present.append(value)
         if present:
             return Score(0.0, reason=f"the answer contains {_quoted(present)}")
         return Score(1.0, reason="the answer contains nothing that it must not")

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from gate.metrics.reading import as_read
 from gate.security.redact import INTERNATIONAL, luhn
-
-_MARKS = re.compile(r"(?<!\*)\*\*(?!\*)|`")
-"""Markdown's marks of bold text and code; a row of asterisks hides something, which is no mark."""
-
-
-def as_read(text: str) -> str:
-    """Return a text as its reader sees it: with plain spaces, hyphens and digits, without invisible characters and
-    without Markdown's marks of bold text and code."""
-    plain = []
-    for char in unicodedata.normalize("NFKC", _MARKS.sub("", text)):
-        kind = unicodedata.category(char)
-        if kind == "Pd":
-            plain.append("-")
-        elif kind != "Cf":
-            plain.append(char)
-    return "".join(plain)
 
 
 class PiiMatch(Struct, frozen=True):

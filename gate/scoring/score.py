@@ -231,14 +231,18 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
 
 async def _score(scorer: Scorer, case: Case, performance: TrialOutput, judge: Any, *, in_loop: bool) -> Score:
     metric = scorer.for_case(case)
-    if not isinstance(metric, Judged):
-        if in_loop:
-            return await off_loop(_measured, metric, case, performance)
-        return _measured(metric, case, performance)
     unseen = _unseen(metric, performance)
-    if unseen is not None:
+    if unseen is not None and not (metric.absence and _is_built_in(metric)):
         return unseen
-    return await judged_score(metric, case, performance, judge)
+    if isinstance(metric, Judged):
+        score = await judged_score(metric, case, performance, judge)
+    elif in_loop:
+        score = await off_loop(_computed, metric, metric.score, case, performance)
+    else:
+        score = _computed(metric, metric.score, case, performance)
+    if unseen is None or _blocks(score):
+        return score  # a forbidden thing was done, whatever was not recorded
+    return unseen
 
 
 async def judged_score(metric: Judged[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
@@ -251,17 +255,6 @@ async def judged_score(metric: Judged[Any], case: Case, performance: TrialOutput
         except (Exception, SystemExit) as error:  # noqa: BLE001  a user's metric may raise anything
             score = _failed(metric, error)
     return replace(score, judges=tuple(sorted(answered)))
-
-
-def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
-    unseen = _unseen(metric, performance)
-    if unseen is None:
-        return _computed(metric, metric.score, case, performance)
-    if metric.absence and _is_built_in(metric):
-        seen = metric.score(case, performance)
-        if _blocks(seen):
-            return seen  # a forbidden thing was done, whatever was not recorded
-    return unseen
 
 
 def _computed(metric: Metric[Any], compute: Callable[..., object], *given: object) -> Score:

@@ -130,6 +130,13 @@ def test_absent_arguments_are_not_empty_arguments() -> None:
     assert to_call({"name": "f"}) != to_call({"name": "f", "arguments": {}})
 
 
+@pytest.mark.parametrize("key", ["kwargs", "parameters", "params", "tool_input", "tool_args", "inputs"])
+def test_arguments_under_another_name_are_not_dropped_in_silence(key: str) -> None:
+    with pytest.raises(FormatError, match=f"the call of f has '{key}': name its arguments 'arguments'"):
+        to_call({"function": {"name": "f", key: {"a": 1}}})
+    assert to_call({"name": "f", "args": {"a": 1}, key: "more"}).args == {"a": 1}
+
+
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
 PDF = {"type": "file", "file": {"file_data": "data:application/pdf;base64,aGk=", "filename": "bill.pdf"}}
 

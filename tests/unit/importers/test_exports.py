@@ -191,6 +191,18 @@ def test_goldens_of_deepeval_in_csv(tmp_path: Path) -> None:
     assert [call.name for call in case.turns[0].tools or ()] == ["find"]
 
 
+@pytest.mark.parametrize(("tools", "expected"), [([], ()), (None, None)])
+def test_an_empty_list_of_deepeval_means_that_no_tool_is_called(tmp_path: Path, tools: Any, expected: Any) -> None:
+    assert case_of(tmp_path, {**GOLDEN, "expected_tools": tools}).turns[0].tools == expected
+
+
+@pytest.mark.parametrize(("cell", "expected"), [("[]", ()), ("", None)])
+def test_an_empty_cell_says_nothing_of_tools(tmp_path: Path, cell: str, expected: Any) -> None:
+    text = f"input,expected_output,expected_tools,additional_metadata\nHi,Hello,{cell},\n"
+    (suite,) = load([write(tmp_path / "goldens.csv", text)], root=tmp_path)
+    assert suite.cases[0].turns[0].tools == expected
+
+
 def test_turns_of_deepeval_that_are_no_json_are_refused_by_what_to_write(tmp_path: Path) -> None:
     for turns in ("user: Hi", "Hi"):
         with pytest.raises(ConfigError) as caught:

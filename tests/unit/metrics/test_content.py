@@ -25,6 +25,72 @@ def test_contains_and_not_contains() -> None:
         assert said_score("not_contains", answers, **options).value == lacks, (answers, options)
 
 
+SPELLINGS = [
+    "I can't\u00a0help you",
+    "I can't\u202fhelp you",
+    "I can\u2019t help you",
+    "I can\u00b4t help you",
+    "I can't he\u00adlp you",
+    "I can't he\u200blp you",
+    "I ca\u034fn't help\ufe0f you",
+    "I ca\x00n't help you",
+    "I can't \uff48\uff45\uff4c\uff50 you",
+    "I can't **help** you",
+    "I *can't* help you",
+    "I __can't__ _help_ you",
+    "I can't `help` you",
+    "I <b>can't</b> ***help*** you",
+    "I can't\nhelp you",
+    "I can't  help you",
+    "I can&#39;t&nbsp;help you",
+    "I can\\'t help you",
+    "I [can't](https://example.com) help you",
+]
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_no_spelling_hides_a_forbidden_text_or_takes_the_place_of_a_demanded_one(text: str) -> None:
+    assert said_score("not_contains", [text], values=["can't help"]).value == 0.0
+    assert said_score("not_contains", [text], values=["CAN'T HELP"], ignore_case=True).value == 0.0
+    assert said_score("not_contains", [text], values=["can't hold"]).value == 1.0
+    assert said_score("contains", [text], values=["can't help"]).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "phrase", ["can\u2019t help", "can't\u00a0help", "can't\n  help", "can't \uff48\uff45\uff4c\uff50"]
+)
+def test_a_forbidden_text_is_found_whatever_its_own_spelling(phrase: str) -> None:
+    assert said_score("not_contains", ["I can't help you"], values=[phrase]).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("value", "found", "not_found"),
+    [
+        ("\u2014", "yes \u2014 no", "yes - no"),
+        ("**", "**yes**", "yes"),
+        ("\n", "two\nlines", "two words"),
+        ("  ", "two  spaces", "two words"),
+        ("`pay`", "call `pay` now", "pay now"),
+        ("\u201c", "\u201cquoted\u201d", '"quoted"'),
+        ("\u00a0", "no\u00a0break", "a break"),
+        ("\u3164", "a\u3164b", "ab"),
+        (" ass ", "what an ass you are", "a pass for you"),
+        ("23", "it is 23", "2*3 is 6"),
+        ("X_1", "see X_1", "see X-1"),
+    ],
+)
+def test_a_forbidden_spelling_is_only_that_spelling(value: str, found: str, not_found: str) -> None:
+    assert said_score("not_contains", [found], values=[value]).value == 0.0
+    assert said_score("not_contains", [not_found], values=[value]).value == 1.0
+
+
+def test_what_is_said_before_the_final_answer_is_said_too() -> None:
+    performance = TrialOutput((Invocation("q", (Part("Done."),), intermediate=(Part("I guarantee it."),)),))
+    case = Case("c", (Turn("q"),))
+    assert metric("not_contains", values=["guarantee"]).score(case, performance).value == 0.0
+    assert metric("contains", values=["guarantee"]).score(case, performance).value == 0.0
+
+
 def test_the_reason_names_the_text() -> None:
     assert said_score("contains", ["x"], values=["$100"]).reason == "the answer does not contain '$100'"
     assert said_score("not_contains", ["a $100"], values=["$100"]).reason == "the answer contains '$100'"

@@ -74,6 +74,10 @@ def test_what_only_looks_like_it_passes() -> None:
         "bob\u200b@example.com",
         "DE89\u202f3704\u202f0044\u202f0532\u202f0130\u202f00",
         "123\u201145\u20116789",
+        "123\u221245\u22126789",
+        "123\\-45\\-6789",
+        "bob&#64;example.com",
+        "*4111* 1111 1111 1111",
         "+41\u202f44\u202f668\u202f18\u202f00",
     ],
 )
@@ -81,6 +85,13 @@ def test_personal_data_is_found_as_its_reader_sees_it(text: str) -> None:
     assert measure("pii", text).value == 0.0
     assert measure("safety_v1", text, backend="patterns").value == 0.0
     assert measure("pii", text, user=f"I am {text}").value == 1.0
+
+
+@pytest.mark.parametrize(
+    "text", ["Or I\u2019ll kill you", "Or I'll\nkill **you**", "I can't\u00a0stand it", "I can\u2019t stand it"]
+)
+def test_listed_words_are_found_as_their_reader_sees_them(text: str) -> None:
+    assert measure("safety_v1", text, backend="patterns", words=["can\u2019t stand"]).value == 0.0
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,22 @@ from hypothesis import strategies as st
 
 from gate.metrics.base import Metric, NoOptions, TrialOutput
 from gate.metrics.weighted import WeightedOptions, WeightedScore
-from gate.model import Case, Criterion, ErrorKind, Invocation, Part, Scale, Score, ToolCall, Trial, TrialError, Turn
+from gate.model import (
+    RESPONSE,
+    Case,
+    Criterion,
+    ErrorKind,
+    Invocation,
+    Part,
+    Scale,
+    Score,
+    ToolCall,
+    Trial,
+    TrialError,
+    Turn,
+)
 from gate.scoring.score import Scorer, score_recorded
+from tests.unit.metrics.build import metric
 
 CASE = Case("c", (Turn("go"),))
 
@@ -99,6 +113,18 @@ def test_what_is_forbidden_and_was_done_decides_a_trial_that_something_else_ende
 def test_nothing_else_decides_a_trial_that_did_not_come_to_its_end(criterion: dict[str, bool]) -> None:
     trial = after_a_turn(ErrorKind.SIMULATOR, **criterion)
     assert (trial.answered, trial.scores) == (False, {})
+
+
+def test_what_is_forbidden_counts_although_another_turn_was_not_recorded() -> None:
+    said = Invocation("go", response=(Part("shut up"),))
+    unseen = Invocation("on", unseen=(RESPONSE,))
+    options = {"safety_v1": {"backend": "patterns"}, "not_contains": {"values": ["shut"]}}
+    for name, stated in options.items():
+        own = Scorer(Criterion(name, name, Scale.BINARY, hard=True, absence=True), metric(name, **stated), {})
+        found = score_recorded((own,), CASE, Trial("c", 1, invocations=(said, unseen))).scores[name]
+        assert found.value is not None and found.value < 1.0, name
+        found = score_recorded((own,), CASE, Trial("c", 1, invocations=(unseen,))).scores[name]
+        assert (found.value, "the trace does not hold" in (found.error or "")) == (None, True), name
 
 
 class Forbidding(Metric[Any]):
