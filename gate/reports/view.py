@@ -158,6 +158,9 @@ class View:
         place = where(by)
         if place:
             said.append(f"most of it in {place}")
+        same = self.suite.warning("same_agent")
+        if same is not None:
+            said.append(tell(same, self.suite))
         if by.verdict in MAY_HIDE:
             said += [tell_short(found) for found in by.changes if found.kind == "cases_changed"]
         said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]

@@ -151,6 +151,14 @@ def test_new_cases_that_never_passed_are_told_where_a_mean_may_hide_them(verdict
     assert ("b passed in no trial" in View(suite).headline) is (verdict is Verdict.PASS)
 
 
+def test_a_verdict_on_stored_trials_says_so_first() -> None:
+    """Else the author of a page of documentation looks for the fault in it."""
+    same = Finding.of("same_agent", commit="0123456789")
+    view = View(replace(PASSED, verdict=Verdict.BELOW_THRESHOLD, warnings=(same,)))
+    assert "the agent is the same as at 0123456; nothing was run, and its stored trials count" in view.headline
+    assert not any("nothing was run" in line for line in view.warnings), "once"
+
+
 def test_a_limit_is_changed_where_a_limit_is_broken() -> None:
     broken = Finding.of("limit", Verdict.BELOW_THRESHOLD, q=0.95, value=4.0, limit=3.0)
     missed = Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.1, 0.9, 4), trials=4, error=None)
