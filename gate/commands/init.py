@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -84,7 +85,7 @@ def _served(url: str, in_code: Sequence[FoundAgent]) -> FoundAgent:
 
     from msgspec.structs import replace
 
-    from gate.commands.setup.openapi import PORT, FoundAgent
+    from gate.commands.setup.openapi import FoundAgent
     from gate.commands.setup.served import ask_server
     from gate.system.signals import run as run_coroutine
 
@@ -101,7 +102,7 @@ def _served(url: str, in_code: Sequence[FoundAgent]) -> FoundAgent:
             called = {"http": {**route, "url": address._replace(path=path).geturl()}}
             start = ""
             if address.hostname in LOCAL and address.port:
-                start = agent.start.replace(f"--port {PORT}", f"--port {address.port}")
+                start = re.sub(r"--port \d+", f"--port {address.port}", agent.start)
             return replace(agent, why=f"{agent.why}, as in {agent.where}", agent=called, where=url, start=start)
     return FoundAgent("an HTTP server", f"--url; {why}", {"http": url}, where=url)
 
