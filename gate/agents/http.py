@@ -4,7 +4,6 @@ failures."""
 from __future__ import annotations
 
 import asyncio
-import html
 import json
 import re
 import resource
@@ -248,6 +247,8 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
         words = _OWN_WORDS.findall(response.body[:4000])[:2]
         said = "a web page without a title"
         if words:
+            import html  # weight: its table of entities, only for a web page in place of an answer
+
             said = " ".join(html.unescape(b": ".join(words).decode("utf-8", "replace")).split())
     message = f"HTTP {status}"
     if said:

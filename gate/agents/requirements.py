@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -63,9 +62,8 @@ class Requirements:
                     self._take(stated)
                     yield from _paths_in(stated)
         elif _TOML.fullmatch(path.name):
-            try:
-                content = tomllib.loads(text)
-            except tomllib.TOMLDecodeError:
+            content = _toml(text)
+            if content is None:
                 return
             for name in _requirements_in(content):
                 self._take(name)
@@ -78,6 +76,16 @@ class Requirements:
         match = _NAME.match(line)
         if match and "/" not in match[1]:
             self._names[_plain(match[1])] = set(re.split(r"[-_.]+", match[1].lower()))
+
+
+def _toml(text: str) -> Mapping[str, Any] | None:
+    """Return the content of a file in TOML; None if it is not TOML."""
+    import tomllib  # weight: only for a project in TOML
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
 
 
 @cache
@@ -106,9 +114,8 @@ def installed_programs(path: Path, text: str) -> Iterator[str]:
     """Yield what the programs and plugins that a project's file installs start: ``module:function``."""
     if path.name != "pyproject.toml":
         return
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    content = _toml(text)
+    if content is None:
         return
     project = as_mapping(content.get("project"))
     poetry = as_mapping(as_mapping(content.get("tool")).get("poetry"))

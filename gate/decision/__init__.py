@@ -1,7 +1,8 @@
 """Decides: pass, regressed or inconclusive, at a stated error rate. Pure: no network, clock, environment or disk.
 
-A `Comparison` is one suite against one reference. `next_step` returns the trials to run next, or the verdict if there
-are none; `verdict_on` returns the whole result on the trials so far. The modules, in the order of their use:
+A `Comparison` is one suite against one reference. `next_round` returns the trials to run next; `next_step` returns
+those, or the verdict if there are none; `verdict_on` returns the whole result on the trials so far. The modules, in the
+order of their use:
 
 - `settings` and `comparison`: the rules, and the trials of both sides. `copies` and `coupling` find trials that are
   not independent draws; `correction` corrects the scores of a calibrated judge.
@@ -17,7 +18,7 @@ are none; `verdict_on` returns the whole result on the trials so far. The module
 
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT, More, Request
-from gate.decision.next_step import confirmation, next_step, trials_in_outage, verdict_on
+from gate.decision.next_step import confirmation, next_round, next_step, trials_in_outage, verdict_on
 from gate.decision.outcomes import PASS_RATE
 from gate.decision.rules import exit_code
 from gate.decision.settings import Settings

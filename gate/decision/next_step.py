@@ -16,6 +16,7 @@ from gate.decision.outcomes import lacks_trials
 from gate.decision.prepare import prepared
 from gate.decision.rules import Table, judge
 from gate.decision.sequential import answer_of, outcome_without_runs, with_all_cases
+from gate.decision.settings import Settings
 from gate.decision.thresholds import may_turn
 from gate.decision.verdict import result_of_table, table_of
 from gate.model import FULL, NARROW, REPEAT, Outcome, Side, SuiteResult, Trial, Verdict
@@ -38,6 +39,17 @@ FEW_CRASHING = 3
 # --- the public questions -------------------------------------------------------------------------
 
 
+def next_round(comparison: Comparison) -> More | None:
+    """Return the next trials to run; None if there are none, so that `verdict_on` gives the result."""
+    known = prepared(comparison)
+    step = _before_the_verdict(known)
+    if isinstance(step, More):
+        return step
+    if not _may_settle_failures(known):
+        return None
+    return _to_settle_failures(known, table_of(known, step, can_run=True, with_cases=False), step)
+
+
 def next_step(comparison: Comparison) -> More | Verdict:
     """Return the next trials to run, or the verdict if there are none; `verdict_on` gives the whole result."""
     known = prepared(comparison)
@@ -45,11 +57,10 @@ def next_step(comparison: Comparison) -> More | Verdict:
     if isinstance(step, More):
         return step
     table = table_of(known, step, can_run=True, with_cases=False)
-    if not known.stopped:
+    further = None
+    if _may_settle_failures(known):
         further = _to_settle_failures(known, table, step)
-        if further is not None:
-            return further
-    return judge(table).verdict
+    return further or judge(table).verdict
 
 
 def verdict_on(comparison: Comparison, *, scheduled: bool = False) -> SuiteResult:
@@ -112,6 +123,8 @@ def _before_the_verdict(comparison: Comparison) -> More | Outcome | None:
     outcome = answer_of(comparison, can_run=True, stopped=not may_run)
     if isinstance(outcome, More):
         more, outcome = outcome, None
+    elif not may_run or comparison.epochs_spent >= _last_epoch(comparison.settings):
+        return outcome
     found = _findings_without_baseline(comparison)
     if not _is_settled(comparison, found):
         if may_run and (more is None or more.narrows):  # while a threshold is open, too, the last epoch is whole
@@ -175,8 +188,7 @@ def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequ
     settings = comparison.settings
     if outcome is not None and outcome.verdict == "REGRESSION":
         return None
-    done = comparison.epochs_spent
-    last = settings.exact_epochs or max(settings.max_epochs, settings.kept_epochs)
+    done, last = comparison.epochs_spent, _last_epoch(settings)
     if done >= last:
         return None
     lacks_others = lacks_trials(comparison.blocking, comparison.trials)
@@ -191,6 +203,11 @@ def _for_thresholds(comparison: Comparison, outcome: Outcome | None, found: Sequ
     if done and not lacks_others and not _is_open(comparison, found, last):
         return None
     return _epochs(comparison, 1, why)
+
+
+def _last_epoch(settings: Settings) -> int:
+    """Return the number of epochs after which no threshold asks for another."""
+    return settings.exact_epochs or max(settings.max_epochs, settings.kept_epochs)
 
 
 def _is_open(comparison: Comparison, found: Sequence[Finding], last: int) -> bool:
@@ -238,11 +255,14 @@ def _steady(comparison: Comparison) -> list[str]:
 # --- trials that settle failures of the agent -----------------------------------------------------
 
 
+def _may_settle_failures(comparison: Comparison) -> bool:
+    """True if a verdict that depends on agent failures may still get the trials it needs."""
+    return comparison.has_failures and not comparison.outage and not comparison.stopped
+
+
 def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome | None) -> More | None:
     """Return the trials that a verdict depending on agent failures still needs: a confirmation, or answers that clear a
     case."""
-    if not comparison.has_failures or comparison.outage:
-        return None
     if table.not_confirmed is not None:
         requests = _reruns_without_failures(comparison, outcome)
         return _round_of(comparison, requests, "asking the cases that answer again") or _confirmation(comparison)

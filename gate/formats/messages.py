@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from mimetypes import guess_type
 from typing import Any
@@ -346,7 +346,7 @@ def _text_of(message: Any) -> str:
 def _asks(message: Any) -> bool:
     """True if a message is the user's question: Anthropic's API also puts tool results into the user's messages, which
     agents such as Claude Code send with a reminder beside them."""
-    return is_from_user(message) and not _typed(unwrapped(message).get("content"), _is_result)
+    return is_from_user(message) and not _results_in(_typed(unwrapped(message).get("content")))
 
 
 def attached(messages: Any) -> tuple[Mapping[str, Any], ...]:
@@ -422,17 +422,18 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
         raise FormatError("no role")
     role = _ROLES.get(role, "")
     if role == "user":
-        given = _typed(message.get("content"), _is_result)
+        content = message.get("content")
+        given = _results_in(_typed(content))
         for part in given:
             _answer(reading, part, _first(part, *_RESULT_KEYS), _failed(part))
-        said = text_of(_parts(message.get("content")))
+        said = text_of(_parts(content))
         if reading.user is None and (said or not given):
             reading.user = said
     elif role == "assistant":
         _read_assistant(reading, message)
     elif role == "tool":
         failed = status == "error" or message.get("is_error") is True
-        for part in _typed(message.get("content"), _is_result) or [message]:
+        for part in _results_in(_typed(message.get("content"))) or [message]:
             _answer(reading, part, _first(part, *_RESULT_KEYS), failed)
     elif role == "system":
         message.get("content")  # the agent's instructions: read, but part of neither question nor answer
@@ -442,6 +443,7 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
 
 def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     content = message.get("content")
+    typed = _typed(content)
     if content is None and isinstance(message.get("parts"), list):
         content = message["parts"]
     parts = _parts(content)
@@ -449,9 +451,9 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
         parts = (Part(message["refusal"]),)
     if text_of(parts):
         reading.texts.append(parts)
-    for call in _calls_of(message):
+    for call in _calls_of(message, typed):
         reading.trajectory.add(call)
-    for part in _typed(message.get("content"), _is_result):  # of tools that the provider ran
+    for part in _results_in(typed):  # of tools that the provider ran
         _answer(reading, part, _first(part, *_RESULT_KEYS), _failed(part))
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None:
@@ -467,38 +469,43 @@ def _failed(part: Mapping[str, Any]) -> bool:
     return part.get("is_error") is True or part.get("status") == "error"
 
 
-def _calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
+def _calls_of(message: Mapping[str, Any], typed: _Typed) -> list[ToolCall]:
     """Return the calls of the assistant's message, each once: LangChain repeats those of its content under
     ``tool_calls``, and some servers repeat a call under ``function_call``, OpenAI's former name."""
     listed = message.get("tool_calls")
     if listed is not None and not isinstance(listed, list):
         raise FormatError(f"tool_calls must be a list, not {_kind(listed)}")
     calls = list(map(to_call, listed or ()))
-    for held in (_typed(message.get("content"), _is_call), _interface_calls(message)):
-        known = {call.id for call in calls if call.id}
-        calls += [call for call in map(to_call, held) if call.id not in known]
+    for held in ([part for kind, part in typed if kind in _CALLS], _interface_calls(message, typed)):
+        if held:
+            known = {call.id for call in calls if call.id}
+            calls += [call for call in map(to_call, held) if call.id not in known]
     former = message.get("function_call")
     if former is not None and not calls:
         calls.append(to_call(former))
     return calls
 
 
-def _interface_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _interface_calls(message: Mapping[str, Any], typed: _Typed) -> list[Mapping[str, Any]]:
     """Return the calls in a message of the AI SDK's user interface, whose parts hold a call with its result."""
     found: list[Mapping[str, Any]] = []
-    for part in mappings_in([*as_list(message.get("content")), *as_list(message.get("parts"))]):
-        kind = str(part.get("type"))
+    parts = typed
+    if "parts" in message:
+        parts = typed + [(str(part.get("type")), part) for part in mappings_in(message.get("parts"))]
+    for kind, part in parts:
         if isinstance(part.get("toolInvocation"), Mapping):
             found.append(part["toolInvocation"])
-        elif kind.startswith(("tool-", "dynamic-tool")) and not (_is_call(kind) or _is_result(kind)):
+        elif kind.startswith(("tool-", "dynamic-tool")) and kind not in _CALLS and not _is_result(kind):
             name = part.get("toolName", kind.removeprefix("tool-"))
             found.append({**part, "toolName": name, "error": part.get("errorText")})
-    return found or mappings_in(message.get("toolInvocations"))  # of version 4, which may repeat those of the parts
+    if not found and "toolInvocations" in message:  # of version 4, which may repeat those of the parts
+        return mappings_in(message.get("toolInvocations"))
+    return found
 
 
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
     """Read an item of the Responses API that is not a message, or a part of a message's content without the message."""
-    if kind.endswith("_call") or _is_call(kind):
+    if kind.endswith("_call") or kind in _CALLS:
         named = item
         if item.keys().isdisjoint(("name", "toolName")):
             named = {**item, "name": kind.removesuffix("_call")}
@@ -559,17 +566,24 @@ _RESULTS = ("tool_result", "tool-result", "toolResult")
 _RESULT_KEYS = ("content", "output", "result")
 
 
-def _is_call(kind: str) -> bool:
-    return kind in _CALLS
-
-
 def _is_result(kind: str) -> bool:
     return kind.endswith(_RESULTS)
 
 
-def _typed(content: Any, fits: Callable[[str], bool]) -> list[Mapping[str, Any]]:
-    """Return the parts of a content whose type fits."""
-    return [part for part in map(_with_type, mappings_in(content)) if fits(str(part.get("type")))]
+_Typed = list[tuple[str, Mapping[str, Any]]]
+"""The parts of a content that are objects, each with its type."""
+
+
+def _typed(content: Any) -> _Typed:
+    if not isinstance(content, list):
+        return []
+    parts = map(_with_type, mappings_in(content))
+    return [(str(part.get("type")), part) for part in parts]
+
+
+def _results_in(typed: _Typed) -> list[Mapping[str, Any]]:
+    """Return the parts that hold results of tools."""
+    return [part for kind, part in typed if _is_result(kind)]
 
 
 def _with_type(part: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -70,7 +70,7 @@ def known_value(body: Mapping[str, Any], key: str, known: Collection[str | int])
 def replaced(body: Mapping[str, Any], key: str, value: Any, ignored: Ignored) -> Any:
     """Return the parsed value, stored in place of the text that contained it; its unread keys are listed."""
     if isinstance(body, Fields):
-        value = with_read_marks(value, ignored, (key,))
+        value = _marked(value, ignored.top[key])
         dict.__setitem__(body, key, value)
     return value
 
@@ -137,19 +137,35 @@ class Ignored:
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         self.reasons = reasons
+        self.known = 0
+        """The number of positions that are kept."""
         self._by_last: dict[str, list[tuple[str, ...]]] = {}
         for path in reasons:
             parts = tuple(path.split("."))
             self._by_last.setdefault(parts[-1], []).append(parts)
-        self._known: dict[tuple[str, ...], bool] = {}
+        self.top = _Position((), self)
 
     def __contains__(self, path: tuple[str, ...]) -> bool:
-        found = self._known.get(path)
-        if found is None:
-            found = any(_ends(path, one) for last in (path[-1], "*") for one in self._by_last.get(last, ()))
-            if len(self._known) < _MOST_KNOWN:  # a file has few kinds of positions, whatever its size
-                self._known[path] = found
-        return found
+        """True if the key at a path is ignored."""
+        return any(_ends(path, one) for last in (path[-1], "*") for one in self._by_last.get(last, ()))
+
+
+class _Position(dict[str, "_Position"]):
+    """A position in files of a format, apart from indexes, and those below it by key, found when first needed."""
+
+    __slots__ = ("_ignored", "is_ignored", "path")
+
+    def __init__(self, path: tuple[str, ...], ignored: Ignored) -> None:
+        self.path = path
+        self._ignored = ignored
+        self.is_ignored = bool(path) and path in ignored
+
+    def __missing__(self, key: str) -> _Position:
+        below = _Position((*self.path, key), self._ignored)
+        if self._ignored.known < _MOST_KNOWN:  # a file has few kinds of positions, whatever its size
+            self._ignored.known += 1
+            self[key] = below
+        return below
 
 
 _MOST_KNOWN = 10_000
@@ -164,26 +180,30 @@ def _ends(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     return len(end) == len(pattern) and all(wanted in ("*", key) for wanted, key in zip(pattern, end, strict=True))
 
 
-def with_read_marks(value: Any, ignored: Ignored, path: tuple[str, ...] = ()) -> Any:
+def with_read_marks(value: Any, ignored: Ignored) -> Any:
     """Return a copy of a file's value with every mapping as `Fields`, except ignored ones.
 
     `parse_json` with ``marked`` makes them while it parses, the ignored ones included.
     """
+    return _marked(value, ignored.top)
+
+
+def _marked(value: Any, position: _Position) -> Any:
     if isinstance(value, list):
-        return [with_read_marks(item, ignored, path) if isinstance(item, _CONTAINERS) else item for item in value]
+        return [_marked(item, position) if isinstance(item, _CONTAINERS) else item for item in value]
     if not isinstance(value, dict):
         return value
     marked = Fields(value)
     for key, held in value.items():
         if isinstance(held, _CONTAINERS):
-            below = (*path, str(key))
-            if below not in ignored:
-                dict.__setitem__(marked, key, with_read_marks(held, ignored, below))
+            below = position[str(key)]
+            if not below.is_ignored:
+                dict.__setitem__(marked, key, _marked(held, below))
     return marked
 
 
 _CONTAINERS = (dict, list)
-_MARKED = (Fields, list)
+_MARKED = frozenset({Fields, list})
 
 
 class UnreadKey(Struct, frozen=True):
@@ -199,7 +219,8 @@ class UnreadKey(Struct, frozen=True):
 def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
     """Return the keys that nobody read and that are not empty, once per kind, in the order of the file."""
     found: dict[str, tuple[tuple[Key, ...], int]] = {}
-    _add_unread(value, ignored, (), (), found)
+    if type(value) in _MARKED:
+        _add_unread(value, ignored.top, (), found)
     return [UnreadKey(path, first, count) for path, (first, count) in found.items()]
 
 
@@ -216,35 +237,29 @@ MORE_KINDS = "keys of further kinds"
 
 
 def _add_unread(
-    value: Any,
-    ignored: Ignored,
-    keys: tuple[Key, ...],
-    path: tuple[str, ...],
-    found: dict[str, tuple[tuple[Key, ...], int]],
+    value: Any, position: _Position, keys: tuple[Key, ...], found: dict[str, tuple[tuple[Key, ...], int]]
 ) -> None:
-    """Add the unread keys in a value to ``found``: path → first position and count.
+    """Add the unread keys in a mapping or a list to ``found``: path → first position and count.
 
-    ``keys`` is the value's position; ``path`` the same without indexes.
+    ``keys`` is the value's position; ``position`` the same without indexes.
     """
-    if isinstance(value, list):
+    if type(value) is list:
         for index, item in enumerate(value):
-            if isinstance(item, _MARKED):
-                _add_unread(item, ignored, (*keys, index), path, found)
-        return
-    if not isinstance(value, Fields):
+            if type(item) in _MARKED:
+                _add_unread(item, position, (*keys, index), found)
         return
     read = value.read
     for key, held in dict.items(value):
-        if key in read and not isinstance(held, _MARKED):
+        if key in read and type(held) not in _MARKED:
             continue
         name = str(key)
-        below = (*path, name)
-        if below in ignored:
+        below = position[name]
+        if below.is_ignored:
             continue
         if key in read:
-            _add_unread(held, ignored, (*keys, name), below, found)
+            _add_unread(held, below, (*keys, name), found)
         elif says_something(held):
-            kind = kind_of(".".join(below), found)
+            kind = kind_of(".".join(below.path), found)
             first, count = found.get(kind, ((*keys, name), 0))
             found[kind] = (first, count + 1)
 

@@ -18,7 +18,8 @@ from gate.judges.asking import note_model
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
 from gate.judges.options import MODERATION_MODEL, JudgeOptions, Member, ModelConfig, cost_of, fingerprint, members
-from gate.judges.prompt import A, Answers, Question, read_answer, render, schema_of
+from gate.judges.prompt import A, Answers, Question, read_answer, render, schema_of, without_thoughts
+from gate.model.conversation import is_blank
 from gate.security.escape import one_line
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.security.redact import redact
@@ -224,7 +225,8 @@ class Judge:
             raise CallError("the model refused")
         if choice.finish_reason == "length":
             raise CallError("the model's message was cut off")
-        if not (text := (choice.message.content or "").strip()):
+        text = without_thoughts(choice.message.content or "").strip()
+        if is_blank(text):
             raise CallError("the model returned nothing")
         return text
 

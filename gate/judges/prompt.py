@@ -122,6 +122,11 @@ def schema_of(answer: type[Answer]) -> dict[str, Any]:
     return schema
 
 
+def without_thoughts(text: str) -> str:
+    """Return a model's text without the thoughts that some servers leave at its beginning."""
+    return re.sub(r"\A\s*<think>.*?(?:</think>|\Z)", "", text, flags=re.DOTALL)
+
+
 def read_answer(text: str, answer: type[A]) -> A | None:
     """Return the only object of the requested shape in ``text``; None if there is none, or several that differ.
 
@@ -132,7 +137,7 @@ def read_answer(text: str, answer: type[A]) -> A | None:
     if len(text) > MAX_READ_CHARS:
         return None
     found: list[A] = []
-    for data in _objects(re.sub(r"\A\s*<think>.*?(?:</think>|\Z)", "", text, flags=re.DOTALL)):
+    for data in _objects(without_thoughts(text)):
         try:
             candidate = answer.model_validate(data)
         except ValidationError:

@@ -21,11 +21,21 @@ MAX_FIGURE = 1e15
 MAX_TOOLS = 50
 """The most tools in the details of a score."""
 
+NO_TOKENS = "the agent reports 0 tokens, as if its usage was lost"
+
 Measure = Callable[[Invocation], float | None]
 
 
 def _tokens(invocation: Invocation) -> float | None:
     return (invocation.usage or Usage()).tokens
+
+
+def _all_tokens(invocation: Invocation) -> float | None:
+    """Return input plus output tokens; None if either was not reported: the rest alone would look cheap."""
+    usage = invocation.usage or Usage()
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return usage.tokens
 
 
 def _model_calls(invocation: Invocation) -> float | None:
@@ -109,6 +119,8 @@ def _cost(usage: Usage) -> tuple[float | None, str]:
         return None, "the cost that the agent reports cannot be meant"
     if plausible(usage.input_tokens) is None or plausible(usage.output_tokens) is None:
         return None, "the agent reports no cost, nor input and output tokens to price"
+    if usage.tokens == 0:
+        return None, NO_TOKENS
     if usage.model is None:
         return None, "the agent reports tokens but neither cost nor model, so they have no price"
     found = price(usage.model, usage.input_tokens or 0, usage.output_tokens or 0)
@@ -118,14 +130,16 @@ def _cost(usage: Usage) -> tuple[float | None, str]:
 
 
 class Tokens(_LowerIsBetter):
-    """Input plus output tokens of the trial: the sum over its turns, as the agent reports them. Range 0 and up."""
+    """Input plus output tokens of the trial: the sum over its turns, as the agent reports them. A trial of 0 tokens is
+    not measured: its usage was lost. Range 0 and up."""
 
     scale = Scale.COUNT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        return _with_reason(
-            _sum_or_error(_measured(performance, _tokens), "input_tokens or output_tokens"), "{:,.0f} tokens".format
-        )
+        score = _sum_or_error(_measured(performance, _all_tokens), "input_tokens or output_tokens")
+        if score.value == 0:
+            return Score(None, error=NO_TOKENS, per_turn=score.per_turn)
+        return _with_reason(score, "{:,.0f} tokens".format)
 
 
 class Latency(_LowerIsBetter):

@@ -347,11 +347,9 @@ class _Wave:
         """Raise MeasureError before a further trial if the whole wave failed and nothing else succeeded."""
         if self._answered or self._failed < self._size or self._last is None:
             return
-        raise MeasureError(
-            f"the agent failed in each of its first {self._size} trials: {self._last.kind.value}: {self._last.message}",
-            where="agent",
-            hint="the run stopped",
-        )
+        where = "simulated_user" if self._last.kind is ErrorKind.SIMULATOR else "agent"
+        what = f"none of the first {self._size} trials has an answer: {self._last.kind.value}: {self._last.message}"
+        raise MeasureError(what, where=where, hint="the run stopped")
 
 
 class _Patience:

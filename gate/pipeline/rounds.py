@@ -16,7 +16,7 @@ from gate.baselines.pairing import excuses, pair, reported_before
 from gate.baselines.reference import BASE_EPOCHS, Reference, useless, with_base
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
-from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_step, trials_in_outage
+from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_round, next_step, trials_in_outage
 from gate.decision.next_step import MOST_RETRIES
 from gate.decision.outages import LEAST_IN_VAIN, commonest_error
 from gate.decision.rules import regressed_ago
@@ -147,23 +147,24 @@ class SuiteRun:
             await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
             if self.base.beside:
-                step = self._next(0)
-                if isinstance(step, More):
+                step = next_round(self._comparison(0))
+                if step is not None:
                     await self._round(step)
                 await self._run_base()
             await self._follow_schedule()
 
     async def _follow_schedule(self) -> None:
         """Run trials until the verdict is known against each reference, or a regression is proven."""
-        for number in range(len(self.comparisons)):
-            step = self._next(number)
-            while isinstance(step, More):
+        last = len(self.comparisons) - 1
+        for number in range(last + 1):
+            step = next_round(self._comparison(number))
+            while step is not None:
                 before = len(self.trials), self.settings.rerun
                 await self._round(step)
                 if before == (len(self.trials), self.settings.rerun) and not self.session.run_budget.stopped:
                     raise MeasureError(f"a round ({step.why}) produced no trial", hint="please report this bug")
-                step = self._next(number)
-            if step is Verdict.REGRESSED:
+                step = next_round(self._comparison(number))
+            if number < last and next_step(self._comparison(number)) is Verdict.REGRESSED:
                 return
 
     async def _run_base(self) -> None:
@@ -305,8 +306,8 @@ class SuiteRun:
                         self.trials.append(trial)
                     session.progress.trial(trial)
 
-    def _next(self, number: int) -> More | Verdict:
-        """Return the next round against the reference of this number, or the verdict.
+    def _comparison(self, number: int) -> Comparison:
+        """Return the comparison of the trials so far with the reference of this number.
 
         Later references need no trials of the base.
         """
@@ -314,14 +315,13 @@ class SuiteRun:
         if number > 0:
             trials = [trial for trial in trials if trial.side is Side.CANDIDATE]
             settings = replace(settings, rerun="never")
-        known = replace(
+        return replace(
             self.comparisons[number],
             trials=trials,
             settings=settings,
             stopped=self.session.run_budget.stopped,
             reported=self.reported,
         )
-        return next_step(known)
 
     async def _round(self, step: More) -> None:
         """Take the trials of an earlier session, and run the missing ones."""

@@ -92,7 +92,14 @@ def test_the_conversation_ends_at_the_limit_of_turns(project: Project, stub: Jud
 @pytest.mark.parametrize(
     "reply",
     first_of(
-        [failure(400, "no such model"), chat(""), chat(None, refusal="I will not"), chat("It is", finish="length")]
+        [
+            failure(400, "no such model"),
+            chat(""),
+            chat("\u200b"),
+            chat("<think>I am done. </finished></think>"),
+            chat(None, refusal="I will not"),
+            chat("It is", finish="length"),
+        ]
     ),
 )
 def test_a_simulator_that_fails_leaves_the_trial_unmeasured(project: Project, stub: JudgeStub, reply: Reply) -> None:
@@ -103,6 +110,26 @@ def test_a_simulator_that_fails_leaves_the_trial_unmeasured(project: Project, st
     said = json.dumps(result)
     assert "the simulated user could not be asked" in said
     assert not any(case["crashes"] for case in result["suites"][0]["cases"])
+
+
+def test_a_simulator_that_never_answers_ends_the_run_and_not_as_the_agents_failure(
+    project: Project, stub: JudgeStub
+) -> None:
+    stub.script(failure(401, "no such key"))
+    ready = prepared(project, stub, agent={"command": [sys.executable, "agent.py"], "concurrency": 1})
+    ready.write(
+        "shop.evalset.json",
+        {
+            **EVALSET,
+            "eval_cases": [
+                {**EVALSET["eval_cases"][0], "eval_id": f"refund-{number}"}
+                for number in range(30)  # type: ignore[dict-item]
+            ],
+        },
+    )
+    ran = ready.gate("run")
+    assert ran.code == 3
+    assert "simulated_user: none of the first 10 trials has an answer: simulator: the simulated user could" in ran.err
 
 
 def test_what_the_simulated_user_costs_is_bounded_and_told(project: Project, stub: JudgeStub) -> None:

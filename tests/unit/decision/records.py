@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gate.decision import Comparison, More, Settings, next_step, verdict_on
+from gate.decision import Comparison, More, Settings, next_round, next_step, verdict_on
 from gate.model import (
     Case,
     Criterion,
@@ -86,8 +86,11 @@ def judge(
 def step_of(known: Comparison) -> More | SuiteResult:
     """The trials to run next, or the result with the same verdict."""
     step = next_step(known)
+    further = next_round(known)
     if isinstance(step, More):
+        assert further == step
         return step
+    assert further is None
     result = verdict_on(known, scheduled=True)
     assert result.verdict is step
     return result

@@ -21,7 +21,10 @@ def test_lower_is_better() -> None:
 
 
 def test_totals_over_the_trial() -> None:
-    usages = [{"cost_usd": 0.01, "input_tokens": 100, "output_tokens": 20}, {"cost_usd": 0.02, "input_tokens": 50}]
+    usages = [
+        {"cost_usd": 0.01, "input_tokens": 100, "output_tokens": 20},
+        {"cost_usd": 0.02, "input_tokens": 50, "output_tokens": 0},
+    ]
     assert used_score("cost", usages).value == 0.03
     assert used_score("cost", usages).reason == "$0.0300"
     assert used_score("tokens", usages).value == 170
@@ -35,8 +38,16 @@ def test_what_was_not_reported_is_an_error_and_not_zero(name: str, what: str) ->
 
 
 def test_one_turn_that_was_not_reported_makes_the_total_unknown() -> None:
-    score = used_score("tokens", [{"input_tokens": 3}, None, {"cost_usd": 0.01}])
+    score = used_score("tokens", [{"input_tokens": 3, "output_tokens": 1}, {"input_tokens": 3}, {"cost_usd": 0.01}])
     assert (score.value, score.error) == (None, "the agent reports no input_tokens or output_tokens for turn 2, 3")
+
+
+def test_lost_usage_is_not_measured_and_never_cheaper() -> None:
+    nothing = {"input_tokens": 0, "output_tokens": 0}
+    for name, usage in (("tokens", nothing), ("cost", {**nothing, "model": "gpt-4o"})):
+        score = used_score(name, [usage])
+        assert (score.value, score.error) == (None, "the agent reports 0 tokens, as if its usage was lost")
+    assert used_score("tokens", [nothing, {"input_tokens": 3, "output_tokens": 1}]).value == 4, "a turn from a cache"
 
 
 def test_tokens_of_a_known_model_are_priced_where_no_cost_is_reported() -> None:
