@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, fiel
 
 from gate.errors import closest
 from gate.metrics.base import Options, OptionsT, PassOrFail, TrialOutput
-from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
+from gate.metrics.patterns import PatternTimeoutError, compile_pattern, forbids_in_part, is_found
 from gate.metrics.reading import ShownText
 from gate.model import Case, Score, text_of
 from gate.model.strict import Words, one_or_more
@@ -39,8 +39,10 @@ class TextOptions(Options):
     @field_validator("values")
     @classmethod
     def _not_empty(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        if any(not value for value in values):
+        if "" in values:
             raise ValueError("an empty string is contained in everything")
+        if " " in values:
+            raise ValueError("a space is contained in nearly everything")
         return values
 
 
@@ -58,6 +60,9 @@ class RegexOptions(Options):
         for pattern in patterns:
             if compile_pattern(pattern).search("") is not None:
                 raise ValueError(f"{pattern!r} matches the empty string, and so everything")
+            if forbids_in_part(pattern):
+                told = "does not search the whole answer for the text that it forbids"
+                raise ValueError(rf"{pattern!r} {told}: begin it with (?s)\A, or use not_contains")
         return patterns
 
 

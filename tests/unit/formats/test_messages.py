@@ -17,6 +17,7 @@ from gate.formats.messages import (
     to_call,
     to_invocation,
     to_usage,
+    usage_of,
     with_attached,
 )
 from gate.model import Invocation, Part, ToolCall, Usage

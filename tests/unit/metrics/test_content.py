@@ -137,6 +137,28 @@ def test_patterns_that_are_wrong_or_may_never_end_are_refused() -> None:
             said_score("regex", ["x"], patterns=[pattern])
 
 
+@pytest.mark.parametrize(
+    ("pattern", "refused"),
+    [
+        ("(?!.*sorry).+", True),
+        ("^(?!.*sorry).+", True),
+        (r"(?m)^(?![\s\S]*sorry).+", True),
+        (r"(?s)(?!.*sorry).+", True),
+        (r"(?s)\A(?!.*sorry).+", False),
+        (r"^(?![\s\S]*sorry).+", False),
+        (r"(?!00)\d\d", False),
+        ("^(?!Sorry).+", False),
+    ],
+)
+def test_a_pattern_that_forbids_a_text_must_search_the_whole_answer(pattern: str, refused: bool) -> None:
+    answer = "00 11 Well,\nI am sorry"
+    if refused:
+        with pytest.raises(ValidationError, match="not search the whole answer"):
+            said_score("regex", [answer], patterns=[pattern])
+    else:
+        assert said_score("regex", [answer], patterns=[pattern]).value == float("sorry" not in pattern)
+
+
 def test_patterns_that_end_are_taken() -> None:
     for pattern in [r"(\d+,)*\d+", "a+b+", "(ab)+", "(a+){2,5}", r"(?:\w++\s*+)*+", "(?=a+)b", r"(\w+\s)+", "^$", ".*"]:
         assert compile_pattern(pattern).pattern == pattern, pattern
