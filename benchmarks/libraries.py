@@ -292,6 +292,7 @@ for pattern in patterns:
             ("httpx", "httpx"),
             ("jinja2", "jinja2"),
             ("jsonschema", "jsonschema"),
+            ("junit-xml", "junit_xml"),
             ("markdown-it-py", "markdown_it"),
             ("msgspec", "msgspec.json"),
             ("openai", "openai"),

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from abc import ABC, abstractmethod
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self
@@ -540,7 +541,9 @@ def so_far(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> Invocatio
 
 
 def refuse_truncated(text: str) -> None:
-    """Raise AgentFailure for text that begins like an object or messages but is not complete."""
+    """Raise AgentFailure for text that is a stream, or begins like an object or messages but is not complete."""
+    if is_stream(text):
+        refuse_stream("a stream")
     if _BEGINS_LIKE_JSON.match(text.strip()):
         _parse(text.strip())
 
@@ -561,6 +564,25 @@ def text_of(output: bytes) -> str:
     return _TERMINAL.sub("", text)
 
 
+WEB_PAGE = "the answer is a web page, not JSON or plain text"
+_ASIDE = re.compile(rb"\s*(<!--|<\?xml\b)", re.IGNORECASE)
+"""The beginning of a comment, or of XML's declaration."""
+_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body|meta)\b", re.IGNORECASE)
+"""The beginning of a web page, which some servers call plain text."""
+
+
+def is_web_page(body: bytes) -> bool:
+    """True if a body begins like a web page, after a byte order mark, comments and declarations."""
+    place = len(BOM_UTF8) if body.startswith(BOM_UTF8) else 0
+    while aside := _ASIDE.match(body, place):
+        closing = b"-->" if aside[1] == b"<!--" else b">"
+        place = body.find(closing, aside.end())
+        if place < 0:
+            return False
+        place += len(closing)
+    return _WEB_PAGE.match(body, place) is not None
+
+
 def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
     """Return the bytes of an answer as a JSON value, or as text if they do not begin like an object or messages.
 
@@ -569,6 +591,8 @@ def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
     text = text_of(output).strip()
     if not text:
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is empty")
+    if must_be_json and is_web_page(output):
+        raise AgentFailure(ErrorKind.PROTOCOL, WEB_PAGE)
     if not must_be_json and is_stream(text):
         return Stream(text)
     if not must_be_json and not _BEGINS_LIKE_JSON.match(text) and not _ENCODED_TWICE.match(text):

@@ -139,6 +139,12 @@ class CommandAgent(ProgramAgent):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(1.0):
                         await output.ended.wait()
+        except asyncio.CancelledError:
+            if not request.clock.is_over or not output.data.strip():
+                raise
+            failure = request.clock.overrun()
+            failure.message += ": it printed text, but did not end"
+            raise _with_turn(failure, output.data) from None
         finally:
             ended.cancel()
             flooded.cancel()
@@ -147,10 +153,7 @@ class CommandAgent(ProgramAgent):
         if output.overflow.is_set():
             raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
         if child.process.returncode != 0 or not output.data.strip():
-            failure = without_answer(child, "command")
-            with suppress(AgentFailure):
-                failure.turn = so_far(decode_answer(output.data))
-            raise failure
+            raise _with_turn(without_answer(child, "command"), output.data)
         answer = decode_answer(output.data)
         if isinstance(answer, str) and not isinstance(answer, Stream):
             refuse_disguised(answer)
@@ -177,6 +180,13 @@ class CommandAgent(ProgramAgent):
             request.log.add(line.child.tail)
             line.child.forget()
         return read_answer(answer, user=request.user, duration=perf_counter() - start)
+
+
+def _with_turn(failure: AgentFailure, output: bytes) -> AgentFailure:
+    """Return the failure with the turn that the program printed nevertheless: a forbidden call in it counts."""
+    with suppress(AgentFailure):
+        failure.turn = so_far(decode_answer(output))
+    return failure
 
 
 def _question(request: Request) -> IO[bytes]:

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, Field, field_validator
 from gate.agents.answer_paths import CheckedPath, ResponsePaths, part_at
 from gate.agents.base import (
     STREAMS,
+    WEB_PAGE,
     Agent,
     AgentFailure,
     AgentOptions,
@@ -28,6 +29,7 @@ from gate.agents.base import (
     Stream,
     decode_answer,
     expand,
+    is_web_page,
     kind_of_status,
     read_answer,
     refuse_error,
@@ -61,10 +63,6 @@ RESERVED_FILES = 64
 """File descriptors to keep free for everything except connections."""
 WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
-_ASIDE = re.compile(rb"\s*(<!--|<\?xml\b)", re.IGNORECASE)
-"""The beginning of a comment, or of XML's declaration."""
-_WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body|meta)\b", re.IGNORECASE)
-"""The beginning of a web page, which some servers call plain text."""
 _OWN_WORDS = re.compile(rb"<(?:title|pre)\b[^>]*>([^<]{1,300})", re.IGNORECASE)
 """The title of a web page and its preformatted text, in which servers such as Express show an exception."""
 
@@ -243,7 +241,7 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
     status = response.status
     body = response.body[:300].decode("utf-8", "replace").strip()
     said = body
-    if _is_web_page(response.body):  # its other words are a framework's: Flask's page of a crash says "overloaded"
+    if is_web_page(response.body):  # its other words are a framework's: Flask's page of a crash says "overloaded"
         words = _OWN_WORDS.findall(response.body[:4000])[:2]
         said = "a web page without a title"
         if words:
@@ -453,22 +451,10 @@ def media_type(response: Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _is_web_page(body: bytes) -> bool:
-    """True if a body begins like a web page, after a byte order mark, comments and declarations."""
-    place = len(BOM_UTF8) if body.startswith(BOM_UTF8) else 0
-    while aside := _ASIDE.match(body, place):
-        closing = b"-->" if aside[1] == b"<!--" else b">"
-        place = body.find(closing, aside.end())
-        if place < 0:
-            return False
-        place += len(closing)
-    return _WEB_PAGE.match(body, place) is not None
-
-
 def _decode(response: Response) -> Any:
     kind, body = media_type(response), response.body.removeprefix(BOM_UTF8)
-    if kind in ("text/html", "application/xhtml+xml") or _is_web_page(body):
-        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
+    if kind in ("text/html", "application/xhtml+xml") or is_web_page(body):
+        raise AgentFailure(ErrorKind.PROTOCOL, WEB_PAGE)
     if kind in STREAMS:
         answer: Any = Stream(text_of(body))
     else:

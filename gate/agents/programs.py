@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import re
+import shutil
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -44,6 +45,11 @@ class ProgramAgent(Agent):
         self._environment = self._descendants.marked(environment)
 
     async def __aenter__(self) -> Self:
+        name = self._argv[0]
+        if "/" in name:
+            name = str(self._root / name)
+        if shutil.which(name, path=self._environment.get("PATH")) is None:
+            raise self._no_program("no such executable")
         self._descendants.watch(0 if self.user is None else self.user.number)
         return self
 
@@ -52,6 +58,13 @@ class ProgramAgent(Agent):
             await asyncio.gather(*[line.end() for line in self.lines()])
         finally:
             self._descendants.end()
+
+    def _no_program(self, reason: str) -> ConfigError:
+        return ConfigError(
+            f"cannot run {self._argv[0]!r}: {reason}",
+            where=self._key,
+            hint="is it installed, executable, and named relative to the configuration?",
+        )
 
     @abstractmethod
     def lines(self) -> list[ProgramLine]:
@@ -65,11 +78,7 @@ class ProgramAgent(Agent):
             return await Child.start(self._argv, cwd=self._root, environment=environment, user=self.user, **options)
         except OSError as error:
             if error.errno in NO_PROGRAM:
-                raise ConfigError(
-                    f"cannot run {self._argv[0]!r}: {error.strerror}",
-                    where=self._key,
-                    hint="is it installed, executable, and named relative to the configuration?",
-                ) from error
+                raise self._no_program(str(error.strerror)) from error
             raise AgentFailure(ErrorKind.HOST, f"cannot run the command: {error}", transient=True) from error
 
     async def open_line(self) -> ProgramLine:

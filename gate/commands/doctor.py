@@ -29,7 +29,7 @@ MOST_ROWS = 2
 @click.option("--json", "to_json", is_flag=True, help="Print JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every check with its result.")
 def doctor(config_path: Path, no_ask: bool, to_json: bool, verbose: bool) -> NoReturn:
-    """Check the agent, the criteria and the CI setup.
+    """Check the agent, the criteria, the baseline and the CI job.
 
     Calls the agent: the suite's first case twice, and three requests on memory and sessions. Stores nothing. Ends
     with the exit code that a run would have: 0 without problems, 2 for the configuration, 3 if something cannot

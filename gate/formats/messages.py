@@ -591,7 +591,7 @@ def _with_type(part: Mapping[str, Any]) -> Mapping[str, Any]:
     if len(part) == 1:
         for kind in ("toolUse", "toolResult"):
             if isinstance(part.get(kind), Mapping):
-                return {"type": kind, **part[kind]}
+                return changed(part[kind], type=kind)
     return part
 
 

@@ -345,6 +345,8 @@ def _failure(data: Mapping[str, Any]) -> Any:
     """Return the error in an object of a dialect that defines where; None if there is none."""
     if data.get("type") == "result" and (data.get("is_error") or str(data.get("subtype")).startswith("error_")):
         return data.get("result") or data.get("subtype") or "an error"
+    if data.get("object") == "error":  # vLLM's
+        return data.get("message") or "an error"
     if data.get("object") == "response" and as_text(data.get("status")) in _UNFINISHED:
         return f"the response is {data['status']}"
     for key in ("__error__", "__interrupt__"):  # in the state of a LangGraph graph

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from junit_xml import TestCase, TestSuite, to_xml_report_string
 
 from gate.model import Result
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
@@ -19,7 +20,6 @@ MOST_INDENTED = 500
 """Maximum number of tests in a report that is indented; larger ones are for programs, and indentation is slow."""
 
 
-_COUNTS = ("disabled", "errors", "failures", "tests")
 _WHERE_KNOWN = ("uncommitted_changes", "stored", "replayed", "calls")
 """Properties that are omitted if empty."""
 
@@ -27,22 +27,18 @@ _WHERE_KNOWN = ("uncommitted_changes", "stored", "replayed", "calls")
 def render(result: Result) -> str:
     """Return a valid JUnit document, whatever agents wrote: characters that XML forbids are shown, lengths bounded."""
     suites = [_suite(view, result) for view in views_of(result)] or [_no_suite(result)]
-    root = Element("testsuites", {name: str(sum([int(suite.get(name, 0)) for suite in suites])) for name in _COUNTS})
-    root.set("time", str(sum([float(suite.get("time", 0)) for suite in suites])))
-    root.extend(suites)
-    if int(root.get("tests", 0)) <= MOST_INDENTED:
-        indent(root, "\t")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(root, encoding="unicode")}\n'
+    small = sum(len(suite.test_cases) for suite in suites) <= MOST_INDENTED
+    return str(to_xml_report_string(suites, prettyprint=small, encoding="utf-8"))
 
 
-def _suite(view: View, result: Result) -> Element:
+def _suite(view: View, result: Result) -> TestSuite:
     suite, facts = view.suite, view.facts
     uncommitted = ""
     if suite.dirty:
         uncommitted = "true"
     properties = {
         "verdict": suite.verdict.value,
-        "exit_code": str(int(result.exit_code)),
+        "exit_code": int(result.exit_code),
         "commit": suite.commit or "",
         "uncommitted_changes": uncommitted,
         "baseline": facts["Baseline"],
@@ -50,37 +46,17 @@ def _suite(view: View, result: Result) -> Element:
         "replayed": facts["Replayed"],
         "calls": facts["Calls"],
         "cost": facts["Cost"],
-        "seed": str(suite.seed),
+        "seed": suite.seed,
         "command": " && ".join(command_lines(result.command)),
     }
-    stated = {key: value for key, value in properties.items() if key not in _WHERE_KNOWN or value}
-    return _of_tests(suite.suite_id, stated, checks_of(view, result))
+    named = {key: _attribute(str(value)) for key, value in properties.items() if key not in _WHERE_KNOWN or value}
+    tests = [_test(suite.suite_id, check) for check in checks_of(view, result)]
+    return TestSuite(_classname(suite.suite_id), tests, properties=named)
 
 
-def _no_suite(result: Result) -> Element:
+def _no_suite(result: Result) -> TestSuite:
     properties = {"verdict": result.verdict.value, "exit_code": str(int(result.exit_code))}
-    return _of_tests(NO_SUITE, properties, [unjudged(result)])
-
-
-def _of_tests(suite_id: str, properties: Mapping[str, str], checks: Sequence[ReportItem]) -> Element:
-    """Return a suite with its counts and tests."""
-    outcomes = [check.outcome for check in checks]
-    known = [seconds for seconds in map(_seconds, checks) if seconds]
-    attributes = {
-        "disabled": "0",
-        "errors": str(outcomes.count(Outcome.ERROR)),
-        "failures": str(outcomes.count(Outcome.FAILED)),
-        "name": _classname(suite_id),
-        "skipped": str(outcomes.count(Outcome.SKIPPED)),
-        "tests": str(len(checks)),
-        "time": str(sum(known)),
-    }
-    suite = Element("testsuite", attributes)
-    listed = SubElement(suite, "properties")
-    for name, value in properties.items():
-        SubElement(listed, "property", {"name": name, "value": _attribute(value)})
-    suite.extend([_test(suite_id, check) for check in checks])
-    return suite
+    return TestSuite(NO_SUITE, [_test(NO_SUITE, unjudged(result))], properties=properties)
 
 
 def _attribute(text: str, limit: int = _MESSAGE_CHARS) -> str:
@@ -99,39 +75,23 @@ def _output(lines: Sequence[str]) -> str:
     return xml_text(shorten("\n".join(filter(None, lines)), _OUTPUT_CHARS))
 
 
-_TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped"}
-
-
-def _test(suite_id: str, check: ReportItem) -> Element:
-    classname = ".".join((_classname(suite_id), *map(_attribute, check.group)))
-    test = Element("testcase", {"name": _attribute(check.name, MAX_ID_CHARS) or "(no name)"})
-    seconds = _seconds(check)
-    if seconds:
-        test.set("time", f"{seconds:f}")
-    test.set("classname", classname)
-    if check.case is not None and check.case.location is not None:
-        path = _attribute(check.case.location.path)
-        if path:
-            test.set("file", path)
-        if check.case.location.line:
-            test.set("line", str(check.case.location.line))
-    tag = _TAGS.get(check.outcome)
-    if tag is not None:
-        problem = SubElement(test, tag, {"type": tag})
-        if check.kind and check.outcome is not Outcome.SKIPPED:
-            problem.set("type", check.kind)
-        message = _attribute(check.message)
-        if message:
-            problem.set("message", message)
-        problem.text = _output(check.details)
-    output = _output(check.output)
-    if output:
-        SubElement(test, "system-out").text = output
+def _test(suite_id: str, check: ReportItem) -> TestCase:
+    classname = ".".join((_classname(suite_id), *check.group))
+    test = TestCase(_attribute(check.name, MAX_ID_CHARS) or "(no name)", classname)
+    message, details = _attribute(check.message), _output(check.details) or None
+    match check.outcome:
+        case Outcome.FAILED:
+            test.add_failure_info(message, details, check.kind)
+        case Outcome.ERROR:
+            test.add_error_info(message, details, check.kind)
+        case Outcome.SKIPPED:
+            test.add_skipped_info(message, details)
+        case Outcome.PASSED:
+            pass
+    if check.output:
+        test.stdout = _output(check.output)
+    if check.case is not None:
+        test.elapsed_sec = told_seconds(check.case.duration)
+        if check.case.location is not None:
+            test.file, test.line = _attribute(check.case.location.path), check.case.location.line
     return test
-
-
-def _seconds(check: ReportItem) -> float | None:
-    """Return how long the agent took for a case; None if that is unknown, or it is no case."""
-    if check.case is None:
-        return None
-    return told_seconds(check.case.duration)

@@ -407,7 +407,8 @@ def _recorded_messages(attributes: Mapping[str, Any]) -> list[Message]:
     """Return the messages in attributes that hold whole lists of them, empty messages included."""
     found: list[Message] = []
     for key in ("gen_ai.input.messages", "gen_ai.output.messages", "ai.prompt.messages"):
-        found += map(said.message, listed(attributes.get(key)))
+        if key in attributes:
+            found += map(said.message, listed(attributes[key]))
     return found
 
 

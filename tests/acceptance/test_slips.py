@@ -358,7 +358,9 @@ def test_an_agent_that_cannot_be_started_is_not_said_to_be_asked(ready: Project,
     project.write("bot.py", "import nothing_of_this_name\n")
     ran = project.gate("run")
     assert (ran.code, ran.err.startswith("gate: agent.python: cannot import the agent: ")) == (3, True), ran.err
-    assert "asking" not in ran.err
+    project.write("gate.yaml", CONFIG.replace("python: bot:answer", "command: ./bot.py"))
+    ran = project.gate("run")
+    assert (ran.code, ran.err.startswith("gate: agent.command: cannot run './bot.py': no such executable")) == (2, True)
 
 
 def test_a_server_that_speaks_no_tls_is_said_so(ready: Project, project: Project) -> None:

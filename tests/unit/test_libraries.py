@@ -13,6 +13,7 @@ MODULE = re.compile(r"`(gate/[a-z0-9_/]+\.py)`")
 IMPORT_NAMES = {
     "ada-url": "ada_url",
     "genai-prices": "genai_prices",
+    "junit-xml": "junit_xml",
     "markdown-it-py": "markdown_it",
     "opentelemetry-proto": "opentelemetry",
     "pyyaml": "yaml",

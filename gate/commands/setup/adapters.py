@@ -59,6 +59,16 @@ from {module} import {name}
 def answer(message):
     return {call}.kickoff(inputs={{"message": message}})  # use the names that your tasks have in braces
 """
+PROMPTFOO = """\
+from {module} import {name}
+
+
+def answer(message):
+    found = {call}
+    if found.get("error"):
+        raise RuntimeError(found["error"])
+    return found["output"]
+"""
 
 
 TEMPLATES = {
@@ -67,9 +77,13 @@ TEMPLATES = {
     "OpenAI Agents SDK": AGENTS_SDK,
     "pydantic-ai": PYDANTIC_AI,
     "CrewAI": CREWAI,
+    "promptfoo's provider": PROMPTFOO,
 }
 
 
 def adapter(framework: str, module: str, name: str, call: str) -> str:
     """Return the text of the file; ``call`` is the expression for the agent, usually its name."""
-    return HEAD.format(framework=framework) + TEMPLATES[framework].format(module=module, name=name, call=call)
+    text = TEMPLATES[framework].format(module=module, name=name, call=call)
+    if call.startswith("await "):
+        text = text.replace("\ndef answer", "\nasync def answer")
+    return HEAD.format(framework=framework) + text

@@ -49,6 +49,8 @@ class RoutedModule(Struct):
     """Path → the operation, as in an OpenAPI document."""
     functions: set[str] = field(default_factory=set)
     """Names of the functions that handle requests."""
+    ports: dict[str, int] = field(default_factory=dict)
+    """App → the port at which the code runs it: ``bot.api:app`` if it is named in a text."""
 
 
 def routes_of(module: ast.Module, find_class: FindClass) -> RoutedModule:
@@ -66,6 +68,7 @@ def routes_of(module: ast.Module, find_class: FindClass) -> RoutedModule:
             prefixes[name] = ""
         elif maker in ROUTERS:
             prefixes[name] = _text(_keyword(call, ROUTERS[maker]))
+    found.ports = dict(_ports(module))
     reader = _Reader(names, find_class)
     functions = {node.name: node for node in module.body if isinstance(node, Function)}
     for function in functions.values():
@@ -86,6 +89,23 @@ def assigned_call(node: ast.stmt) -> tuple[str, ast.Call] | None:
     if isinstance(target, ast.Name) and isinstance(value, ast.Call):
         return target.id, value
     return None
+
+
+def _ports(module: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield the app and the port of each ``app.run(port=5001)`` and ``uvicorn.run(app, port=9000)``.
+
+    The port may be the default of a variable: ``port=int(os.environ.get("PORT", 5001))``.
+    """
+    for node in ast.walk(module):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run"):
+            continue
+        stated = _keyword(node, "port")
+        if stated is None:
+            continue
+        for one in ast.walk(stated):
+            if isinstance(one, ast.Constant) and str(one.value).isdigit():
+                for app in (node.func.value, *node.args[:1]):
+                    yield _text(app) or dotted(app, {}), int(str(one.value))
 
 
 def _decorated_paths(function: Function, prefixes: Mapping[str, str]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.agents.sources import Sources, sources_of, what_installs
-from gate.commands.setup import adapters
+from gate.commands.setup import adapters, manifests
 from gate.commands.setup.openapi import PORT, FoundAgent
 from gate.commands.setup.openapi import agent_of as agent_of_openapi
 from gate.commands.setup.remedies import PROVIDERS
@@ -48,6 +48,14 @@ KEY_NAMES = re.compile(r"\b([A-Z][A-Z0-9]{1,30})_API_KEY\b")
 PREFERRED = ("root_agent", "graph", "app", "agent", "crew", "assistant", "main_agent", "triage_agent")
 FUNCTIONS = ("answer", "ask", "chat", "respond", "reply", "run_agent", "invoke_agent")
 """Names of functions that take a message and return an answer."""
+ASKED = frozenset({"message", "question", "prompt", "query", "user_message", "user_input", "input"})
+"""Names of the parameter of such a function under any other name, if its module asks a model."""
+PROVIDERS_OF_MODELS = re.compile(
+    r"(?:openai|anthropic|google\.genai|google\.generativeai|litellm|mistralai|cohere|groq|boto3)\b"
+)
+"""Packages that ask a model."""
+STAMP = "# written by gate init, "
+"""The beginning of the last line of a file that `gate init` wrote."""
 NO_TEXT = re.compile(r"(\w+\.)?(list|dict|tuple|Sequence|Iterable|Mapping)\b", re.IGNORECASE)
 """The annotation of a parameter that takes no text, such as ``list[dict]`` for a history."""
 
@@ -152,6 +160,7 @@ def survey(root: Path) -> Survey:
         if path.name.startswith(".env") and path.name != ".env":  # a sample of the file; the file itself holds secrets
             found.keys |= set(KEY_NAMES.findall(tree.text(path)))
     agents += _servers(tree, routed)
+    agents += _in_manifests(tree, found)
     found.agents = sorted(_without_repeats(agents)[:MOST_AGENTS], key=lambda one: one.rank)
     found.suites = _suites(tree)
     _look_at_tests(tree, python, found)
@@ -245,6 +254,7 @@ def _graphs_in_langgraph(tree: _Tree) -> Iterator[FoundAgent]:
 
 def _agents_in_module(tree: _Tree, path: Path, module: ast.Module, routed: RoutedModule) -> Iterator[FoundAgent]:
     names, made_by = imports(module.body), _returned_calls(module)
+    asks_provider = any(re.match(PROVIDERS_OF_MODELS, name) for name in names.values())
     for node in module.body:
         if isinstance(node, ast.ClassDef):
             if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
@@ -252,7 +262,7 @@ def _agents_in_module(tree: _Tree, path: Path, module: ast.Module, routed: Route
                 yield from _with_adapter(tree, "CrewAI", path, node.name, call, node.lineno, why)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name not in routed.functions:
-                yield from _function(tree, path, node)
+                yield from _function(tree, path, node, asks_provider=asks_provider)
         else:
             yield from _assigned(tree, path, node, names, made_by)
 
@@ -306,23 +316,73 @@ def _assigned(
         break
 
 
-def _function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[FoundAgent]:
-    """Yield the agent of a function that takes a message, near the top of the repository."""
+def _in_manifests(tree: _Tree, found: Survey) -> Iterator[FoundAgent]:
+    """Yield the agents that package.json and promptfoo's configuration name; what docker compose publishes is a note
+    in ``found``."""
+    names = {path.as_posix() for path in tree.files}
+
+    def text_of(name: str) -> str:
+        return tree.text(Path(name))
+
+    for path in tree.files:
+        folder = path.parent.as_posix() if path.parent.parts else ""
+        if path.name == manifests.PACKAGE:
+            yield from manifests.agents_in_package(tree.document(path), folder, names, text_of)
+        elif manifests.PROMPTFOO.fullmatch(path.name):
+            for provider in manifests.providers_in(tree.document(path), folder):
+                yield from _provider(tree, provider, path)
+        elif manifests.COMPOSE.fullmatch(path.name):
+            for service, port in manifests.published_in(tree.document(path)):
+                address = f"http://127.0.0.1:{port}"
+                told = f"{path.as_posix()}: publishes {service} at {address}; once it runs: gate init --url {address}"
+                found.notes.append(told)
+
+
+def _provider(tree: _Tree, provider: manifests.Provider, config: Path) -> Iterator[FoundAgent]:
+    place = Path(provider.file)
+    module = parsed(tree.text(place)) if place in tree.files else None
+    for node in module.body if module is not None else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == provider.function:
+            call = provider.call(is_async=isinstance(node, ast.AsyncFunctionDef))
+            why = f"{config.as_posix()} names it"
+            yield from _with_adapter(
+                tree, "promptfoo's provider", place, provider.function, call, node.lineno, why, rank=1
+            )
+
+
+def _function(
+    tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef, *, asks_provider: bool
+) -> Iterator[FoundAgent]:
+    """Yield the agent of a function that takes a message, near the top of the repository.
+
+    ``asks_provider``: its module uses a provider's models, so any function that takes a question may be the agent.
+    """
     arguments = node.args
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
-    if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
+    if required != 1 or len(path.parts) > 3:
         return
     taken = [*arguments.posonlyargs, *arguments.args][0]
     annotated = "" if taken.annotation is None else ast.unparse(taken.annotation).strip("'")
     if taken.arg != "messages" and NO_TEXT.match(annotated):
         return
     why = f"def {node.name}({taken.arg})"
-    rank = (5, FUNCTIONS.index(node.name), len(path.parts))
+    if node.name in FUNCTIONS:
+        rank: tuple[int, ...] = (5, FUNCTIONS.index(node.name), len(path.parts))
+    elif asks_provider and taken.arg in ASKED and not node.name.startswith("_") and _returns(node):
+        rank = (5, len(FUNCTIONS), len(path.parts))
+    else:
+        return
+    if STAMP in tree.text(path):  # the sample that an earlier `gate init` wrote, to be replaced
+        rank = (8,)
     place = tree.import_name(path)  # a module in a package may use relative imports
     if place is not None:
         section = _python(f"{place[0]}:{node.name}", place[1])
         where = f"{path.as_posix()}:{node.lineno}"
         yield FoundAgent("a Python function", why, section, where=where, rank=rank, module=path)
+
+
+def _returns(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(one, ast.Return) and one.value is not None for one in ast.walk(node))
 
 
 def _with_adapter(
@@ -393,21 +453,27 @@ STARTS = {
 def _servers(tree: _Tree, modules: Mapping[Path, RoutedModule]) -> Iterator[FoundAgent]:
     """Yield the server of each module that has an app: its routes, and those of routers in other modules."""
     routers: dict[str, Any] = {}
+    ports: dict[str, int] = {}
     for routed in modules.values():
+        ports |= routed.ports
         if not routed.app:
             routers |= routed.paths
     for path, routed in modules.items():
         if not routed.app:
             continue
         place = tree.import_name(path)
-        described = agent_of_openapi({"paths": {**routers, **routed.paths}})
-        if place is None or described is None:
+        if place is None:
             continue
         module, folder = place
+        port = routed.ports.get(routed.app) or ports.get(f"{module}:{routed.app}") or PORT
+        address = f"http://127.0.0.1:{port}"
+        described = agent_of_openapi({"servers": [{"url": address}], "paths": {**routers, **routed.paths}})
+        if described is None:
+            continue
         start = STARTS[routed.framework].format(
             module=module,
             app=routed.app,
-            port=PORT,
+            port=port,
             folder=f"--app-dir {folder} " if folder else "",
             path=f"PYTHONPATH={folder} " if folder else "",
         )

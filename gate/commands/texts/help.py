@@ -35,7 +35,8 @@ criteria:
   final_response_match_v2: 0.8           # asks a judge; needs `judge: {model: gpt-5-mini}` and its key
 
 A number is a threshold on the suite's mean: below it, the run fails.
-Whatever the threshold, a loss against the baseline fails the run, too.
+Whatever the threshold, a loss against the baseline fails the run, too: fewer cases
+pass, or a mean falls. Changes of cost, time or word overlap only warn.
 `gate suite` lists what a run would measure; `gate schema` has every key.
 """
 AGENT = """

@@ -19,6 +19,7 @@ ONCE = """
 import json, os, signal, subprocess, sys, time
 what = sys.argv[1]
 def hang():
+    sys.stdout.flush()
     open("hanging", "w").close()
     while True: time.sleep(3600)
 asked = json.load(sys.stdin)
@@ -43,6 +44,7 @@ if what == "twice": print('{"output": "a"}'); print('{"output": "b"}')
 if what == "latin": os.write(1, b"caf\\xe9")
 if what == "huge": os.write(1, b"x" * 50_000_000)
 if what == "hangs": hang()
+if what == "lingers": print(json.dumps({"output": "", "tool_calls": [{"name": "wipe"}]})); hang()
 if what == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     hang()
@@ -161,6 +163,14 @@ def test_a_command_that_hangs_is_ended(root: Path, what: str) -> None:
     assert trial.error is not None
     assert trial.error.kind is ErrorKind.TIMEOUT
     assert gone(f"{root}")
+
+
+def test_an_answer_of_a_command_that_does_not_end_is_told_and_its_calls_count(root: Path) -> None:
+    trial = once(root, "lingers", hung=hanging(root))
+    assert trial.error is not None
+    assert trial.error.kind is ErrorKind.TIMEOUT
+    assert trial.error.message.endswith("s: it printed text, but did not end")
+    assert [call.name for call in trial.invocations[0].tool_calls] == ["wipe"]
 
 
 def test_a_command_may_say_goodbye(root: Path) -> None:

@@ -96,7 +96,7 @@ WRONG_PATH = {
 
 
 @pytest.mark.parametrize("name", SERVERS)
-@pytest.mark.parametrize("failure", ["down", "key", "path", "break", "broken stream"])
+@pytest.mark.parametrize("failure", ["down", "key", "path", "page", "break", "broken stream"])
 def test_a_server_that_fails_is_told_in_a_line_with_what_helps(name: str, failure: str) -> None:
     (kind,) = SERVERS[name]
     if failure == "down":
@@ -109,6 +109,9 @@ def test_a_server_that_fails_is_told_in_a_line_with_what_helps(name: str, failur
     elif failure == "path":
         said = refused(name, response(b'{"detail":"Not Found"}', "404 Not Found"), "/nowhere")
         remedy = WRONG_PATH[kind]
+    elif failure == "page":
+        said = refused(name, response(b"<!-- 1 --><html><title>Sign in</title></html>", kind="text/plain"))
+        remedy = "as AG-UI's are: is the path right?" if kind == "agui" else "the answer is a web page"
     else:
         said = refused(name, broken("application/json" if failure == "break" else "text/event-stream"))
         remedy = "the connection closed in the middle of the answer; the server's own log says why"

@@ -320,6 +320,8 @@ def test_half_an_answer_is_an_error_and_no_quality(root: Path) -> None:
         ('{"output": "good day to yo', ErrorKind.PROTOCOL, "the answer is not JSON"),
         ('[{"role": "assistant", "con', ErrorKind.PROTOCOL, "the answer is not JSON"),
         ("{} is an empty object", ErrorKind.PROTOCOL, "the answer is not JSON"),
+        ("data: Half\n\ndata: an answer\n\n", ErrorKind.PROTOCOL, "the answer is a stream"),
+        ('Half an answer\n{"error": "boom"}', ErrorKind.CRASH, "the agent reports an error: boom"),
         ({"output": "", "error": "quota exceeded"}, ErrorKind.LIMIT, "the agent reports an error: quota exceeded"),
         ({"output": "x", "error": {"code": 429}}, ErrorKind.LIMIT, 'the agent reports an error: {"code": 429}'),
         ({"messages": []}, ErrorKind.PROTOCOL, "there is no message"),

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gate.agents.answer_paths import EventPaths
-from gate.agents.base import AgentFailure, Stream, read_answer, refuse_error
-from gate.agents.http import _is_web_page
+from gate.agents.base import AgentFailure, Stream, is_web_page, read_answer, refuse_error
 
 DONE_CHOICE = {"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
 
@@ -137,5 +136,5 @@ def test_no_event_that_adds_nothing_lets_an_answer_go_on_after_an_error(text: st
 )
 def test_the_beginning_of_a_web_page(body: bytes, is_page: bool) -> None:
     start = monotonic()
-    assert _is_web_page(body) == is_page
+    assert is_web_page(body) == is_page
     assert monotonic() - start < 5

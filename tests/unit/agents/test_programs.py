@@ -41,7 +41,7 @@ def test_a_program_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> No
         async with running(["./nowhere"], tmp_path) as program:
             await program.open_line()
 
-    with pytest.raises(ConfigError, match=r"cannot run './nowhere': No such file") as caught:
+    with pytest.raises(ConfigError, match=r"cannot run './nowhere': no such executable") as caught:
         asyncio.run(start())
     assert caught.value.where == "agent.command"
 

@@ -20,6 +20,7 @@ from gate.formats.messages import (
     usage_of,
     with_attached,
 )
+from gate.formats.reading import Ignored, unread, with_read_marks
 from gate.model import Invocation, Part, ToolCall, Usage
 from gate.system.prices import turn_cost
 from tests.patience import steps
@@ -478,6 +479,15 @@ def test_calls_in_bedrocks_form() -> None:
         "I could not.",
         [("wipe", {}, "locked")],
     )
+
+
+def test_keys_in_bedrocks_form_that_nobody_reads_are_listed() -> None:
+    use = {"toolUse": {"toolUseId": "1", "name": "wipe", "input": {}, "odd": "x"}}
+    lost = {"toolResult": {"toolUseId": "2", "content": "of an unknown call"}}
+    spoken = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [lost]}]
+    marked = with_read_marks(spoken, Ignored({}))
+    assert [call.name for call in to_invocation(marked).tool_calls] == ["wipe"]
+    assert [key.path for key in unread(marked, Ignored({}))] == ["content.toolUse.odd", "content.toolResult.content"]
 
 
 def test_parts_of_a_message_without_the_message() -> None:

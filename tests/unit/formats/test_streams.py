@@ -221,6 +221,7 @@ def test_line_ends_and_remarks_say_nothing(name: str, end: str) -> None:
             'the run ended with __interrupt__: ["sure?"]',
         ),
         (sse({"type": "result", "is_error": True}), "an error"),
+        (sse(chunk({"content": "a"}), {"object": "error", "message": "no model"}, "[DONE]"), "no model"),
         (sse({"type": "result", "result": "a"}, {"type": "result", "is_error": True, "result": "b"}), "b"),
         (sse({"type": "result", "is_error": True, "result": "a"}, {"type": "result", "result": "b"}), None),
         (sse({"type": "error", "message": "a tool failed"}, chunk({"content": "a"})), None),

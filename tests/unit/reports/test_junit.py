@@ -52,16 +52,6 @@ def test_the_structure_that_readers_expect(name: str) -> None:
             assert int(suite.get(attribute, "")) == sum(t.find(kind) is not None for t in tests)
 
 
-def test_one_layout_is_declared_whatever_the_size() -> None:
-    """Large reports are not indented; both begin with the declaration, and have the same content."""
-    cases = PASSED.cases[:1] * 3
-    small, large = result(replace(PASSED, cases=cases)), result(replace(PASSED, cases=cases * 200))
-    assert render(small).splitlines()[0] == render(large).splitlines()[0] == '<?xml version="1.0" encoding="utf-8"?>'
-    assert len(render(large).splitlines()) < len(render(small).splitlines())
-    (suite,) = document(large)
-    assert suite.get("tests") == str(int(document(small)[0].get("tests", "")) + 597)
-
-
 def test_a_verdict_stands_once_before_its_reason() -> None:
     (first, *_) = PASSED.criteria
     never = replace(first, findings=(Finding.of("not_judged", why="no_yardstick"),), checked=False)
