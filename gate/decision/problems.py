@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 
 from gate.decision.comparison import Comparison
+from gate.decision.engine.collapse import has_collapsed
 from gate.decision.outages import commonest_error
 from gate.model import ErrorKind, Trial
 from gate.model.finding import CaseTally, Finding
-from gate.statistics.intervals import mean_of_means, stratified_fisher_less
 
 MAX_ERROR_CHARS = 120
 """Maximum number of characters of the most common error in a headline."""
-OFTEN = 0.5
-"""If the baseline's mean is at least this far up its scale, chance alone cannot put every value at its worst."""
-RARE = 0.05
-"""For a lower baseline, chance is ruled out if its probability is at most this."""
 LEAST_TRIALS = 3
 """Minimum trials of each kind: an unchanged case that always passed fails three times in a row in at most 2 %."""
 
@@ -96,20 +91,12 @@ def collapsed(comparison: Comparison) -> Finding | None:
             continue
         now, before = comparison.values(criterion), comparison.stored_values(criterion)
         both = [case_id for case_id in comparison.paired if now.get(case_id) and before.get(case_id)]
-        values = list(chain.from_iterable([now[case_id] for case_id in both]))
         worst, best = criterion.worst, criterion.best
         assert worst is not None and best is not None  # the scale is bounded
-        if not both or set(values) != {worst}:
-            continue
-        counts = []
-        for case_id in both:
-            better = sum([value != worst for value in before[case_id]])
-            counts.append((0, len(now[case_id]), better, len(before[case_id])))
-        share = (mean_of_means([before[case_id] for case_id in both]) - worst) / (best - worst)
-        if share >= OFTEN or (share > 0 and stratified_fisher_less(counts) <= RARE):
+        if has_collapsed([(now[case_id], before[case_id]) for case_id in both], worst, best):
+            trials = sum([len(now[case_id]) for case_id in both])
             copies = bool(comparison.copies.cases)
-            name, cases, trials = criterion.name, len(both), len(values)
-            return Finding.of("collapsed", criterion=name, cases=cases, trials=trials, copies=copies)
+            return Finding.of("collapsed", criterion=criterion.name, cases=len(both), trials=trials, copies=copies)
     return None
 
 

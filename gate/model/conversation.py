@@ -73,6 +73,8 @@ class Usage(Struct, frozen=True, gc=False):
     """The model named in the answer, else the one that was requested; None if neither is known."""
     system: str | None = None
     """The provider's fingerprint of the system that answered (``system_fingerprint``), if the answer has one."""
+    cut_off: bool = False
+    """True if an answer of the model says that it ended at the limit of its length."""
 
     @property
     def tokens(self) -> int | None:
@@ -155,7 +157,7 @@ def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
         stated = {getattr(part, name) for part in parts}
         if len(stated) == 1:
             total[name] = stated.pop()
-    return Usage(**total)
+    return Usage(**total, cut_off=any(part.cut_off for part in parts))
 
 
 class ToolTime(Struct, frozen=True):

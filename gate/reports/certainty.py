@@ -42,9 +42,7 @@ def deciding_row(suite: SuiteResult) -> CriterionResult | None:
 
 def _is_apart_from_looks(cause: Finding) -> bool:
     """True if the cause of an open answer is another than too little evidence in the looks."""
-    if cause.kind == "cases_fail":
-        return bool(cause["why"] != "thin_baseline")
-    return cause.kind == "criteria_decide" and bool(cause["why"])
+    return cause.kind == "cases_fail" or (cause.kind == "criteria_decide" and bool(cause["why"]))
 
 
 def seen_by_chance(p: float) -> str:

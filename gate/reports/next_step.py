@@ -11,6 +11,7 @@ AMEND_SETUP = "correct the model's name, the key or the address that the error n
 LOOK_AT_ERRORS = "if the error is the agent's own, fix it; if what it depends on was down, run the job again"
 OTHER_THRESHOLD = "change the threshold in a separate pull request"
 TOO_LOW_TO_ACCEPT = "a missed threshold cannot be accepted"
+OTHER_LIMIT = "change the limit in a separate pull request"
 OTHER_RULE = "change the rule in a separate pull request"
 
 
@@ -33,10 +34,8 @@ def next_step(suite: SuiteResult, label: str = "") -> str:
             return f"fix it, or {_accept(suite, label)}"
         case Verdict.BELOW_THRESHOLD if suite.deciding.cause.kind == "nothing_passes":
             return "fix the agent or the suite"
-        case Verdict.BELOW_THRESHOLD if _is_hard(suite.deciding):
-            return f"fix it, or {OTHER_RULE}"
         case Verdict.BELOW_THRESHOLD:
-            return f"fix it, or {OTHER_THRESHOLD}"
+            return f"fix it, or {_other_demand(suite.deciding)}"
         case Verdict.NOT_COMPARED:
             return ", or ".join(_after_gaps(suite, label))
         case Verdict.INCONCLUSIVE:
@@ -54,10 +53,16 @@ def _accept(suite: SuiteResult, label: str) -> str:
     return 'if this is intended, merge it, then run `gate baseline accept --why "…"`'
 
 
-def _is_hard(suite: SuiteResult) -> bool:
-    """True if a hard rule, which has no threshold, was broken."""
+def _other_demand(suite: SuiteResult) -> str:
+    """Return where to change what the first criterion demands: a hard rule, a limit or a threshold."""
     row = deciding_row(suite)
-    return row is not None and row.finding("hard_rule", Verdict.BELOW_THRESHOLD) is not None
+    for found in row.findings if row is not None else ():
+        if found.verdict is Verdict.BELOW_THRESHOLD:
+            return OTHER_DEMAND.get(found.kind, OTHER_THRESHOLD)
+    return OTHER_THRESHOLD
+
+
+OTHER_DEMAND = {"hard_rule": OTHER_RULE, "limit": OTHER_LIMIT}
 
 
 def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
@@ -86,6 +91,8 @@ def _after_noise(suite: SuiteResult) -> str:
             return "set a threshold, or store a baseline (`gate baseline save`, on the default branch)"
         case "cases_fail" if cause["why"] == "copies":
             return "clear the cache, or store a second run of the baseline, then run the job again"
+        case "cases_fail" if cause["why"] == "thin_baseline":
+            return "look at the cases; more stored trials would decide it"
         case "cases_fail" if cause["why"] == "base_fails_too":
             return "check that the base commit's agent is the one that was stored, then measure the baseline anew"
         case "criteria_decide" if cause["why"]:

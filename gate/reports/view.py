@@ -50,6 +50,8 @@ OF_COMPARISON: tuple[KindName, ...] = (
     "criteria_decide",
 )
 """Causes to which the lack of a baseline is added."""
+MAY_HIDE = (Verdict.PASS, Verdict.INCONCLUSIVE)
+"""Verdicts whose means may hide new cases that never pass."""
 MAY_BE_MOVED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE)
 """Verdicts that may be due to another model or another system of the provider."""
 FELL_SHORT = {Verdict.REGRESSED, Verdict.BELOW_THRESHOLD}
@@ -156,6 +158,11 @@ class View:
         place = where(by)
         if place:
             said.append(f"most of it in {place}")
+        same = self.suite.warning("same_agent")
+        if same is not None:
+            said.append(tell(same, self.suite))
+        if by.verdict in MAY_HIDE:
+            said += [tell_short(found) for found in by.changes if found.kind == "cases_changed"]
         said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]
         said += [tell_short(found) for found in by.changes if found.kind == "stated" and found["agent_key"]][:1]
         if by.baseline is not None and by.baseline.distance and by.verdict is Verdict.REGRESSED and not by.reference:
@@ -165,7 +172,7 @@ class View:
             )
         if by.baseline is not None and by.baseline.provenance == "unproven":
             said.append("against an unproven baseline")
-        return [*said, *filter(None, (self.suite.expired, self._measured_again, self.suite.scope))]
+        return list(filter(None, (*said, self.suite.expired, self._measured_again, self.suite.scope)))
 
     @property
     def _measured_again(self) -> str:

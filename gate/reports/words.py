@@ -599,10 +599,9 @@ UNPROVEN = (
 )
 SAY_LITTLE = "{criteria:a score|scores} of {criteria:all} {criteria:proves|prove} little: "
 ALIKE = "repeated trials give identical answers"
-NEVER_PASSED = "{never_passed:+; passed in no trial: #}"
 CASES_CHANGED = {
-    "new": "new, judged only by thresholds: {cases:list}" + NEVER_PASSED,
-    "edited": "edited, judged only by thresholds: {cases:list}" + NEVER_PASSED,
+    "new": "new, judged only by thresholds: {cases:list}",
+    "edited": "edited, judged only by thresholds: {cases:list}",
     "removed": "removed since the baseline: {cases:list}",
     "renamed": "renamed, and compared by their content: {cases:list}",
     "all": "none of the base's {of:case} is compared{edited:+ (# edited)}",
@@ -666,6 +665,7 @@ WORDS: Table = {
         "one_answer": SAY_LITTLE + "the agent gave one and the same answer {answers:time} in {cases:case}",
         "steady": ALIKE + ": a fixed seed, a cache, or a deterministic agent",
         "faster": ALIKE + ", and five times faster: a cache, or a server that was still starting",
+        "cut_off": "{answers} of {of:answer} ended at the model's limit of length: raise it (`max_tokens`)",
         "other_runs_differ": (
             ALIKE + " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial "
             "(is there a cache?)"
@@ -681,6 +681,7 @@ IN_HEADLINE: Table = {
         "compared with the agent at {commit:7}, run alongside this change"
         "{without_rules: by this change's rules, because the base has none|}"
     ),
+    "cases_changed": "{never_passed:+# passed in no trial}",
     "stated": "{agent_key:+another agent than the base's: agent.# differs}",
     "measured_before": _measured_again,
 }

@@ -89,8 +89,10 @@ _LOCAL = re.compile(
 )
 """The variables that commands without a network see in a CI job."""
 _ONLINE = ("fetch", "push", "ls-remote")
-_READING = ("cat-file", "ls-tree", "merge-base", "rev-list", "rev-parse", "status", "worktree")
+_READING = ("cat-file", "diff", "log", "ls-tree", "merge-base", "rev-list", "rev-parse", "status", "worktree")
 """Commands that fetch missing objects in a partial clone."""
+_PARTIAL = r"^(extensions\.partialclone|remote\..+\.promisor)$"
+"""The settings that make a clone partial."""
 _DEEPENING = (50, 200, 1000, 5000)
 COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -144,7 +146,7 @@ class Git:
         self.root = root
         self.timeout = timeout
         self.sealed = _sealed_in(environment)
-        self._online: tuple[str, ...] = _ONLINE
+        self._partial: bool | None = None
         if self.sealed is None:
             kept = {name: value for name, value in environment.items() if _is_kept(name)}
             self.program = program(environment.get("PATH"))
@@ -153,8 +155,6 @@ class Git:
             if in_ci(environment):  # an agent may look into every other process
                 for name in [name for name in self.environment if not _LOCAL.fullmatch(name)]:
                     self.signing.setdefault(name, self.environment.pop(name))
-                if self.has_lfs:
-                    self._online = (*_ONLINE, "worktree")  # which fetches files in LFS
         else:
             self.program = self.sealed.program
             self.environment = _sealed_environment(self.sealed, root, environment)
@@ -162,8 +162,7 @@ class Git:
             if _is_http(self.sealed.remotes.values()):
                 self.signing = _numbered(self.sealed.network)
             self.has_lfs = False  # its filters are programs
-            if self.sealed.is_partial:
-                self._online = (*_ONLINE, *_READING)
+            self._partial = self.sealed.is_partial
         # Cached because the answers never change once known, and each costs a process.
         self._prefix: str | None = None
         self._is_whole = False
@@ -192,7 +191,7 @@ class Git:
             environment = self._signed_in(url, header)
             clone = Git(folder, environment=environment, timeout=self.timeout)
             clone.environment["GIT_DIR"] = str(folder)
-            clone._online = (*_ONLINE, *_READING)
+            clone._partial = True
         clone.run("init", "--quiet", "--bare", "--template=", str(folder))
         clone.run("config", "remote.origin.url", url)
         return clone
@@ -248,7 +247,7 @@ class Git:
             command += ["-c", setting]
         command += arguments
         environment = dict(self.environment)
-        if _command_of(arguments) in self._online:
+        if self.signing and self._signs_in(_command_of(arguments)):
             environment |= self.signing
         environment |= extra
         try:
@@ -260,6 +259,21 @@ class Git:
         except OSError as problem:
             raise GitError(f"git cannot be run: {problem.strerror}", where=str(self.root)) from None
         return status, output, redact(errors.decode("utf-8", "replace").strip())
+
+    def _signs_in(self, command: str) -> bool:
+        """True if a command may use the network, and so needs the credentials."""
+        if command in _ONLINE or (command == "worktree" and self.has_lfs):  # which fetches files in LFS
+            return True
+        return command in _READING and self._is_partial()
+
+    def _is_partial(self) -> bool:
+        """True if the clone lacks objects, which git fetches when it needs them."""
+        if self._partial is None:
+            try:
+                self._partial = self.ask("config", "--get-regexp", _PARTIAL) is not None
+            except GitError:  # the command that asks for this says so
+                return False
+        return self._partial
 
     def _failed(self, arguments: Sequence[str], said: str) -> GitError:
         reason = next((line for line in said.splitlines() if line.startswith(("fatal:", "error:"))), said)
@@ -319,19 +333,20 @@ class Git:
         return bool(self.changed(exclude=exclude))
 
     def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
-        """Return the files below the root that differ from HEAD, including untracked ones; names start from the top.
+        """Return the tracked files that differ from HEAD, and untracked ones below the root; names start from the top.
 
         ``exclude`` are paths relative to the root that do not count, such as the folder of records. Untracked reports,
-        records, bytecode folders and virtual environments do not count, either. Files in LFS are ignored if git-lfs is
-        not installed: their content would look like a change.
+        records, bytecode folders and virtual environments do not count, either, nor do records and reports outside of
+        the root. Files in LFS are ignored if git-lfs is not installed: their content would look like a change.
         """
         inside = [path for path in exclude if not path.startswith(("/", ".."))]
-        paths = [".", *(f":(exclude,literal){path}" for path in inside)]
+        paths = [":/", *(f":(exclude,literal){path}" for path in inside)]
         if not self.has_lfs:
             paths.append(":(exclude,attr:filter=lfs)")
         found = []
         for status, name in self._status("--untracked-files=normal", "--", *paths):
-            if status != "??" or not self._is_generated(name):
+            is_inside, is_tracked = name.startswith(self.prefix()), status != "??"
+            if (is_inside and is_tracked) or ((is_inside or is_tracked) and not self._is_generated(name)):
                 found.append(name)
         return found
 

@@ -127,7 +127,7 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
-MERGE_REQUEST = {"CI_MERGE_REQUEST_IID": "1", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
+MERGE_REQUEST = {"CI_MERGE_REQUEST_IID": "1"}
 
 
 def gitlab() -> list[str]:
@@ -156,7 +156,8 @@ def test_gitlabs_lines_store_what_the_next_merge_request_finds(project: Project)
     assert "uncommitted changes" not in said
     assert project.git("ls-remote", "origin", "refs/heads/gate-baselines")
     change = project.commit("change", agent__py=FILES["agent.py"] + "# another agent\n")
-    clone, said = project.job(gitlab(), change, CI_COMMIT_SHA=change, **MERGE_REQUEST)
+    given = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": main, **MERGE_REQUEST}
+    clone, said = project.job(gitlab(), change, CI_COMMIT_SHA=change, **given)
     assert main[:7] in reported(clone)
     assert "no baseline" not in reported(clone)
     listed = warm.run(["-m", "gate", "baseline", "list"], cwd=clone, environment=os.environ)
@@ -167,7 +168,7 @@ def test_gitlabs_lines_store_what_the_next_merge_request_finds(project: Project)
 @pytest.mark.slow
 def test_what_the_target_branch_lost_is_not_blamed_on_a_merge_request(project: Project) -> None:
     """A pipeline for merged results runs on a merge commit, which holds what happened on the target branch since."""
-    project.commit("main", agent__py=FILES["agent.py"])
+    base = project.commit("main", agent__py=FILES["agent.py"])
     change = project.commit("change", notes__txt="a change")
     project.git("checkout", "-q", "main")
     target = project.commit("main", agent__py=FILES["agent.py"].replace("look_up", "guess"))
@@ -175,7 +176,8 @@ def test_what_the_target_branch_lost_is_not_blamed_on_a_merge_request(project: P
     project.git("merge", "-q", "--no-ff", "-m", "merge", change)
     merged = project.git("rev-parse", "HEAD")
     project.git("push", "-q", "origin", "HEAD:refs/merge-requests/1/merge", "HEAD:refs/heads/kept")
-    clone, _ = project.job(gitlab(), merged, None, 0, CI_COMMIT_SHA=merged, **MERGE_REQUEST)
+    given = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_MERGE_REQUEST_TARGET_BRANCH_SHA": target, **MERGE_REQUEST}
+    clone, _ = project.job(gitlab(), merged, None, 0, CI_COMMIT_SHA=merged, **given)
     assert target[:7] in reported(clone)
 
 
@@ -184,7 +186,7 @@ def test_a_merge_request_without_a_common_commit_fails_and_stores_nothing(projec
     project.commit("main")
     project.git("checkout", "-q", "--orphan", "other")
     other = project.commit("other")
-    project.job(gitlab(), other, None, 1, CI_COMMIT_SHA=other, **MERGE_REQUEST)
+    project.job(gitlab(), other, None, 2, CI_COMMIT_SHA=other, **MERGE_REQUEST)
     assert not project.git("ls-remote", "origin", "refs/heads/gate-baselines")
 
 
@@ -251,7 +253,7 @@ def bitbucket() -> list[str]:
 
 
 RECIPES = {
-    "gitlab": (gitlab, {"CI_COMMIT_BRANCH": "main"}, MERGE_REQUEST),
+    "gitlab": (gitlab, {"CI_COMMIT_BRANCH": "main"}, {"CI_MERGE_REQUEST_DIFF_BASE_SHA": "BASE", **MERGE_REQUEST}),
     "jenkins": (jenkins, {"BRANCH_NAME": "main"}, {"BRANCH_NAME": "PR-1", "CHANGE_TARGET": "main"}),
     "circleci": (circleci, {"CIRCLE_BRANCH": "main"}, {"CIRCLE_BRANCH": "change"}),
     "azure": (azure, {"BUILD_SOURCEBRANCH": "refs/heads/main"}, {"BUILD_SOURCEBRANCH": "refs/pull/1/merge"}),
@@ -383,13 +385,14 @@ def test_each_change_has_a_cache_of_its_own_and_the_default_branch_reads_none(na
 def test_a_change_is_compared_with_its_base_and_a_retry_in_a_fresh_clone_continues(project: Project, name: str) -> None:
     script, merge, change = RECIPES[name]
     main = project.commit("main", gate__yaml=ALL_DEFAULTS)
+    given = {key: main if value == "BASE" else value for key, value in change.items()}
     caches = CACHES.get(name, lambda *, change: None)
     _, said = project.job(script(), main, caches(change=False), CI="true", **merge)
     assert "saved branch gate-baselines of origin" in said
     red = 0 if name == "azure" else 1
 
     def measure(head: str) -> tuple[Path, str]:
-        clone, said = project.job(script(), head, caches(change=True), red, CI="true", **change)
+        clone, said = project.job(script(), head, caches(change=True), red, CI="true", **given)
         assert red or "##vso[task.setvariable variable=code;isOutput=true]1" in said
         assert "saved" not in said, "a change stores nothing"
         return clone, " ".join(said.split())

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.clusters import grouped
+from gate.decision.engine.collapse import has_collapsed
 from gate.decision.engine.coupled import paired_difference, values_in
 from gate.decision.engine.state import TINY, Metric, State, margin_of
 from gate.model import Direction, MetricChange
@@ -27,9 +28,6 @@ from gate.statistics.intervals import (
 from gate.statistics.shift import change_sd
 
 _NORMAL = NormalDist()
-COLLAPSED_FROM, COLLAPSED_P = 0.5, 0.05
-"""A metric whose values are all the worst has collapsed if the baseline's mean is at least the first number, or if
-chance shows as much with at most the second as probability."""
 TINY_BY_CHANCE = 0.2
 """Probability for suites with so few cases that the interval says nothing: they pass if chance alone shows as much more
 often than this."""
@@ -207,22 +205,9 @@ def collapsed_metrics(cases: Iterable[CaseEvidence], state: State) -> tuple[str,
     cases = list(cases)
     found = []
     for m, metric in enumerate(state.metrics):
-        if metric.blocks_regression and metric.kind != "positive" and _has_collapsed(cases, metric, m):
+        if not metric.blocks_regression or metric.kind == "positive":
+            continue
+        worst = 0.0 if metric.direction is Direction.HIGHER else -1.0  # the values are oriented
+        if has_collapsed([values_of(case, m) for case in cases], worst, worst + 1.0):
             found.append(metric.name)
     return tuple(found)
-
-
-def _has_collapsed(cases: Iterable[CaseEvidence], metric: Metric, m: int) -> bool:
-    worst = 0.0 if metric.direction is Direction.HIGHER else -1.0  # the values are oriented
-    all_now: list[float] = []
-    all_before: list[float] = []
-    counts = []
-    for case in cases:
-        now, before = values_of(case, m)
-        all_now += now
-        all_before += before
-        if now and before:
-            counts.append((0, len(now), sum([value > worst for value in before]), len(before)))
-    if not all_now or not all_before or max(all_now) > worst:
-        return False
-    return fmean(all_before) - worst >= COLLAPSED_FROM or stratified_fisher_less(counts) <= COLLAPSED_P

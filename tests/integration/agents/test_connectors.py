@@ -179,6 +179,27 @@ def test_agui() -> None:
     assert len({request["runId"] for request in asked}) == 3
 
 
+@pytest.mark.parametrize(
+    ("api", "body"),
+    [
+        ("chat", {"choices": [{"message": {"role": "assistant", "content": "Once"}, "finish_reason": "length"}]}),
+        (
+            "responses",
+            {
+                "status": "incomplete",
+                "incomplete_details": {"reason": "max_output_tokens"},
+                "output": [{"type": "message", "role": "assistant", "content": "Once"}],
+            },
+        ),
+    ],
+)
+def test_an_answer_that_was_cut_off_says_so(api: str, body: dict[str, Any]) -> None:
+    path = "/chat/completions" if api == "chat" else "/responses"
+    trial, _ = served({path: body}, {"openai": {"model": "m", "api": api}}, case("go"))
+    usage = trial.invocations[0].usage
+    assert usage is not None and usage.cut_off
+
+
 @pytest.mark.parametrize("body", [{"choices": []}, [], "text", {"choices": [{"message": None}]}])
 def test_a_completion_of_the_wrong_shape(body: Any) -> None:
     trial, _ = served({"/chat/completions": [body]}, {"openai": {"model": "m"}}, case("a"))

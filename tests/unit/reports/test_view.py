@@ -125,6 +125,7 @@ UNDECIDED = decided("INCONCLUSIVE", Stage(StageKind.END), p=0.14)
 LOOKS_DO_NOT_DECIDE = (
     Finding.of("cases_fail", cases=(CaseTally("a", 0, 4, 5, 5),), why="base_fails_too"),
     Finding.of("cases_fail", cases=(CaseTally("a", 0, 4, 5, 5),), why="copies"),
+    Finding.of("cases_fail", cases=(CaseTally("a", 0, 4, 1, 1),), why="thin_baseline"),
     Finding.of("criteria_decide", Verdict.INCONCLUSIVE, criteria=("pass_rate",), why="drifted"),
 )
 
@@ -141,6 +142,35 @@ def test_only_a_suite_that_may_have_a_baseline_has_none_yet() -> None:
     ):
         suite = replace(NO_BASELINE, baseline=BaselineInfo(None, missing=missing))
         assert told in View(suite).headline
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.REGRESSED])
+def test_new_cases_that_never_passed_are_told_where_a_mean_may_hide_them(verdict: Verdict) -> None:
+    found = Finding.of("cases_changed", how="new", cases=("a", "b"), never_passed=("b",))
+    suite = replace(PASSED, verdict=verdict, changes=(found,))
+    assert ("b passed in no trial" in View(suite).headline) is (verdict is Verdict.PASS)
+
+
+def test_a_verdict_on_stored_trials_says_so_first() -> None:
+    """Else the author of a page of documentation looks for the fault in it."""
+    same = Finding.of("same_agent", commit="0123456789")
+    view = View(replace(PASSED, verdict=Verdict.BELOW_THRESHOLD, warnings=(same,)))
+    assert "the agent is the same as at 0123456; nothing was run, and its stored trials count" in view.headline
+    assert not any("nothing was run" in line for line in view.warnings), "once"
+
+
+def test_a_limit_is_changed_where_a_limit_is_broken() -> None:
+    broken = Finding.of("limit", Verdict.BELOW_THRESHOLD, q=0.95, value=4.0, limit=3.0)
+    missed = Finding.of("mean", Verdict.BELOW_THRESHOLD, mean=HeldMean(0.1, 0.9, 4), trials=4, error=None)
+    for found, what in (
+        (broken, "limit"),
+        (missed, "threshold"),
+        (Finding.of("hard_rule", Verdict.BELOW_THRESHOLD), "rule"),
+    ):
+        row = CriterionResult(RESPONSE, Verdict.BELOW_THRESHOLD, (found,))
+        cause = Finding.of("criteria_decide", criteria=(RESPONSE.name,))
+        suite = replace(PASSED, verdict=Verdict.BELOW_THRESHOLD, cause=cause, criteria=(row,))
+        assert next_step(suite) == f"fix it, or change the {what} in a separate pull request"
 
 
 def test_a_mean_of_zero_that_was_measured_is_told() -> None:

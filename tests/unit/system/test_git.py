@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gate.system.git import Git, GitError, checked_remote, checked_revision, token_header, with_header
+from tests.integration.baselines.remotes import http_remote
 from tests.patience import eventually
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
@@ -113,7 +114,16 @@ def test_what_running_leaves_is_no_change(root: Path, merged: dict[str, str]) ->
     (root / "src" / "x.py").write_text("edited")
     (root / "src" / "new").write_text("")
     assert at(root).changed() == ["moved ü.py", "src/x.py", "src/new"]
-    assert at(root / "src").changed(exclude=["x.py"]) == ["src/new"]
+    (root / "elsewhere").write_text("untracked")
+    assert at(root / "src").changed(exclude=["x.py"]) == ["moved ü.py", "src/new"]
+
+
+def test_another_agents_records_are_no_change(root: Path) -> None:
+    commit(root, '{"gate_record":1}\n', "other/stored.jsonl")
+    commit(root, "x", "src/x.py")
+    (root / "other/stored.jsonl").write_text('{"gate_record":1}\n{}\n')
+    assert at(root / "src").changed() == []
+    assert at(root / "other").changed() == ["other/stored.jsonl"]
 
 
 def test_asking_writes_no_index(root: Path, merged: dict[str, str]) -> None:
@@ -465,6 +475,36 @@ def test_an_error_is_one_line_without_secrets(root: Path) -> None:
 
 
 # --- signing in -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("filtered", ["blob:none", "tree:0"])
+@pytest.mark.parametrize("way", ["header", "program"])
+def test_in_ci_a_partial_clone_signs_in_for_what_it_lacks(tmp_path: Path, filtered: str, way: str) -> None:
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    sh(whole, "init", "-q")
+    base = commit(whole, "base")
+    commit(whole, "notes", "docs/notes.md")
+    head = commit(whole, "change")
+    sh(tmp_path, "clone", "-q", "--bare", str(whole), "origin.git")
+    sh(tmp_path / "origin.git", "config", "uploadpack.allowFilter", "true")
+    sh(tmp_path / "origin.git", "config", "uploadpack.allowAnySHA1InWant", "true")
+    with http_remote(tmp_path, "s3cret") as (url, _):
+        asked = tmp_path / "asked"
+        asked.write_text('#!/bin/sh\ncase "$1" in User*) echo x-access-token ;; *) echo s3cret ;; esac\n')
+        asked.chmod(0o755)
+        signing = {"GIT_ASKPASS": str(asked)}
+        if way == "header":
+            signing = with_header({}, url, token_header("s3cret"))
+        command = ["git", "clone", "-q", f"--filter={filtered}", f"{url}/origin.git", str(tmp_path / "copy")]
+        subprocess.run(command, env={**os.environ, **signing}, check=True)
+        git = at(tmp_path / "copy", CI="true", **signing)
+        with git.worktree(base) as tree:
+            assert (tree / "agent.py").read_text() == "base"
+        assert git.differing(base) == ["agent.py", "docs/notes.md"]
+        assert git.show(base, "agent.py") == b"base"
+        assert git.ask("log", "--format=%H", "--max-count=1", head, "--", "docs") is not None
+        assert git.changed() == []
 
 
 def test_a_header_is_for_its_host_alone_and_takes_the_place_of_others() -> None:
