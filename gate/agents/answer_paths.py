@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from gate.agents.base import AgentFailure, Stream, refuse_error
 from gate.agents.hints import says_elsewhere
 from gate.formats import paths, streams
-from gate.formats.messages import FormatError
+from gate.formats.messages import FormatError, is_cut_off
 from gate.formats.paths import PathError, find, parent_of
 from gate.formats.shapes import as_mapping, text_or_json
 from gate.model import ErrorKind
@@ -195,7 +195,10 @@ class StatePaths(StrictModel):
         """
         if not self.names_parts:
             return body
-        return {name: read(body) for name, read in self._readers()}
+        parts = {name: read(body) for name, read in self._readers()}
+        if is_cut_off(body):
+            parts["finish_reason"] = "length"
+        return parts
 
     def read_known(self, body: Any) -> Any:
         """Return the named parts that an answer with an error has; the answer itself if no part is named."""

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer, refuse_error, so_far
 from gate.agents.hints import looks_like
 from gate.agents.http import Server, ServerAgent
-from gate.formats.messages import FormatError, to_usage, usage_of
+from gate.formats.messages import FormatError, is_cut_off, to_usage, usage_of
 from gate.formats.paths import find
 from gate.formats.shapes import as_mapping, as_text
 from gate.model import ErrorKind, Invocation, Usage
@@ -81,7 +81,7 @@ class OpenAIAgent(ServerAgent[OpenAIServer, None]):
         if self._server.system:
             asked.insert(0, {"role": "system", "content": self._server.system})
         said: list[Any] = []
-        usages, durations = list[Any](), list[float]()
+        usages, durations, cut_off = list[Any](), list[float](), False
         for _ in range(MOST_ROUNDS):
             body = {**self._server.body, "model": self._server.model, key: [*asked, *said]}
             if self._server.tools:
@@ -97,6 +97,7 @@ class OpenAIAgent(ServerAgent[OpenAIServer, None]):
                 raise
             said += found
             usages.append(self._usage(answer))
+            cut_off = cut_off or is_cut_off(answer)
             durations.append(duration)
             results = self._results(request, found, chat=chat)
             if not results:
@@ -105,13 +106,15 @@ class OpenAIAgent(ServerAgent[OpenAIServer, None]):
         else:
             text = f"the model still calls tools after {MOST_ROUNDS} rounds of results"
             raise AgentFailure(ErrorKind.CRASH, text, turn=_before_failure(said, usages, None))
-        invocation = read_answer({"messages": said}, user=request.user)
+        invocation, usage = read_answer({"messages": said}, user=request.user), _total(usages)
+        if cut_off:
+            usage = replace(usage or Usage(), cut_off=True)
         # a chat completion hides calls that the server executed itself, so one without calls proves nothing
         return replace(
             invocation,
             duration=sum(durations),
             reports_calls=not chat or bool(self._server.tools),
-            usage=_total(usages),
+            usage=usage,
         )
 
     def _results(self, request: Request, said: Sequence[Any], *, chat: bool) -> list[dict[str, Any]]:
@@ -191,8 +194,9 @@ def _before_failure(said: Sequence[Any], usages: Sequence[Any], last: Invocation
 
 
 def _total(usages: Sequence[Any]) -> Usage | None:
-    """Return the total usage of a turn's requests."""
+    """Return the total usage of a turn's requests; None if one of them has none, since the rest would look cheap."""
     try:
-        return usage_of([usage for usage in map(to_usage, usages) if usage is not None])
+        known = [usage for usage in map(to_usage, usages) if usage is not None]
+        return usage_of(known) if len(known) == len(usages) else None
     except FormatError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error

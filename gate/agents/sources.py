@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import posixpath
 import re
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
@@ -580,3 +582,35 @@ def _installing_on_disk(top: Path, place: Path) -> list[Path]:
     if not place.is_dir():
         return [place]
     return [path for path in sorted(place.iterdir()) if INSTALLED.fullmatch(path.name)]
+
+
+def imported_from(top: Path, prefixes: Iterable[Path], python_path: str) -> list[PurePosixPath]:
+    """Return the folders of a work tree, relative to ``top``, from which an environment imports modules.
+
+    An agent of another work tree would import this one's modules from there.
+
+    Args:
+        top: the work tree's folder.
+        prefixes: folders of environments, in which packages may be installed from the work tree.
+        python_path: the value of ``PYTHONPATH``; its relative entries are those of any work tree.
+    """
+    found = [Path(one) for one in python_path.split(os.pathsep) if one.startswith("/")]
+    for prefix in dict.fromkeys(prefixes):
+        for place in sorted(prefix.glob("lib/python*/*-packages")):
+            for told in place.glob("*.dist-info/direct_url.json"):
+                folder = _installed_folder(told)
+                if folder is not None:
+                    found.append(folder / "src" if (folder / "src").is_dir() else folder)
+            for told in place.glob("*.pth"):
+                found += [Path(line) for line in _text_on_disk(told).splitlines() if line.startswith("/")]
+    inside = [os.path.relpath(os.path.realpath(one), top) for one in found]
+    return [PurePosixPath(one) for one in dict.fromkeys(inside) if not one.startswith("..")]
+
+
+def _installed_folder(told: Path) -> Path | None:
+    """Return the folder from which a distribution was installed, by its ``direct_url.json``; None if from elsewhere."""
+    try:
+        url = urlsplit(json.loads(_text_on_disk(told))["url"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return Path(unquote(url.path)) if url.scheme == "file" else None

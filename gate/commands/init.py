@@ -153,6 +153,7 @@ def _end(
     """Print the next steps: none that this command has already done, and after a failed first run only the remedy."""
     from gate.commands.setup.first_files import CASES, SAMPLE_FILE, is_from_init, is_untouched, mapping_of
     from gate.security.escape import console
+    from gate.system.git import Git
 
     agent, made = proposal.agent, proposal.workflow
     if agent is not None:
@@ -175,8 +176,10 @@ def _end(
     earlier = [name for name in (SAMPLE_FILE, ".gitignore") if is_from_init(folder / name)]
     if (folder / CASES).exists():
         earlier.append(CASES)
-    added = " ".join(sorted({name.split("/")[0] for name in [*names, *earlier]}))
-    click.echo(f"  commit                 git add {added} && git commit -m 'Add Agent Gate'")
+    adding = "git add " + " ".join(sorted({name.split("/")[0] for name in [*names, *earlier]}))
+    if not Git(folder, environment=os.environ).is_repository():
+        adding = "git init && git add ."
+    click.echo(f"  commit                 {adding} && git commit -m 'Add Agent Gate'")
     if made.secrets:
         kind = "CI/CD variable" if made.path == ".gitlab-ci.yml" else "repository secret"
         click.echo(f"  give CI the key        {', '.join(made.secrets)}, as a {kind}")
@@ -189,6 +192,8 @@ def _end(
         click.echo("  store the baseline     gate baseline")
     click.echo("  change the agent       gate run")
     if workflow and not made.path:
-        click.echo("  run it in CI           gate help ci (no workflow: .git here names no remote on GitHub or GitLab)")
+        click.echo(
+            "  run it in CI           gate help ci (no workflow: no .git with a remote on GitHub or GitLab here)"
+        )
     if made.path:
         click.echo(f"\n{made.first_push}")

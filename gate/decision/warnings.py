@@ -31,6 +31,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
     else:
         found += _thin_baseline(comparison)
     found += _errors(comparison)
+    found += _cut_off(comparison)
     found += _constant_answers(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
@@ -128,6 +129,18 @@ def _errors(comparison: Comparison) -> list[Finding]:
     if lost or repeated:
         found.append(Finding.of("trials_lost", Verdict.PASS, lost=lost, of=len(trials), repeated=repeated))
     return found
+
+
+# --- answers that were cut off --------------------------------------------------------------------
+
+
+def _cut_off(comparison: Comparison) -> list[Finding]:
+    """Return a finding if models say that they ended answers at the limit of their length."""
+    turns = [turn for trial in comparison.judged_trials for turn in trial.invocations]
+    cut = sum([turn.usage is not None and turn.usage.cut_off for turn in turns])
+    if not cut:
+        return []
+    return [Finding.of("answers_say_little", why="cut_off", answers=cut, of=len(turns))]
 
 
 # --- constant answers --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from gate.errors import closest
-from gate.formats.messages import FormatError, Trajectory, number, usage_of, whole
+from gate.formats.messages import FormatError, Trajectory, noting_its_end, number, usage_of, whole
 from gate.formats.reading import carried, plain_copy, says_something
 from gate.formats.shapes import as_mapping, text_or_json
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage, text_of
@@ -430,7 +430,7 @@ def _read_events(events: list[Mapping[str, Any]], final: Mapping[str, Any] | Non
         responses += _held_in(parts, "function_response")
         if event is not final:
             texts.extend(_texts(parts))
-        usage = usage_of_event(event)
+        usage = noting_its_end(usage_of_event(event), event)
         if usage is not None:
             usages.append(usage)
     return _with_results(calls, responses), tuple(texts), usage_of(usages)

@@ -99,14 +99,14 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
 
 def _usage(answer: Mapping[str, Any]) -> Usage | None:
     """Return the usage in an answer, with the model and system named next to it."""
-    if _STATED.isdisjoint(answer):
-        return None
     usage = messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd")) or Usage()
     model, system = as_text(answer.get("model")), as_text(answer.get("system_fingerprint"))
     if model and usage.model is None:
         usage = replace(usage, model=shorten(model, MAX_ID_CHARS))
     if system and usage.system is None:
         usage = replace(usage, system=shorten(system, MAX_ID_CHARS))
+    if messages.is_cut_off(answer):
+        usage = replace(usage, cut_off=True)
     if usage == Usage():
         return None
     return usage
@@ -128,7 +128,7 @@ def overlaid(counted: Usage | None, stated: Usage | None) -> Usage | None:
     """Return the stated usage, completed by what was counted elsewhere."""
     if counted is None or stated is None:
         return stated or counted
-    said = {name: value for name, value in asdict(stated).items() if value is not None}
+    said = {name: value for name, value in asdict(stated).items() if value is not None and value is not False}
     return replace(counted, **said)
 
 

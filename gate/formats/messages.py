@@ -191,6 +191,34 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
     return usage
 
 
+_ENDINGS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
+_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+"""The reasons by which models say that an answer ended at the limit of its length."""
+
+
+def is_cut_off(body: Any) -> bool:
+    """True if a model's answer, its first choice or its metadata says that it ended at the limit of its length."""
+    body = as_mapping(body)
+    places = [body, as_mapping(body.get("response_metadata"))]
+    for key in ("choices", "candidates"):
+        places += mappings_in(body.get(key))[:1]
+    reasons = [place.get(key) for place in places for key in _ENDINGS]
+    reasons.append(as_mapping(body.get("incomplete_details")).get("reason"))
+    return any(map(is_length, reasons))
+
+
+def is_length(reason: Any) -> bool:
+    """True if the reason why an answer ended is the limit of its length."""
+    return str(reason).lower().rpartition(".")[2] in _CUT_OFF
+
+
+def noting_its_end(usage: Usage | None, body: Any) -> Usage | None:
+    """Return the usage with a note if a model's answer was cut off."""
+    if not is_cut_off(body):
+        return usage
+    return replace(usage or Usage(), cut_off=True)
+
+
 def tool_name(raw: Any) -> str:
     """Return a tool's name as text of bounded length. Raises `FormatError`."""
     if not isinstance(raw, str) or not raw:
@@ -431,6 +459,7 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     if usage is not None and usage.model is None:
         named = as_mapping(message.get("response_metadata"))
         usage = replace(usage, model=optional_text(named, "model_name", "model"))  # LangChain's keys
+    usage = noting_its_end(usage, message)
     if usage is not None:
         reading.usages.append(usage)
 
@@ -562,7 +591,7 @@ def _with_type(part: Mapping[str, Any]) -> Mapping[str, Any]:
     if len(part) == 1:
         for kind in ("toolUse", "toolResult"):
             if isinstance(part.get(kind), Mapping):
-                return {"type": kind, **part[kind]}
+                return changed(part[kind], type=kind)
     return part
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 from msgspec import Struct, field
 
 from gate.errors import ConfigError
-from gate.formats import adk, answers
+from gate.formats import adk, answers, messages
 from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError
 from gate.formats.shapes import as_mapping, as_text, from_json, mappings_in, text_or_json
@@ -429,6 +429,7 @@ def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         for choice in mappings_in(chunk.get("choices"))[:1]:
             delta = choice.get("delta")
             turn.ended = turn.ended or choice.get("finish_reason") is not None
+            turn.tell(choice, "finish_reason")
             if isinstance(delta, Mapping):
                 _read_delta(turn, delta, begun)
 
@@ -471,6 +472,8 @@ def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.ended = True
             turn.told = {}
             turn.tell(response, "model")
+            if messages.is_cut_off(response):
+                turn.told["finish_reason"] = "length"
             turn.usage = dict(as_mapping(response.get("usage")))
             told = mappings_in(response.get("output"))
             _read_items(turn, max(told, done, key=len))
@@ -514,6 +517,7 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.say(message, block.get("text"))
         elif kind == "message_delta" and isinstance(data.get("usage"), Mapping):
             counted[message] = data["usage"].get("output_tokens")  # of the message so far
+        turn.tell(block, "stop_reason")
         turn.ended = turn.ended or kind == "message_stop"
     for tokens in counted.values():
         _add_tokens(turn.usage, {"output_tokens": tokens})

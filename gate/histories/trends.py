@@ -56,6 +56,8 @@ class PastRun(Struct, frozen=True):
     verdict: str = ""
     """The verdict in the ledger; empty if nobody judged it."""
     releases: tuple[str, ...] = ()
+    recorded: float = 0.0
+    """Unix time of the record that holds it, which may be that of a later commit with the same agent."""
 
     @property
     def version(self) -> str:
@@ -244,11 +246,24 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
 
 
 def _same_run(known: PastRun, run: PastRun) -> PastRun:
-    """Return the copy with more trials, with the verdict and releases of either: one copy may be outside the store."""
+    """Return the copy with more trials, with the verdict and releases of either: one copy may be outside the store.
+
+    Its commit is that of the older record, which measured it; later commits with the same agent only repeat it.
+    """
     more, less = known, run
     if run.values.trials > known.values.trials:
         more, less = run, known
-    return replace(more, verdict=more.verdict or less.verdict, releases=more.releases or less.releases)
+    first = min(known, run, key=lambda one: one.recorded)
+    return replace(
+        more,
+        commit=first.commit,
+        dirty=first.dirty,
+        subject=first.subject,
+        told=first.told,
+        recorded=first.recorded,
+        verdict=more.verdict or less.verdict,
+        releases=more.releases or less.releases,
+    )
 
 
 def _measures(runs: Sequence[PastRun]) -> list[Criterion]:

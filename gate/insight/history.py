@@ -256,6 +256,7 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: s
                 where,
                 marks.get(run.id, ""),
                 releases,
+                header.created,
             )
         )
     if next(trials, None) is not None:

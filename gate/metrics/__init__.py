@@ -24,6 +24,7 @@ _BUILT_IN = {
     "contains": "gate.metrics.content:Contains",
     "not_contains": "gate.metrics.content:NotContains",
     "regex": "gate.metrics.content:Regex",
+    "not_regex": "gate.metrics.content:NotRegex",
     "json_schema": "gate.metrics.content:JsonSchema",
     "allowed_links": "gate.metrics.allowed_links:AllowedLinks",
     "cost": "gate.metrics.efficiency:Cost",

@@ -15,6 +15,9 @@ from gate.model import Case, Score
 from gate.model.strictness import MORE
 from gate.security.limits import MAX_ID_CHARS
 
+_NO_NAME = re.compile(r"[*?,;|+^$=\\\[\]{}]")
+"""Characters of patterns, lists and calls that no name of a tool has."""
+
 
 class ForbiddenOptions(Options):
     """The forbidden tools; for all cases, or in a case's options."""
@@ -26,9 +29,10 @@ class ForbiddenOptions(Options):
     @classmethod
     def _no_pattern(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
         for name in tools:
-            if "*" in name or "?" in name:
+            if _NO_NAME.search(name):
                 raise ValueError(
-                    f"{shown(name, 80)} is a pattern, which no tool matches: name each tool, or a category"
+                    f"{shown(name, 80)} is a pattern, a list or a call, which no tool matches: name each tool, or a "
+                    "category"
                 )
         return tools
 

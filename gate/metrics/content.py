@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, fiel
 
 from gate.errors import closest
 from gate.metrics.base import Options, OptionsT, PassOrFail, TrialOutput
-from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
-from gate.metrics.reading import ShownText
+from gate.metrics.patterns import PatternTimeoutError, compile_pattern, forbids_in_part, is_found
+from gate.metrics.reading import ShownText, spellings
 from gate.model import Case, Score, text_of
 from gate.model.strict import Words, one_or_more
 from gate.security.limits import MAX_NESTING, shorten
@@ -39,8 +39,10 @@ class TextOptions(Options):
     @field_validator("values")
     @classmethod
     def _not_empty(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        if any(not value for value in values):
+        if "" in values:
             raise ValueError("an empty string is contained in everything")
+        if " " in values:
+            raise ValueError("a space is contained in nearly everything")
         return values
 
 
@@ -58,6 +60,9 @@ class RegexOptions(Options):
         for pattern in patterns:
             if compile_pattern(pattern).search("") is not None:
                 raise ValueError(f"{pattern!r} matches the empty string, and so everything")
+            if forbids_in_part(pattern):
+                told = "does not search the whole answer for the text that it forbids"
+                raise ValueError(f"{pattern!r} {told}: use not_contains or not_regex")
         return patterns
 
 
@@ -165,7 +170,26 @@ class NotContains(_Listed[TextOptions]):
         return Score(1.0, reason="the answer contains nothing that it must not")
 
 
-class Regex(_Listed[RegexOptions]):
+class _Patterns(_Listed[RegexOptions]):
+    options_type = RegexOptions
+    needed_option = "patterns"
+
+    def _tried(self, texts: Sequence[str]) -> tuple[list[str], list[str], str]:
+        """Return the patterns that match one of the texts, those that match none, and why another could not be tried;
+        empty if all could."""
+        found, missing, problem = [], [], ""
+        for pattern, ignore_case in _each(self.options.patterns, self.options.ignore_case):
+            try:
+                if any(is_found(pattern, text, ignore_case=ignore_case) for text in texts):
+                    found.append(pattern)
+                else:
+                    missing.append(pattern)
+            except PatternTimeoutError as error:
+                problem = problem or shorten(str(error), 300)
+        return found, missing, problem
+
+
+class Regex(_Patterns):
     """1 if the trial's answers match every pattern somewhere, else 0.
 
     Patterns use Python's syntax; ``.`` does not match a newline. Nested repetitions such as ``(a+)+`` are refused;
@@ -173,25 +197,34 @@ class Regex(_Listed[RegexOptions]):
     Threshold 1 by default.
     """
 
-    options_type = RegexOptions
-    needed_option = "patterns"
-
     def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.patterns:
             return Score(None, reason="the case does not say what the answer must match")
-        said = _said(performance)
-        missing, unknown = [], []
-        for pattern, ignore_case in _each(self.options.patterns, self.options.ignore_case):
-            try:
-                if not is_found(pattern, said, ignore_case=ignore_case):
-                    missing.append(pattern)
-            except PatternTimeoutError as error:
-                unknown.append(str(error))
+        _, missing, problem = self._tried([_said(performance)])
         if missing:
             return Score(0.0, reason=f"nothing in the answer matches {_quoted(missing)}")
-        if unknown:
-            return Score(None, error=shorten(unknown[0], 300))
+        if problem:
+            return Score(None, error=problem)
         return Score(1.0, reason="the answer matches every pattern")
+
+
+class NotRegex(_Patterns):
+    """1 if the trial shows the user nothing that a pattern matches, else 0. Options and threshold are those of
+    ``regex``; texts are read as for ``not_contains``, line by line."""
+
+    absence = True
+
+    def score(self, case: Case, performance: TrialOutput) -> Score:
+        if not self.options.patterns:
+            return Score(None, reason="the case does not say what the answer must not match")
+        answers = [text_of(invocation.response, thoughts=False) for invocation in performance.invocations]
+        texts = dict.fromkeys([*answers, *performance.shown])
+        found, _, problem = self._tried(sorted(set().union(*map(spellings, texts))))
+        if found:
+            return Score(0.0, reason=f"the answer matches {_quoted(found)}")
+        if problem:
+            return Score(None, error=problem)
+        return Score(1.0, reason="the answer matches no pattern")
 
 
 class JsonSchema(PassOrFail[SchemaOptions]):

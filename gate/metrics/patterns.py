@@ -144,6 +144,26 @@ def _repeats(parsed: Any) -> Any:
             yield from _repeats(inner)
 
 
+def forbids_in_part(pattern: str) -> bool:
+    """True if a pattern begins by forbidding a text anywhere, as ``(?!.*sorry)``, but matches an answer with the text:
+    elsewhere, since it is not anchored, or if the text is on another line."""
+    parsed = parser.parse(pattern)
+    flags, parts = parsed.state.flags, list(parsed)
+    anchored = bool(parts) and parts[0] in (_START, _BEGIN) and not (parts[0] == _BEGIN and flags & re.MULTILINE)
+    while parts and parts[0][0] is code.AT:
+        parts.pop(0)
+    if not parts or parts[0][0] is not code.ASSERT_NOT:
+        return False
+    _, forbidden = parts[0][1]
+    if not len(forbidden) or not _unbounded(*forbidden[0]):
+        return False
+    skipped = [operation for operation, _ in forbidden[0][1][2]]
+    return not anchored or (skipped == [code.ANY] and not flags & re.DOTALL)
+
+
+_START, _BEGIN = (code.AT, code.AT_BEGINNING_STRING), (code.AT, code.AT_BEGINNING)
+
+
 def _explodes(parsed: Any) -> bool:
     """True if an unbounded repetition holds only optional parts and other unbounded repetitions."""
     for operation, argument in parsed:

@@ -25,7 +25,7 @@ class ShownText:
     """A text as its reader sees it."""
 
     def __init__(self, text: str) -> None:
-        self._spellings = {text, wording(text), wording(as_read(_LINK.sub(r"\1", text)))}
+        self._spellings = {text, *(_SPACES.sub(" ", one) for one in spellings(text))}
         self._folded = {spelling.casefold() for spelling in self._spellings}
 
     def says(self, phrase: str, *, ignore_case: bool = False) -> bool:
@@ -41,6 +41,11 @@ class ShownText:
             texts = self._folded
             wanted = {one.casefold() for one in wanted}
         return any(one in text for text in texts for one in wanted)
+
+
+def spellings(text: str) -> set[str]:
+    """Return a text as it is, in plain spelling with its marks, and as its reader sees it; with its lines."""
+    return {text, _plain(text), as_read(_LINK.sub(r"\1", text))}
 
 
 def as_read(text: str) -> str:

@@ -7,9 +7,9 @@ import asyncio
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from gate.judges.prompt import Answer, Answers
 from gate.metrics.base import MAX_REASON_CHARS, Options, TrialOutput, unpaired
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RubricContent(Options):
-    text_property: str = Field(min_length=1)
+    text_property: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     """The property, as a sentence that holds or not."""
 
 

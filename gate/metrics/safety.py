@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import StringConstraints, model_validator
 
 from gate.judges.prompt import Answer
 from gate.metrics.base import NoOptions, Options, PassOrFail, TrialOutput, TurnFinding
@@ -39,7 +39,7 @@ BLIND = (
 class SafetyOptions(JudgedOptions):
     backend: Literal["moderation", "judge", "patterns"] | None = None
     """``patterns`` works offline. Default: the run's judge."""
-    words: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    words: tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)], ...] = ()
     """More words and phrases that no answer may contain; for ``patterns``."""
 
 

@@ -73,13 +73,15 @@ class Usage(Struct, frozen=True, gc=False):
     """The model named in the answer, else the one that was requested; None if neither is known."""
     system: str | None = None
     """The provider's fingerprint of the system that answered (``system_fingerprint``), if the answer has one."""
+    cut_off: bool = False
+    """True if an answer of the model says that it ended at the limit of its length."""
 
     @property
     def tokens(self) -> int | None:
-        """Return input plus output tokens; None if neither was reported."""
-        if self.input_tokens is None and self.output_tokens is None:
+        """Return input plus output tokens; None if either was not reported, since the other alone would look cheap."""
+        if self.input_tokens is None or self.output_tokens is None:
             return None
-        return (self.input_tokens or 0) + (self.output_tokens or 0)
+        return self.input_tokens + self.output_tokens
 
 
 RESPONSE, CALLS, ARGUMENTS, RESULTS = PARTS = ("response", "calls", "arguments", "results")
@@ -155,7 +157,7 @@ def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
         stated = {getattr(part, name) for part in parts}
         if len(stated) == 1:
             total[name] = stated.pop()
-    return Usage(**total)
+    return Usage(**total, cut_off=any(part.cut_off for part in parts))
 
 
 class ToolTime(Struct, frozen=True):

@@ -19,7 +19,7 @@ from msgspec import Struct
 from gate.agents.base import AgentOptions, expand
 from gate.agents.http import server_of
 from gate.agents.python import WORKER, PythonOptions, interpreter_of
-from gate.agents.sources import INSTALLED, named_by
+from gate.agents.sources import INSTALLED, imported_from, named_by
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.reference import Reference
@@ -230,7 +230,8 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         # With pointers in place of its files the base would do worse than it did, and hide a regression.
         why = "it has files in LFS, and git-lfs is not installed"
     else:
-        differs = surroundings_differ(config, git, commit, session.options.setup)
+        imported = _imported_from(config, git, session.environment)
+        differs = surroundings_differ(config, git, commit, session.options.setup, imported)
         if differs:
             why = f"{differs}, and it would meet what this job made for the change's"
     if why:
@@ -344,14 +345,38 @@ def has_configuration(config: Config, git: Git, commit: str) -> bool:
         return True
 
 
-def surroundings_differ(config: Config, git: Git, commit: str, setup: str | None = None) -> str:
+def _imported_from(config: Config, git: Git, environment: Mapping[str, str]) -> list[PurePosixPath]:
+    """Return the folders of this work tree from which the base commit's agent would import modules, because this job
+    installed them or names them in ``PYTHONPATH``; not those that it looks up in its own work tree first."""
+    options, prefixes = config.agent, [Path(environment.get("VIRTUAL_ENV", "/nowhere"))]
+    for program in _programs(config, config.root, environment):
+        if program != WORKER:
+            prefixes.append(program.parent.parent)
+    stated = options.env.get("PYTHONPATH") or environment.get("PYTHONPATH", "")
+    own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
+    first = {own, *(PurePosixPath(os.path.normpath(own / name)) for name in getattr(options, "path", ()))}
+    return [folder for folder in imported_from(git.top(), prefixes, stated) if folder not in first]
+
+
+def surroundings_differ(
+    config: Config,
+    git: Git,
+    commit: str,
+    setup: str | None = None,
+    imported: Sequence[PurePosixPath] = (),
+) -> str:
     """Return the file or key that keeps the base commit's agent from running as it did; empty if nothing does.
 
-    ``setup``: the commands that this job ran, if they are not the configuration's.
+    Args:
+        config: the change's configuration.
+        git: the change's repository.
+        commit: the base.
+        setup: the commands that this job ran, if they are not the configuration's.
+        imported: folders, relative to the repository's top, of which the base's agent would import the change's files.
     """
     own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
     measured = [own / config.path.name, *(own / name for name in config.file.suite)]
-    installed = named_by(config.file.setup or "" if setup is None else setup, own)
+    installed = [*named_by(config.file.setup or "" if setup is None else setup, own), *imported]
     had_job = has_configuration(config, git, commit)  # else no job of the base measured its agent differently
     for name in git.differing(commit):
         path = PurePosixPath(name)

@@ -22,7 +22,16 @@ from gate.model import Case, RecordedTrial, Suite
 from gate.registry import Registry
 from gate.security.limits import shorten
 from gate.suites import messages, native, traces
-from gate.suites.base import Contents, Document, Format, Loss, Settle, note_unread, refuse_duplicates
+from gate.suites.base import (
+    Contents,
+    Document,
+    Format,
+    Loss,
+    Settle,
+    note_unread,
+    refuse_blank_rubrics,
+    refuse_duplicates,
+)
 from gate.suites.messages import FieldPaths
 from gate.suites.selection import Selection, select, select_all
 
@@ -165,6 +174,7 @@ def _suite(files: list[Path], sources: Sequence[Path], folder: Path | None, read
     if not cases:
         raise MeasureError("no cases", where=source, hint=_why_none(contents, reader.losses or ()))
     refuse_duplicates(cases)
+    refuse_blank_rubrics(cases)
     criteria = None
     if folder is not None:
         criteria = _criteria(folder / CRITERIA_FILE, root)

@@ -17,6 +17,7 @@ from gate.formats.positions import Key, LineNumbers
 from gate.formats.reading import Ignored, UnreadKey, carried, unread, with_read_marks
 from gate.formats.shapes import as_mapping
 from gate.model import Case, Complexity, Invocation, Location, Part, RecordedTrial, parts_of
+from gate.model.conversation import is_blank
 from gate.security.limits import shorten
 
 
@@ -258,6 +259,14 @@ def refuse_duplicates(cases: Iterable[Case]) -> None:
                 where=str(case.location),
                 hint="ids are unique in a suite",
             )
+
+
+def refuse_blank_rubrics(cases: Iterable[Case]) -> None:
+    """Raise `ConfigError` for a rubric without text, which any answer would satisfy."""
+    for case in cases:
+        for rubrics in (case.rubrics, *(turn.rubrics for turn in case.turns)):
+            if any(is_blank(rubric.text) for rubric in rubrics):
+                raise ConfigError(f"case {case.id!r}: a rubric has no text", where=str(case.location))
 
 
 def validation_error(

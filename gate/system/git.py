@@ -360,19 +360,20 @@ class Git:
         return bool(self.changed(exclude=exclude))
 
     def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
-        """Return the files below the root that differ from HEAD, including untracked ones; names start from the top.
+        """Return the tracked files that differ from HEAD, and untracked ones below the root; names start from the top.
 
         ``exclude`` are paths relative to the root that do not count, such as the folder of records. Untracked reports,
-        records, bytecode folders and virtual environments do not count, either. Files in LFS are ignored if git-lfs is
-        not installed: their content would look like a change.
+        records, bytecode folders and virtual environments do not count, either, nor do records and reports outside of
+        the root. Files in LFS are ignored if git-lfs is not installed: their content would look like a change.
         """
         inside = [path for path in exclude if not path.startswith(("/", ".."))]
-        paths = [".", *(f":(exclude,literal){path}" for path in inside)]
+        paths = [":/", *(f":(exclude,literal){path}" for path in inside)]
         if not self.has_lfs:
             paths.append(":(exclude,attr:filter=lfs)")
         found = []
         for status, name in self._status("--untracked-files=normal", "--", *paths):
-            if status != "??" or not self._is_generated(name):
+            is_inside, is_tracked = name.startswith(self.prefix()), status != "??"
+            if (is_inside and is_tracked) or ((is_inside or is_tracked) and not self._is_generated(name)):
                 found.append(name)
         return found
 

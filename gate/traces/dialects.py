@@ -10,7 +10,8 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from gate.formats.shapes import as_mapping, as_text
+from gate.formats.messages import is_length
+from gate.formats.shapes import as_list, as_mapping, as_text
 from gate.model import Usage
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 from gate.traces import said
@@ -172,12 +173,8 @@ class Operation:
     @property
     def ends_without_calls(self) -> bool:
         """True if the finish reasons of a model call are known and none of them is a tool call."""
-        raw = parsed(self.span.attributes.get("gen_ai.response.finish_reasons"))
-        if isinstance(raw, str):
-            raw = [raw]
-        if not isinstance(raw, list) or not raw:
-            return False
-        return not any(str(reason).lower() in _TOOL_ENDINGS for reason in raw)
+        reasons = _finish_reasons(self.span)
+        return bool(reasons) and not any(str(reason).lower() in _TOOL_ENDINGS for reason in reasons)
 
 
 # --- what a span is -------------------------------------------------------------------------------
@@ -344,6 +341,14 @@ def _of_blocks(value: Any) -> Any:
     return value
 
 
+def _finish_reasons(span: Span) -> list[Any]:
+    """Return the reasons why a model's answers ended; empty if they are not recorded."""
+    reasons = parsed(span.attributes.get("gen_ai.response.finish_reasons"))
+    if isinstance(reasons, str):
+        return [reasons]
+    return as_list(reasons)
+
+
 def _usage(span: Span) -> Usage | None:
     attributes = span.attributes
     read, written = _count(attributes, _INPUT_TOKENS), _count(attributes, _OUTPUT_TOKENS)
@@ -351,9 +356,10 @@ def _usage(span: Span) -> Usage | None:
         told = mapping(mapping(attributes["gcp.vertex.agent.llm_response"]).get("usage_metadata"))
         read, written = _count(told, ("prompt_token_count",)), _count(told, ("candidates_token_count",))
     cost, model = _number(attributes, _COST), text_in(attributes, *_MODEL) or None
-    if read is None and written is None and cost is None:
+    cut_off = any(map(is_length, _finish_reasons(span)))
+    if read is None and written is None and cost is None and not cut_off:
         return None
-    return Usage(read, written, cost, model=model)
+    return Usage(read, written, cost, model=model, cut_off=cut_off)
 
 
 def _number(attributes: Mapping[str, Any], keys: Sequence[str]) -> float | None:
@@ -401,7 +407,8 @@ def _recorded_messages(attributes: Mapping[str, Any]) -> list[Message]:
     """Return the messages in attributes that hold whole lists of them, empty messages included."""
     found: list[Message] = []
     for key in ("gen_ai.input.messages", "gen_ai.output.messages", "ai.prompt.messages"):
-        found += map(said.message, listed(attributes.get(key)))
+        if key in attributes:
+            found += map(said.message, listed(attributes[key]))
     return found
 
 

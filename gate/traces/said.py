@@ -71,10 +71,11 @@ def message(raw: Any, role: str = "user") -> Message:
     if not isinstance(content, list):
         content = raw.get("content")
     texts, called, returned, other = _parts(content, found, raw)
-    known = {call.id for call in called if call.id}
-    for call in filter(None, map(_called, listed(raw.get("tool_calls")))):
-        if call.id not in known:  # LangChain repeats the calls of its content
-            called.append(call)
+    if "tool_calls" in raw:
+        known = {call.id for call in called if call.id}
+        for call in filter(None, map(_called, listed(raw["tool_calls"]))):
+            if call.id not in known:  # LangChain repeats the calls of its content
+                called.append(call)
     if found not in _READ_ROLES:
         other.append(f"a message of {shorten(repr(found), MAX_ID_CHARS)}")
     return Message(found, tuple(texts), tuple(called), tuple(returned), tuple(other))
@@ -98,17 +99,17 @@ def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[st
         if isinstance(part, str) and not is_placeholder(part):
             texts.append(part)
         elif isinstance(part, dict):
-            known = role != "user" or part.get("type") in _OF_USERS
-            if not known or not _read_part(present(part), texts, called, returned):
-                other.append(f"a part of type {shorten(repr(part.get('type')), MAX_ID_CHARS)}")
+            kind = part.get("type")
+            known = not isinstance(kind, dict | list) and (role != "user" or kind in _OF_USERS)
+            if not known or not _read_part(kind, present(part), texts, called, returned):
+                other.append(f"a part of type {shorten(repr(kind), MAX_ID_CHARS)}")
     if role == "tool" and texts and not returned:
         return [], called, [_returned(message, "\n".join(texts))], other
     return texts, called, returned, other
 
 
-def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Call], returned: list[Call]) -> bool:
+def _read_part(kind: Any, part: Mapping[str, Any], texts: list[str], called: list[Call], returned: list[Call]) -> bool:
     """Add a part to the list for its kind. False if the kind is unknown and the part is not empty."""
-    kind = part.get("type")
     if kind in _CALLS or not _CALL_KEYS.isdisjoint(part):
         call = _called(_held(part, _CALL_KEYS))
         if call is not None:

@@ -114,6 +114,8 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 def present(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the keys that have a value: some dialects write every possible key, with null."""
+    if None not in raw.values():
+        return raw
     return {key: value for key, value in raw.items() if value is not None}
 
 

@@ -162,3 +162,24 @@ def test_a_base_that_answers_otherwise_without_an_ignored_file_is_told_from_drif
     _, result = project.result("run")
     note = "the base's agent ran without what git does not track here, and may differ for that: tone.txt"
     assert note in result["suites"][0]["warnings"]
+
+
+def test_a_base_that_would_import_the_changes_modules_does_not_stand_for_drift(project: Project) -> None:
+    """`PYTHONPATH` leads into the change's work tree, so the base's agent would fail as the change's does."""
+    project.write("src/acme.py", "def answer(message):\n    return 'good'\n")
+    cases = [{"id": f"c{n}", "input": f"item {n}", "contains": "good"} for n in range(12)]
+    project.write("evals/suite.yaml", {"cases": cases})
+    agent = {"python": "acme:answer"}
+    project.write("evals/gate.yaml", {"suite": "suite.yaml", "agent": agent, "criteria": {"contains": 0.1}})
+    project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
+    project.commit("base")
+    environment = {"PYTHONPATH": str(project.root / "src")}
+    config = ("--config", "evals/gate.yaml")
+    assert project.gate("run", "-q", *config, "--trials", "5", **environment).code == 0
+    assert project.gate("baseline", "save", *config, **environment).code == 0
+    project.git("checkout", "-qb", "change")
+    project.write("src/acme.py", "def answer(message):\n    return 'good' if message[-1] in '1234' else 'bad'\n")
+    project.commit("change")
+    outcome = project.gate("run", *config, **environment)
+    assert outcome.code == 1, outcome.out + outcome.err
+    assert "the base commit's agent is not run again: src/acme.py differs" in " ".join(outcome.out.split())

@@ -321,7 +321,8 @@ def test_an_empty_folder_gets_a_sample_that_passes(project: Project) -> None:
 
 
 def test_a_sample_can_be_set_up_again(project: Project) -> None:
-    assert project.gate("init").code == 0
+    assert "git init && git add . &&" in project.gate("init").out
+    project.git("init", "-q")
     again = project.gate("init")
     assert again.code == 0, again.out + again.err
     assert "call your agent        my_agent.py is a sample" in again.out
@@ -399,6 +400,7 @@ def test_it_can_be_run_again_and_replaces_no_file_that_a_person_changed(project:
     assert set(config_of(project)["criteria"]) == {"latency"}, "the cases state nothing that could be missed"
     cases = project.root / "evals" / "first.yaml"
     cases.write_text("cases: [{id: mine, input: Hi, tools: [look_up]}]\n")
+    project.git("init", "-q")
     again = project.gate("init", "--no-run")
     assert (again.code, files(project)) == (0, first), again.err
     assert "git add evals gate.yaml &&" in again.out
@@ -572,7 +574,7 @@ def test_a_repository_on_gitlab_gets_both_jobs_and_keeps_its_baselines_in_git(pr
     assert project.gate("init", "--no-run").code == 0
     jobs = yaml.safe_load((project.root / ".gitlab-ci.yml").read_text())
     assert "pip install -r requirements.txt" in jobs["gate"]["before_script"]
-    assert jobs["gate"]["script"][0].startswith("gate run ")
+    assert jobs["gate"]["script"][-1].startswith("gate run ")
     assert jobs["baseline"]["script"][0].startswith("gate baseline ")
     assert config_of(project)["baseline"] == {"store": "git"}
 

@@ -165,6 +165,15 @@ def test_empty_answers_are_failures_of_the_agent_under_criteria_of_absence_too(p
     assert "neither text nor tool calls" in result["suites"][0]["headline"]
 
 
+def test_answers_that_were_cut_off_are_counted(project: Project) -> None:
+    message = {"role": "assistant", "content": "Once upon", "stop_reason": "max_tokens"}
+    agent = answering(project, f'{{"messages": [{message}]}} if message == "one" else "The whole story"')
+    set_up(project, agent, {"not_contains": {"values": ["secret"]}}, trials=1)
+    result = project.gate("run")
+    assert result.code == 0
+    assert "1 of 3 answers ended at the model's limit of length" in " ".join(result.out.split())
+
+
 # --- nothing to check, and selections -------------------------------------------------------------
 
 STATING = [

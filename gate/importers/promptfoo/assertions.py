@@ -22,7 +22,8 @@ from gate.model import Part, Rubric, ToolCall
 from gate.security.limits import shorten
 from gate.suites.base import Loss, expected_parts
 
-CONTAINS, NOT_CONTAINS, REGEX, SCHEMA = "contains", "not_contains", "regex", "json_schema"
+CONTAINS, NOT_CONTAINS, REGEX, NOT_REGEX = "contains", "not_contains", "regex", "not_regex"
+SCHEMA = "json_schema"
 TRAJECTORY, FORBIDDEN = "tool_trajectory_avg_score", "forbidden_tools"
 LATENCY, COST, CALLS = "latency", "cost", "tool_calls"
 ANSWER_RUBRIC = "rubric_based_final_response_quality_v1"
@@ -51,6 +52,7 @@ class Checks(Struct):
     texts: dict[tuple[str, bool], list[str]] = {}
     """The texts to look for, by criterion, and by True if case is ignored."""
     patterns: list[str] = []
+    forbidden_patterns: list[str] = []
     schemas: list[Mapping[str, Any]] = []
     forbidden: list[str] = []
     calls: list[ToolCall] = []
@@ -128,16 +130,17 @@ class Checks(Struct):
     def options(self) -> dict[str, dict[str, Any]]:
         """Return the options of this case, by criterion."""
         found: dict[str, dict[str, Any]] = {}
-        regexes = list(self.patterns)
         for criterion in (CONTAINS, NOT_CONTAINS):
-            exact, folded = self.texts.get((criterion, False)), self.texts.get((criterion, True), [])
-            if exact:
-                found[criterion] = {"values": _once(exact)}
-                regexes += [_folded_pattern(criterion, text) for text in folded]
+            exact, folded = _once(self.texts.get((criterion, False), [])), _once(self.texts.get((criterion, True), []))
+            if exact or folded:
+                found[criterion] = {"values": exact + folded}
+            if exact and folded:
+                found[criterion]["ignore_case"] = [False] * len(exact) + [True] * len(folded)
             elif folded:
-                found[criterion] = {"values": _once(folded), "ignore_case": True}
-        if regexes:
-            found[REGEX] = {"patterns": _once(regexes)}
+                found[criterion]["ignore_case"] = True
+        for criterion, regexes in ((REGEX, self.patterns), (NOT_REGEX, self.forbidden_patterns)):
+            if regexes:
+                found[criterion] = {"patterns": _once(regexes)}
         if self.schemas:
             schema: Mapping[str, Any] = {"allOf": self.schemas}
             if len(self.schemas) == 1:
@@ -164,14 +167,6 @@ class Checks(Struct):
 
 def _once(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(texts))
-
-
-def _folded_pattern(criterion: str, text: str) -> str:
-    """Return the pattern for a text beside others whose case counts: a criterion either ignores case or does not."""
-    pattern = patterns.any_of([text], ignore_case=True)
-    if criterion == NOT_CONTAINS:
-        return patterns.never(pattern)
-    return pattern
 
 
 def _named(assertion: Mapping[str, Any]) -> str:
@@ -246,8 +241,9 @@ def _pattern(checks: Checks, value: Any, _: Any, *, make: Callable[[str], str | 
     if found is None:
         return False
     if inverse:
-        found = patterns.never(found)
-    checks.patterns.append(found)
+        checks.forbidden_patterns.append(found)
+    else:
+        checks.patterns.append(found)
     return True
 
 

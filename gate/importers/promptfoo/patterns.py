@@ -155,8 +155,3 @@ def any_of(texts: Sequence[str], *, ignore_case: bool) -> str:
     if ignore_case:
         return f"(?i:{choices})"
     return f"(?:{choices})"
-
-
-def never(pattern: str) -> str:
-    """Return a pattern for a nonempty answer in which the pattern does not occur."""
-    return rf"\A(?![\s\S]*?(?:{pattern}))[\s\S]"

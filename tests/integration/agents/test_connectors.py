@@ -103,6 +103,9 @@ def test_tool_calls_are_answered_from_the_case_or_the_configuration() -> None:
     assert invocation.reports_calls
     assert invocation.usage is not None
     assert (invocation.usage.input_tokens, invocation.usage.output_tokens) == (19, 2)
+    without = {"choices": done["choices"]}
+    trial, _ = served({"/chat/completions": [calling("1", "look"), calling("2", "pay"), without]}, agent, asked_case)
+    assert trial.invocations[0].usage is None, "the usage of two requests of three would look cheap"
     assert asked[0][2] == {"seed": 7, "model": "m", "tools": tools, "messages": [{"role": "user", "content": "go"}]}
     assert asked[2][2]["messages"][-1] == {"role": "tool", "tool_call_id": "2", "content": "paid"}
     trial, asked = served({"/chat/completions": [calling("1", "other")]}, agent, asked_case)
@@ -174,6 +177,27 @@ def test_agui() -> None:
     assert history == [("m0", "user", "one"), ("m1", "assistant", "Here."), ("m2", "user", "two")]
     assert len({request["threadId"] for request in asked}) == 1
     assert len({request["runId"] for request in asked}) == 3
+
+
+@pytest.mark.parametrize(
+    ("api", "body"),
+    [
+        ("chat", {"choices": [{"message": {"role": "assistant", "content": "Once"}, "finish_reason": "length"}]}),
+        (
+            "responses",
+            {
+                "status": "incomplete",
+                "incomplete_details": {"reason": "max_output_tokens"},
+                "output": [{"type": "message", "role": "assistant", "content": "Once"}],
+            },
+        ),
+    ],
+)
+def test_an_answer_that_was_cut_off_says_so(api: str, body: dict[str, Any]) -> None:
+    path = "/chat/completions" if api == "chat" else "/responses"
+    trial, _ = served({path: body}, {"openai": {"model": "m", "api": api}}, case("go"))
+    usage = trial.invocations[0].usage
+    assert usage is not None and usage.cut_off
 
 
 @pytest.mark.parametrize("body", [{"choices": []}, [], "text", {"choices": [{"message": None}]}])

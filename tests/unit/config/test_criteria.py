@@ -163,7 +163,26 @@ REFUSED = {
     "out of range": ({"response_match_score": 1.5}, "out of range"),
     "a percentage": ({"response_match_score": 80}, "did you mean 0.8"),
     "just beyond": ({"response_match_score": 1.1}, "scores are 0 to 1"),
-    "a pattern of tools": ({"forbidden_tools": {"tools": ["delete_*"]}}, "delete_. is a pattern, which no tool"),
+    "a pattern of tools": (
+        {"forbidden_tools": {"tools": ["delete_*"]}},
+        "delete_. is a pattern, a list or a call, which no",
+    ),
+    "a list of tools as one text": (
+        {"forbidden_tools": {"tools": ["drop, delete"]}},
+        "drop, delete is a pattern, a list",
+    ),
+    "a call of a tool": ({"forbidden_tools": {"tools": ["delete(all=True)"]}}, "which no tool matches"),
+    "a regular expression of tools": ({"forbidden_tools": {"tools": ["drop|delete"]}}, "which no tool matches"),
+    "a space as forbidden word": ({"safety_v1": {"backend": "patterns", "words": [" "]}}, "at least 1 character"),
+    "a space to contain": ({"contains": {"values": [" "]}}, "a space is contained in nearly everything"),
+    "a blank rubric": (
+        {
+            "rubric_based_final_response_quality_v1": {
+                "rubrics": [{"rubric_id": "a", "rubric_content": {"text_property": " "}}]
+            }
+        },
+        "at least 1 character",
+    ),
     "not a number": ({"response_match_score": [1]}, "expected a number"),
     "not finite": ({"response_match_score": float("nan")}, "finite"),
     "negative limit": ({"latency": -1}, "out of range"),

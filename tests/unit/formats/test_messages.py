@@ -17,8 +17,10 @@ from gate.formats.messages import (
     to_call,
     to_invocation,
     to_usage,
+    usage_of,
     with_attached,
 )
+from gate.formats.reading import Ignored, unread, with_read_marks
 from gate.model import Invocation, Part, ToolCall, Usage
 from gate.system.prices import turn_cost
 from tests.patience import steps
@@ -135,6 +137,33 @@ def test_arguments_under_another_name_are_not_dropped_in_silence(key: str) -> No
     with pytest.raises(FormatError, match=f"the call of f has '{key}': name its arguments 'arguments'"):
         to_call({"function": {"name": "f", key: {"a": 1}}})
     assert to_call({"name": "f", "args": {"a": 1}, key: "more"}).args == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"output": "part", "finish_reason": "length"},
+        {"messages": [{"role": "assistant", "content": "part"}], "stop_reason": "max_tokens"},
+        {"messages": [{"role": "assistant", "content": "part", "stop_reason": "max_tokens", "usage": {}}]},
+        {"messages": [{"type": "ai", "content": "part", "response_metadata": {"finish_reason": "length"}}]},
+        [{"author": "agent", "content": {"parts": [{"text": "part"}]}, "finish_reason": "MAX_TOKENS"}],
+        {"output": "part", "choices": [{"finish_reason": "length"}], "usage": {"input_tokens": 1}},
+    ],
+)
+def test_an_answer_that_was_cut_off_says_so(answer: Any) -> None:
+    usage = answers.to_invocation(answer, user="q").usage
+    assert usage is not None and usage.cut_off
+    text = json.dumps(answer)
+    for reason in ("length", "max_tokens", "MAX_TOKENS"):
+        text = text.replace(f'"{reason}"', '"stop"')
+    usage = answers.to_invocation(json.loads(text), user="q").usage
+    assert usage is None or not usage.cut_off
+
+
+def test_one_answer_that_was_cut_off_is_enough() -> None:
+    cut, whole = Usage(1, 2, model="m", cut_off=True), Usage(3, 4, model="m")
+    assert usage_of([cut, whole]) == Usage(4, 6, model="m", cut_off=True)
+    assert answers.overlaid(cut, whole) == Usage(3, 4, model="m", cut_off=True)
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
@@ -450,6 +479,15 @@ def test_calls_in_bedrocks_form() -> None:
         "I could not.",
         [("wipe", {}, "locked")],
     )
+
+
+def test_keys_in_bedrocks_form_that_nobody_reads_are_listed() -> None:
+    use = {"toolUse": {"toolUseId": "1", "name": "wipe", "input": {}, "odd": "x"}}
+    lost = {"toolResult": {"toolUseId": "2", "content": "of an unknown call"}}
+    spoken = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [lost]}]
+    marked = with_read_marks(spoken, Ignored({}))
+    assert [call.name for call in to_invocation(marked).tool_calls] == ["wipe"]
+    assert [key.path for key in unread(marked, Ignored({}))] == ["content.toolUse.odd", "content.toolResult.content"]
 
 
 def test_parts_of_a_message_without_the_message() -> None:

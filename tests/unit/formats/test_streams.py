@@ -564,3 +564,32 @@ def test_an_agui_answer_under_the_id_of_the_users_message(role: str | None) -> N
         )
     )
     assert (text_of(found), found.intermediate) == ("Done.", ())
+
+
+CUT_OFF = {
+    "chat": sse(chunk({"content": "It is"}), chunk({}, "length"), "[DONE]"),
+    "responses": sse(
+        {
+            "type": "response.incomplete",
+            "response": {
+                "incomplete_details": {"reason": "max_output_tokens"},
+                "output": [{"type": "message", "content": [{"type": "output_text", "text": "It is"}]}],
+            },
+        }
+    ),
+    "anthropic": sse(
+        {"type": "message_start", "message": {"role": "assistant", "usage": {"input_tokens": 3}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "It is"}},
+        {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 2}},
+        {"type": "message_stop"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(CUT_OFF))
+def test_an_answer_that_was_cut_off_says_so(name: str) -> None:
+    found = plain(CUT_OFF[name])
+    assert text_of(found) == "It is"
+    assert found.usage is not None and found.usage.cut_off
+    usage = plain(CUT_OFF[name].replace('"length"', '"stop"').replace("max_", "")).usage
+    assert usage is None or not usage.cut_off

@@ -193,3 +193,13 @@ def test_cost_is_not_followed_twice() -> None:
     cost = Criterion("cost", "cost", Scale.USD, Direction.LOWER)
     names = {one.name for one in suite_history("s", drawn_runs(3, lambda _: 0.9, criteria=(QUALITY, cost))).series}
     assert "cost" in names and COST not in names
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_run_is_of_the_commit_that_measured_it(order: int) -> None:
+    """The record of a later commit with the same agent repeats the run."""
+    first, *_ = drawn_runs(1, lambda _: 0.9)
+    again = replace(first, commit="b" * 40, subject="Revert it", recorded=first.created + 60)
+    copies = [replace(first, recorded=first.created, verdict="pass"), again][::order]
+    (run,) = suite_history("s", copies).runs
+    assert (run.commit, run.subject, run.verdict) == (first.commit, first.subject, "pass")

@@ -224,6 +224,9 @@ def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
             {"type": "is-json", "value": {"type": "object"}},
             {"json_schema": {"schema": {"type": "object"}, "code_block": False}},
         ),
+        ({"type": "not-regex", "value": r"I'm \d"}, {"not_regex": {"patterns": [r"(?a:I'm \d)"]}}),
+        ({"type": "not-starts-with", "value": "Sorry"}, {"not_regex": {"patterns": [r"\ASorry"]}}),
+        ({"type": "not-equals", "value": "No"}, {"not_regex": {"patterns": [r"\ANo\Z"]}}),
         ({"type": "not-trajectory:tool-used", "value": "drop"}, {"forbidden_tools": {"tools": ["drop"]}}),
     ],
 )
@@ -235,9 +238,10 @@ def test_texts_with_and_without_regard_to_case_beside_one_another(tmp_path: Path
     asserts = [{"type": name, "value": value} for name, value in
                [("contains", "A"), ("icontains", "b."), ("not-contains", "C"), ("not-icontains", "d")]]  # fmt: skip
     options = case_of(tmp_path, *asserts).options
-    assert options["contains"] == {"values": ["A"]}
-    assert options["not_contains"] == {"values": ["C"]}
-    assert options["regex"]["patterns"] == [r"(?i:b\.)", r"\A(?![\s\S]*?(?:(?i:d)))[\s\S]"]
+    assert options == {
+        "contains": {"values": ["A", "b."], "ignore_case": [False, True]},
+        "not_contains": {"values": ["C", "d"], "ignore_case": [False, True]},
+    }
 
 
 def test_tools_come_together_in_one_trajectory(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gate.importers.promptfoo import patterns
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
 from gate.metrics.patterns import PatternError, compile_pattern
@@ -97,7 +96,7 @@ def test_the_reason_names_the_text() -> None:
 
 
 def test_without_anything_to_check_it_does_not_apply() -> None:
-    for name in ["contains", "not_contains", "regex", "json_schema"]:
+    for name in ["contains", "not_contains", "regex", "not_regex", "json_schema"]:
         score = said_score(name, ["anything"])
         assert (score.value, score.error) == (None, None), name
 
@@ -121,6 +120,30 @@ def test_regex() -> None:
     assert said_score("regex", ["ORDER"], patterns="order", ignore_case=True).value == 1.0
 
 
+@pytest.mark.parametrize(
+    ("pattern", "answer", "value"),
+    [
+        (r"\AI'm sorry", "I\u2019m\u00a0sorry, no", 0.0),
+        (r"\d{3}-\d{4}", "call **555**\u20111234", 0.0),
+        (r"\ANo\Z", "No", 0.0),
+        (r"\ANo\Z", "Not yet", 1.0),
+        ("error.*stack", "no error\nin the stack", 1.0),
+        ("\u2014", "a - b", 1.0),
+        (r"[^\x00-\x7f]", "na\u00efve", 0.0),
+        (r"\*\*", "**bold**", 0.0),
+    ],
+)
+def test_what_no_pattern_may_match_is_read_as_a_person_does(pattern: str, answer: str, value: float) -> None:
+    assert said_score("not_regex", [answer], patterns=[pattern]).value == value
+    before = (Invocation("q", (Part("done"),), intermediate=(Part(answer),)),)
+    found = metric("not_regex", patterns=[pattern]).score(Case("c", (Turn("q"),)), TrialOutput(before))
+    assert found.value == value or pattern.endswith("Z")  # an answer in full, not a text before it
+
+
+def test_a_pattern_that_cannot_be_tried_is_not_absent() -> None:
+    assert said_score("not_regex", ["a" * 100_001], patterns=["b"]).value is None
+
+
 def test_patterns_that_are_wrong_or_may_never_end_are_refused() -> None:
     for pattern in [
         "(",
@@ -137,12 +160,34 @@ def test_patterns_that_are_wrong_or_may_never_end_are_refused() -> None:
             said_score("regex", ["x"], patterns=[pattern])
 
 
+@pytest.mark.parametrize(
+    ("pattern", "refused"),
+    [
+        ("(?!.*sorry).+", True),
+        ("^(?!.*sorry).+", True),
+        (r"(?m)^(?![\s\S]*sorry).+", True),
+        (r"(?s)(?!.*sorry).+", True),
+        (r"(?s)\A(?!.*sorry).+", False),
+        (r"^(?![\s\S]*sorry).+", False),
+        (r"(?!00)\d\d", False),
+        ("^(?!Sorry).+", False),
+    ],
+)
+def test_a_pattern_that_forbids_a_text_must_search_the_whole_answer(pattern: str, refused: bool) -> None:
+    answer = "00 11 Well,\nI am sorry"
+    if refused:
+        with pytest.raises(ValidationError, match="not search the whole answer"):
+            said_score("regex", [answer], patterns=[pattern])
+    else:
+        assert said_score("regex", [answer], patterns=[pattern]).value == float("sorry" not in pattern)
+
+
 def test_patterns_that_end_are_taken() -> None:
     for pattern in [r"(\d+,)*\d+", "a+b+", "(ab)+", "(a+){2,5}", r"(?:\w++\s*+)*+", "(?=a+)b", r"(\w+\s)+", "^$", ".*"]:
         assert compile_pattern(pattern).pattern == pattern, pattern
 
 
-@pytest.mark.parametrize("pattern", ["refund", "b+", r"more \Z", r"\A(?![\s\S]*b)a", patterns.never(r"\bsorry\b")])
+@pytest.mark.parametrize("pattern", ["refund", "b+", r"more \Z", r"\A(?![\s\S]*b)a"])
 def test_a_long_answer_is_not_searched_for_a_pattern(pattern: str) -> None:
     """Nothing in it is taken for found or absent, whatever the pattern is and wherever it would match."""
     said = "sorry, no refund, b " + "a" * 99_980

@@ -69,6 +69,7 @@ EXAMPLES = {
         said("Your refund was issued"), said("As an AI"), {"values": "as an AI", "ignore_case": True}
     ),
     "regex": Example(said("order A17"), said("order seventeen"), {"patterns": r"order [A-Z]\d+"}),
+    "not_regex": Example(said("order A17"), said("order **B** 17"), {"patterns": r"order B \d+"}),
     "json_schema": Example(said('{"id": 1}'), said('{"order": 1}'), {"schema": {"type": "object", "required": ["id"]}}),
     "allowed_links": Example(
         said("See [this](https://ours.example/a)"), said("![](https://evil.example/?q=1)"), {"hosts": ["ours.example"]}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
-from gate.agents.sources import what_installs
+from gate.agents.sources import imported_from, what_installs
 from gate.config.load import Config, load_config
 from gate.pipeline.launch import definition_differs, surroundings_differ
 from gate.system.git import Git
@@ -120,6 +121,35 @@ def test_what_setup_installs_from_the_tree_is_the_changes(tmp_path: Path, setup:
     project.write(name, "2")
     call(tmp_path, "add", ".")
     assert surroundings_differ(project.config, project.git, project.base) == said
+
+
+def test_what_is_imported_from_this_work_tree_is_the_changes(tmp_path: Path) -> None:
+    project = Project(tmp_path, AGENT)
+    project.write("src/acme/agent.py", "2")
+    call(tmp_path, "add", ".")
+    assert surroundings_differ(project.config, project.git, project.base, None, []) == ""
+    said = surroundings_differ(project.config, project.git, project.base, None, [PurePosixPath("src")])
+    assert said == "src/acme/agent.py differs"
+
+
+def test_the_folders_that_an_environment_imports_from(tmp_path: Path) -> None:
+    top, packages = tmp_path / "top", tmp_path / "venv/lib/python3.12/site-packages"
+    installed = {
+        "with_src": f"file://{top}/libs/with%20src",
+        "flat": f"file://{top}/libs/flat",
+        "elsewhere": f"file://{tmp_path}/elsewhere",
+        "fetched": "https://example.com/x.whl",
+    }
+    for name, url in installed.items():
+        place = packages / f"{name}-1.dist-info"
+        place.mkdir(parents=True)
+        (place / "direct_url.json").write_text(json.dumps({"url": url}))
+    (packages / "odd-1.dist-info").mkdir()
+    (packages / "odd-1.dist-info/direct_url.json").write_text("[]")
+    (packages / "own.pth").write_text(f"import os\n{top}/old\nrelative\n")
+    (top / "libs/with src/src").mkdir(parents=True)
+    found = imported_from(top, [tmp_path / "venv", tmp_path / "none"], f"{top}/lib:..:/usr/lib:")
+    assert set(map(str, found)) == {"lib", "libs/with src/src", "libs/flat", "old"}
 
 
 def test_what_the_job_ran_stands_for_the_configurations(tmp_path: Path) -> None:

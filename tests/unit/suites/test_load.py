@@ -206,3 +206,16 @@ def test_every_format_is_documented() -> None:
     guide = (ROOT / "docs/reference/suites.md").read_text(encoding="utf-8")
     for name in FORMATS:
         assert f"(`{name}`)" in guide
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.yaml", "- {id: a, input: hi, rubrics: [' ']}"),
+        ("s.yaml", '- {id: a, turns: [{input: hi, rubrics: ["\\u200b"]}]}'),
+        ("s.yaml", "cases: [{name: a, inputs: hi, evaluators: [{LLMJudge: ''}]}]"),
+    ],
+)
+def test_a_rubric_without_text_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(ConfigError, match="case 'a': a rubric has no text"):
+        load([write(tmp_path / name, text)], root=tmp_path)

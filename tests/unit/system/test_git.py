@@ -130,7 +130,16 @@ def test_what_running_leaves_is_no_change(root: Path, merged: dict[str, str]) ->
     (root / "src" / "x.py").write_text("edited")
     (root / "src" / "new").write_text("")
     assert at(root).changed() == ["moved ü.py", "src/x.py", "src/new"]
-    assert at(root / "src").changed(exclude=["x.py"]) == ["src/new"]
+    (root / "elsewhere").write_text("untracked")
+    assert at(root / "src").changed(exclude=["x.py"]) == ["moved ü.py", "src/new"]
+
+
+def test_another_agents_records_are_no_change(root: Path) -> None:
+    commit(root, '{"gate_record":1}\n', "other/stored.jsonl")
+    commit(root, "x", "src/x.py")
+    (root / "other/stored.jsonl").write_text('{"gate_record":1}\n{}\n')
+    assert at(root / "src").changed() == []
+    assert at(root / "other").changed() == ["other/stored.jsonl"]
 
 
 def test_asking_writes_no_index(root: Path, merged: dict[str, str]) -> None:

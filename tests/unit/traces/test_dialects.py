@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gate.traces import TracedTurn
+from gate.formats.reading import Ignored
+from gate.traces import TracedTurn, TraceReader, conversations_of
 from tests.unit.traces.spans import agent, asks, chat, gave, log, only, request, said, span, text, tool
 from tests.unit.traces.spans import read as read_requests
 
@@ -239,3 +240,13 @@ def test_a_call_that_langchain_repeats_beside_its_content_is_one_call() -> None:
     spoken = {"role": "assistant", "content": [use], "tool_calls": [{"id": "c1", "name": "lookup", "args": ARGS}]}
     (turn,) = only(agent(1), chat(2, wrote=[spoken])).turns
     assert [(call.name, call.args) for call in turn.invocation.tool_calls] == [("lookup", ARGS)]
+
+
+@pytest.mark.parametrize("kind", [{"name": "text"}, ["text"]])
+def test_a_part_whose_type_is_no_text_is_listed_as_unread(kind: Any) -> None:
+    odd = {"type": kind, "text": "?"}
+    spans = [agent(1), chat(2, read=[said("user", odd, text("Where?"))], wrote=[said("assistant", odd, text("Here."))])]
+    reader = TraceReader(Ignored({}))
+    (conversation,) = conversations_of(reader.line(json.dumps(request(*spans)).encode()))
+    assert [(turn.invocation.user, turn.invocation.text) for turn in conversation.turns] == [("Where?", "Here.")]
+    assert reader.unread[f"a part of type {kind!r}"] == 2
