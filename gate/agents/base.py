@@ -326,16 +326,20 @@ _LIMITED = re.compile(
     re.IGNORECASE,
 )
 """Signs in an error text that a provider takes no requests now."""
-_MISCONFIGURED = re.compile(
-    r"model_not_found|not_found_error|DeploymentNotFound|model identifier is invalid|default credentials were not found"
-    r"|\b(?:models?|deployment)\b.{0,80}\b(?:does not exist|not found|is not supported)|\b(?:unknown|invalid) model\b"
-    r"|(?:invalid|incorrect|wrong|missing|expired|no|unable to locate) (?:\w+ )?(?:api.?key|x-api-key|credentials)\b"
-    r"|\bapi.?key\b.{0,30}\b(?:not valid|invalid|missing|expired|must be set|is not set|not found)|invalid_api_key"
-    r"|authentication.?(?:error|failed|method)|permission.?(?:denied.?)?error|unauthorized|UnrecognizedClient"
-    r"|\b(?:http|status|code)\W{0,4}(?:401|403)\b",
+UNKNOWN_MODEL = re.compile(
+    r"model_not_found|not_found_error|DeploymentNotFound|model identifier is invalid|\b(?:unknown|invalid) model\b"
+    r"|\b(?:models?|deployment)\b.{0,80}\b(?:does not exist|not found|is not supported)",
     re.IGNORECASE,
 )
-"""Signs in an error text of an unknown model or a key that is refused."""
+"""Signs in an error text that a provider has no such model."""
+_REFUSED_KEY = re.compile(
+    r"(?:invalid|incorrect|wrong|missing|expired|no|unable to locate) (?:\w+ )?(?:api.?key|x-api-key|credentials)\b"
+    r"|\bapi.?key\b.{0,30}\b(?:not valid|invalid|missing|expired|must be set|is not set|not found)|invalid_api_key"
+    r"|default credentials were not found|authentication.?(?:error|failed|method)|permission.?(?:denied.?)?error"
+    r"|unauthorized|UnrecognizedClient|\b(?:http|status|code)\W{0,4}(?:401|403)\b",
+    re.IGNORECASE,
+)
+"""Signs in an error text that a key is missing or refused."""
 
 
 def kind_of_status(status: int) -> ErrorKind:
@@ -353,7 +357,8 @@ def kind_of_text(kind: ErrorKind, text: str) -> ErrorKind:
     """Return the kind of failure that the signs in an error text mean; ``kind`` if it has none."""
     if kind is ErrorKind.CRASH and _LIMITED.search(text):
         return ErrorKind.LIMIT
-    if kind in (ErrorKind.CRASH, ErrorKind.PROTOCOL) and _MISCONFIGURED.search(text):
+    is_setup = UNKNOWN_MODEL.search(text) or _REFUSED_KEY.search(text)
+    if is_setup and kind in (ErrorKind.CRASH, ErrorKind.PROTOCOL):
         return ErrorKind.SETUP
     return kind
 

@@ -194,8 +194,9 @@ def _before_failure(said: Sequence[Any], usages: Sequence[Any], last: Invocation
 
 
 def _total(usages: Sequence[Any]) -> Usage | None:
-    """Return the total usage of a turn's requests."""
+    """Return the total usage of a turn's requests; None if one of them has none, since the rest would look cheap."""
     try:
-        return usage_of([usage for usage in map(to_usage, usages) if usage is not None])
+        known = [usage for usage in map(to_usage, usages) if usage is not None]
+        return usage_of(known) if len(known) == len(usages) else None
     except FormatError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error

@@ -316,9 +316,13 @@ def _latency(_: Case, trial: Trial) -> float | None:
 
 
 def _tokens(_: Case, trial: Trial) -> float | None:
-    if not trial.answered or trial.usage is None or trial.usage.tokens is None:
+    """Return the tokens of all turns; None if one does not report them."""
+    if not trial.answered or not trial.invocations:
         return None
-    return float(trial.usage.tokens)
+    counts = [turn.usage.tokens for turn in trial.invocations if turn.usage is not None]
+    if len(counts) < len(trial.invocations) or None in counts:
+        return None
+    return fsum(count for count in counts if count is not None)
 
 
 # --- notes for readers ----------------------------------------------------------------------------

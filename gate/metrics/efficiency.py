@@ -30,12 +30,10 @@ def _tokens(invocation: Invocation) -> float | None:
     return (invocation.usage or Usage()).tokens
 
 
-def _all_tokens(invocation: Invocation) -> float | None:
-    """Return input plus output tokens; None if either was not reported: the rest alone would look cheap."""
+def _reported_tokens(invocation: Invocation) -> float | None:
     usage = invocation.usage or Usage()
-    if usage.input_tokens is None or usage.output_tokens is None:
-        return None
-    return usage.tokens
+    known = [count for count in (usage.input_tokens, usage.output_tokens) if count is not None]
+    return sum(known) if known else None
 
 
 def _model_calls(invocation: Invocation) -> float | None:
@@ -136,7 +134,7 @@ class Tokens(_LowerIsBetter):
     scale = Scale.COUNT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        score = _sum_or_error(_measured(performance, _all_tokens), "input_tokens or output_tokens")
+        score = _sum_or_error(_measured(performance, _tokens), "input_tokens or output_tokens")
         if score.value == 0:
             return Score(None, error=NO_TOKENS, per_turn=score.per_turn)
         return _with_reason(score, "{:,.0f} tokens".format)
@@ -240,7 +238,7 @@ class TokenUsageV1(_LowerIsBetter):
     scale = Scale.COUNT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        values = _measured(performance, _tokens)
+        values = _measured(performance, _reported_tokens)
         if all(value is None for value in values):
             return Score(None, error="the agent reports no input_tokens or output_tokens", per_turn=values)
         value = sum(value for value in values if value is not None) / len(values)

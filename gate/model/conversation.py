@@ -78,10 +78,10 @@ class Usage(Struct, frozen=True, gc=False):
 
     @property
     def tokens(self) -> int | None:
-        """Return input plus output tokens; None if neither was reported."""
-        if self.input_tokens is None and self.output_tokens is None:
+        """Return input plus output tokens; None if either was not reported, since the other alone would look cheap."""
+        if self.input_tokens is None or self.output_tokens is None:
             return None
-        return (self.input_tokens or 0) + (self.output_tokens or 0)
+        return self.input_tokens + self.output_tokens
 
 
 RESPONSE, CALLS, ARGUMENTS, RESULTS = PARTS = ("response", "calls", "arguments", "results")

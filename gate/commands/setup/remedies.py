@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from gate.agents.base import UNKNOWN_MODEL
+
 START = "start the server, then: gate run"
 REMEDIES = (
     (r"\(install it in [^)]*\)", "install it there, then: gate run"),
@@ -16,6 +18,7 @@ REMEDIES = (
         r"closed before an answer",
         "read the server's log; it may expect another request (gate help agent), then: gate run",
     ),
+    (UNKNOWN_MODEL.pattern, "correct the model's name, or name one that the key may use, then: gate run"),
     (r"refused|cannot connect|connection|unreachable|name or service", START),
     (r"no answer within|timed out|timeout", "allow more time under agent.timeout, and run: gate run"),
     (r"\b404\b|not found", "check the address and its path under agent in gate.yaml"),

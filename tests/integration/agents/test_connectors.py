@@ -103,6 +103,9 @@ def test_tool_calls_are_answered_from_the_case_or_the_configuration() -> None:
     assert invocation.reports_calls
     assert invocation.usage is not None
     assert (invocation.usage.input_tokens, invocation.usage.output_tokens) == (19, 2)
+    without = {"choices": done["choices"]}
+    trial, _ = served({"/chat/completions": [calling("1", "look"), calling("2", "pay"), without]}, agent, asked_case)
+    assert trial.invocations[0].usage is None, "the usage of two requests of three would look cheap"
     assert asked[0][2] == {"seed": 7, "model": "m", "tools": tools, "messages": [{"role": "user", "content": "go"}]}
     assert asked[2][2]["messages"][-1] == {"role": "tool", "tool_call_id": "2", "content": "paid"}
     trial, asked = served({"/chat/completions": [calling("1", "other")]}, agent, asked_case)

@@ -33,3 +33,9 @@ def test_a_server_that_crashes_is_not_to_be_started_again() -> None:
 def test_a_key_that_is_set_has_to_be_handed_on() -> None:
     found = remedy_for("genai: no API key", "gate.yaml", {"GOOGLE_API_KEY": "secret"})
     assert found == "pass GOOGLE_API_KEY to the agent: agent.env: [GOOGLE_API_KEY] in gate.yaml"
+
+
+def test_an_unknown_model_is_not_a_wrong_address() -> None:
+    error = "setup: HTTP 404: The model `gpt-99` does not exist"
+    assert remedy_for(error, "gate.yaml", {}).startswith("correct the model's name")
+    assert remedy_for("setup: HTTP 404: Not Found", "gate.yaml", {}).startswith("check the address")

@@ -147,3 +147,15 @@ def test_an_unknown_quality_is_refused_with_the_nearest() -> None:
 def test_names_that_cannot_be_compared(names: list[str], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         check_contenders(names)
+
+
+def test_tokens_that_one_turn_lost_are_not_fewer() -> None:
+    def of_turns(*usages: Usage | None) -> tuple[Trial, ...]:
+        turns = tuple(Invocation(user="a", response=(), usage=usage) for usage in usages)
+        return tuple(trial(case.id, 1.0, cost=None, invocations=turns) for case in PLAN)
+
+    whole, half = Usage(input_tokens=5, output_tokens=1), Usage(output_tokens=1)
+    held = [of_turns(whole, whole), of_turns(whole, None), of_turns(whole, half), of_turns(whole, whole)]
+    found = line_up([contender(str(n), trials=trials) for n, trials in enumerate(held)]).measure("tokens of a trial")
+    assert found is not None
+    assert [one and one.value for one in found.estimates] == [12, None, None, 12]
