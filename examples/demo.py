@@ -78,7 +78,7 @@ def main() -> int:
         branch("too-few", "rephrased.txt", project)
         codes["too-few"] = run(*GATE, "run", "--case", "track-*", seed=8, cwd=project)
 
-    told = "as expected" if codes == EXPECTED else f"not {listed(EXPECTED)}"
+    told = "as expected" if codes == EXPECTED else f"expected: {listed(EXPECTED)}"
     say(f"Exit codes: {listed(codes)}, {told}; {time.monotonic() - started:.0f} s")
     return 0 if codes == EXPECTED else 1
 
