@@ -149,12 +149,13 @@ class Git:
         self.timeout = timeout
         self.sealed = _sealed_in(environment)
         self._partial: bool | None = None
+        self._in_ci = in_ci(environment)
         if self.sealed is None:
             kept = {name: value for name, value in environment.items() if _is_kept(name)}
             self.program = program(environment.get("PATH"))
             self.environment, self.signing = _parted({"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED})
             self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
-            if in_ci(environment):  # an agent may look into every other process
+            if self._in_ci:  # an agent may look into every other process
                 for name in [name for name in self.environment if not _LOCAL.fullmatch(name)]:
                     self.signing.setdefault(name, self.environment.pop(name))
         else:
@@ -488,17 +489,24 @@ class Git:
         return not self._is_whole
 
     def default_branch(self, remote: str = REMOTE) -> str | None:
-        """Return the remote's default branch, as known locally or else by asking the remote; None if neither knows."""
+        """Return the remote's default branch, as known locally or else by asking the remote; None if neither knows.
+
+        In CI the remote is asked first: a work tree that is kept there may be older than the branch's name.
+        """
         prefix = f"refs/remotes/{checked_remote(remote)}/"
         known = self.ask("symbolic-ref", "--quiet", f"{prefix}HEAD")
-        if known is not None and self.resolve(known) is not None:  # else it was renamed after this clone was made
+        if known is not None and self.resolve(known) is None:  # it was renamed after this clone was made
+            known = None
+        if known is not None and not self._in_ci:
             return known.removeprefix(prefix)
         try:
             said = self.text("ls-remote", "--symref", "--", remote, "HEAD")
         except GitError:
-            return None
+            said = ""
         found = re.match(r"ref: refs/heads/(\S+)\tHEAD", said)
-        return found[1] if found else None
+        if found:
+            return found[1]
+        return known.removeprefix(prefix) if known is not None else None
 
     def remote_tip(self, branch: str, *, remote: str = REMOTE, depth: int | None = None) -> str | None:
         """Ask the remote for the newest commit of a branch, and fetch it as `fetch` does; None if there is no such

@@ -226,6 +226,18 @@ def test_default_branch_and_remote(root: Path, merged: dict[str, str], tmp_path:
         copy.remote_url("upstream")
 
 
+def test_in_ci_a_work_tree_that_is_kept_learns_the_default_branchs_new_name(
+    root: Path, merged: dict[str, str], tmp_path: Path
+) -> None:
+    sh(tmp_path, "clone", "-q", str(root), "copy")
+    sh(root, "branch", "-m", "main", "trunk")
+    sh(tmp_path / "copy", "fetch", "-q")
+    assert at(tmp_path / "copy", CI="").default_branch() == "main", "nobody waits for the network on a laptop"
+    assert at(tmp_path / "copy", CI="true").default_branch() == "trunk"
+    sh(tmp_path / "copy", "remote", "set-url", "origin", str(tmp_path / "gone"))
+    assert at(tmp_path / "copy", CI="true").default_branch() == "main"
+
+
 # --- more history ---------------------------------------------------------------------------------
 
 
