@@ -143,8 +143,8 @@ def _default_tip(git: Git, remote: str) -> str | None:
     """Return the default branch's newest commit, fetched if the clone has only other branches; without a remote, that
     of the local main or master."""
     branch = git.default_branch(remote)
-    for name in [f"{remote}/{branch}", branch] if branch else ["main", "master"]:
-        found = git.resolve(name)
+    for name in [f"remotes/{remote}/{branch}", f"heads/{branch}"] if branch else ["heads/main", "heads/master"]:
+        found = git.resolve(f"refs/{name}")
         if found is not None:
             return found
     if branch is None:

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from gate.errors import GateError
+from gate.errors import ConfigError, GateError
 from gate.model.defaults import REMOTE
 from gate.security.environment import in_ci, is_withheld
 from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
@@ -94,6 +94,8 @@ _READING = ("cat-file", "diff", "log", "ls-tree", "merge-base", "rev-list", "rev
 _PARTIAL = r"^(extensions\.partialclone|remote\..+\.promisor)$"
 """The settings that make a clone partial."""
 _DEEPENING = (50, 200, 1000, 5000)
+_SUFFIX = re.compile(r"[~^]|@\{")
+"""Begins what follows a name in a revision, such as ``main~3``."""
 COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -165,6 +167,7 @@ class Git:
             self._partial = self.sealed.is_partial
         # Cached because the answers never change once known, and each costs a process.
         self._prefix: str | None = None
+        self._object_format = ""
         self._is_whole = False
         self._commits: set[str] = set()
 
@@ -192,7 +195,10 @@ class Git:
             clone = Git(folder, environment=environment, timeout=self.timeout)
             clone.environment["GIT_DIR"] = str(folder)
             clone._partial = True
-        clone.run("init", "--quiet", "--bare", "--template=", str(folder))
+        form = []
+        if self.is_repository() and self._object_format == "sha256":  # both must have the same
+            form = ["--object-format=sha256"]
+        clone.run("init", "--quiet", "--bare", "--template=", *form, str(folder))
         clone.run("config", "remote.origin.url", url)
         return clone
 
@@ -303,8 +309,8 @@ class Git:
         """Return the root's path from the top of the work tree, empty at the top. Raises `GitError` outside a
         repository."""
         if self._prefix is None:
-            said = self.text("rev-parse", "--is-shallow-repository", "--show-prefix")
-            shallow, _, self._prefix = said.partition("\n")
+            said = self.text("rev-parse", "--is-shallow-repository", "--show-object-format", "--show-prefix")
+            shallow, self._object_format, self._prefix = said.split("\n", 2)
             self._is_whole = shallow == "false"
         return self._prefix
 
@@ -314,15 +320,36 @@ class Git:
         return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
 
     def resolve(self, revision: str) -> str | None:
-        """Return the id of the commit that a revision names; None if it names none that the repository has."""
+        """Return the id of the commit that a revision names; None if it names none that the repository has.
+
+        Raises:
+            ConfigError: it names several, as a tag and a branch: git would take the tag, which a change may bring.
+        """
         if revision in self._commits:
             return revision
         if not is_revision(revision):
             return None
+        self._check_unambiguous(revision)
         found = self.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if found is not None:
             self._commits.add(found)
         return found
+
+    def _check_unambiguous(self, revision: str) -> None:
+        """Raise ConfigError if a revision begins with a name that tags and branches use for different commits."""
+        name = _SUFFIX.split(revision, maxsplit=1)[0]
+        if name in ("", "HEAD") or name.startswith("refs/") or COMMIT_ID.fullmatch(name):
+            return
+        refs = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
+        form = "--format=%(refname)%09%(objectname)%09%(*objectname)"
+        found = {}
+        for line in self.text("for-each-ref", form, *refs).splitlines():
+            ref, target, annotated = line.split("\t")
+            if ref in refs:  # a pattern also matches whatever is below it
+                found[ref] = annotated or target
+        if len(set(found.values())) > 1:
+            hint = f"write {' or '.join(sorted(found))}"
+            raise ConfigError(f"{revision!r} names several commits", where=str(self.root), hint=hint)
 
     def head(self) -> str | None:
         """Return the commit of the work tree; None before the first commit and outside any repository."""

@@ -144,3 +144,14 @@ def test_a_sample_gives_way_to_an_agent(project: Project) -> None:
     project.write("package.json", PACKAGE)
     project.write("server.js", SERVER)
     assert "found 1. Node in server.js" in project.gate("init", "--no-run").out
+
+
+def test_the_workflow_of_a_node_server_installs_and_starts_it(project: Project) -> None:
+    project.git("init", "-q")
+    for name, content in {"package.json": PACKAGE, "package-lock.json": "{}", "server.js": SERVER}.items():
+        project.write(name, content)
+    project.write(".github/CODEOWNERS", "")
+    ran = project.gate("init", "--no-run")
+    workflow = (project.root / ".github/workflows/gate.yml").read_text()
+    assert "npm ci" in workflow and "npm start > server.log 2>&1 &" in workflow
+    assert "to fill in: a CI job with Node" in ran.out

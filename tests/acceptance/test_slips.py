@@ -247,7 +247,7 @@ AGENT = (
     Slip("gate.yaml", CONFIG, HTTP.format("127.0.0.1:9/chat"), 2, "agent.http.url: not an address … (http://host:port"),
     Slip("gate.yaml", "python: bot:answer", "command: ./no.sh", 2, "agent.command: cannot run './no.sh'"),
     Slip("gate.yaml", "python: bot:answer", 'command: [echo, "{"]', 3, "the answer is not JSON: Expecting"),
-    Slip("gate.yaml", "python: bot:answer", "command: [printf, '']", 3, "the answer is empty"),
+    Slip("gate.yaml", "python: bot:answer", "command: [printf, '']", 3, "exited with status 0 without an answer"),
     Slip("gate.yaml", "python: bot:answer", PRINTS, 3, "print the JSON alone, and the rest on standard error"),
 )  # fmt: skip
 COMMANDS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gate.commands.setup.openapi import FoundAgent
+from gate.commands.setup.openapi import NODE, FoundAgent
 from gate.commands.setup.survey import start_of
 
 GITHUB = """\
@@ -86,7 +86,7 @@ def workflow_of(folder: Path, keys: Sequence[str], agent: FoundAgent | None = No
     """
     start = agent.start if agent else ""
     branch, remote = default_branch(folder), remote_of(folder)
-    install = _install(folder)
+    install = _install(folder, is_node=agent is not None and agent.framework == NODE)
     commands = [*install, *([f"{start} > server.log 2>&1 &"] if start else [])]
     secrets = tuple([f"{key}_API_KEY" for key in keys])
     said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
@@ -106,7 +106,10 @@ def workflow_of(folder: Path, keys: Sequence[str], agent: FoundAgent | None = No
     return Workflow()
 
 
-def _install(folder: Path) -> list[str]:
+def _install(folder: Path, *, is_node: bool) -> list[str]:
+    """Return the commands that install the agent."""
+    if is_node:
+        return ["npm ci" if (folder / "package-lock.json").is_file() else "npm install"]
     known = {"requirements.txt": "pip install -r requirements.txt", "pyproject.toml": "pip install ."}
     return next(([command] for name, command in known.items() if (folder / name).is_file()), [])
 

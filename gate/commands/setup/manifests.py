@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.commands.setup.openapi import FoundAgent, agent_of
+from gate.commands.setup.openapi import NODE, FoundAgent, agent_of
 from gate.commands.setup.routes import READ_KEYS
 from gate.formats.shapes import as_list, as_mapping, as_text, mappings_in
 
@@ -31,6 +31,7 @@ _UNPACKED = re.compile(r"\{([^{}]*)\}\s*=\s*(?:await\s+)?\(?[\w.]*\b(?:body|json
 _BODY = re.compile(r"\bbody(?:\?)?\.(\w+)|\bbody\[[\"'](\w+)[\"']\]")
 _ANSWERED = re.compile(r"\bjson\(\s*\{([^{}]*)\}")
 _PUBLISHED = re.compile(r"(?:[\d.]+:|\[[^\]]*\]:)?(?:\$\{\w+:?-)?(\d+)\}?:\d+(?:/tcp)?")
+IN_CI = "a CI job with Node: the action's image has none, agent-gate/agent-gate/composite@v0 runs on the runner itself"
 DEFAULT_PORT = 3000
 """The port of a Node server whose code names none."""
 
@@ -80,10 +81,10 @@ def _program(name: str, text: str, where: str, why: str, start: str) -> FoundAge
     """Return the server that a script is, by its route; else the script as a command."""
     described = _server(text)
     if described is not None:
-        return replace(described, where=name, rank=(6, 1), framework="Node", start=start)
+        return replace(described, where=name, rank=(6, 1), framework=NODE, start=start, fill=(*described.fill, IN_CI))
     fill = () if _LISTENS.search(text) is None else ("its route: it seems to be a server (`gate init --url`)",)
     fill = fill or ("how it is asked: the gate writes a request as JSON to its standard input (`gate help agent`)",)
-    return FoundAgent("Node", why, {"command": _command(name)}, fill, where=where, rank=(7,))
+    return FoundAgent(NODE, why, {"command": _command(name)}, (*fill, IN_CI), where=where, rank=(7,))
 
 
 def _server(text: str) -> FoundAgent | None:

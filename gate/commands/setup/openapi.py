@@ -53,6 +53,8 @@ CHATTY = (
 OTHERWISE = ("login", "token", "auth", "feedback", "upload", "embed", "search", "user", "health", "webhook", "batch")
 """Words in the paths of operations that are not chats but may also take a text."""
 PORT = 8000
+NODE = "Node"
+"""The framework of an agent in JavaScript or TypeScript."""
 DEFAULT_SERVER = f"http://127.0.0.1:{PORT}"
 MOST_PATHS, MOST_STEPS = 500, 5
 JSON, EVENTS = "application/json", "text/event-stream"

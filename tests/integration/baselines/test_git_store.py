@@ -194,6 +194,18 @@ def test_a_lookup_reads_only_the_records_it_needs(work: Path, remote: Path) -> N
         assert known.count("blob") == 1
 
 
+def test_a_repository_whose_ids_are_sha256_keeps_its_baselines(tmp_path: Path) -> None:
+    for options, name in ((["--bare"], "origin.git"), ([], "work")):
+        git(tmp_path, "init", "-q", "--object-format=sha256", *options, name)
+    work = tmp_path / "work"
+    git(work, "remote", "add", "origin", (tmp_path / "origin.git").as_uri())
+    with opened(work) as store:
+        store.save(at(1))
+        store.save(at(2))
+    with opened(work) as store:
+        assert store.find("support", [commit(2)]) is not None
+
+
 def test_a_server_without_filters_works_too(work: Path, remote: Path) -> None:
     git(remote, "config", "uploadpack.allowFilter", "false")
     with opened(work) as store:

@@ -253,6 +253,18 @@ def test_a_clone_of_the_changes_branch_alone_is_measured_against_the_default_bra
     assert clone.git("for-each-ref") == refs, "no ref is moved"
 
 
+def test_a_tag_with_the_default_branchs_name_is_not_taken_for_it(older: tuple[Repository, list[str], str]) -> None:
+    whole, commits, change = older
+    for name in ("origin/main", "main"):
+        whole.git("tag", name, change)
+    copy = whole.root.with_name("copy")
+    subprocess.run(["git", "clone", "-q", whole.root.as_uri(), str(copy)], check=True)
+    clone = Repository.__new__(Repository)
+    clone.root = copy
+    clone.git("checkout", "-q", "--detach", change)
+    assert (clone.git_context().base, clone.git_context().anchored) == (commits[0], False)
+
+
 def test_a_shallow_clone_is_deepened_as_far_as_a_record(older: tuple[Repository, list[str], str]) -> None:
     whole, commits, _ = older
     clone = shallow(whole, commits[-1], commits[:1])

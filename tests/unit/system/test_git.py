@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.errors import ConfigError
 from gate.system.git import Git, GitError, checked_remote, checked_revision, token_header, with_header
 from tests.integration.baselines.remotes import http_remote
 from tests.patience import eventually
@@ -82,6 +83,21 @@ def test_history(root: Path, merged: dict[str, str]) -> None:
     assert git.merge_base(b, s) == a and git.merge_base("side", "main") == s
     assert git.is_ancestor(s, m) and not git.is_ancestor(m, s) and not git.is_ancestor("nowhere", m)
     assert not git.is_shallow()
+
+
+def test_a_name_of_a_tag_and_of_a_branch_names_no_commit(root: Path, merged: dict[str, str]) -> None:
+    """Git takes the tag, which whoever proposes a change may be able to push."""
+    sh(root, "tag", "main", merged["a"])
+    sh(root, "update-ref", "refs/remotes/origin/main", merged["a"])
+    sh(root, "tag", "-a", "-m", "x", "origin/main", "HEAD")
+    git = at(root)
+    for name in ("main", "main~1", "origin/main", "origin/main^{commit}"):
+        with pytest.raises(ConfigError, match="names several commits"):
+            git.resolve(name)
+    assert git.resolve("refs/heads/main") == git.resolve("HEAD")
+    assert git.resolve("refs/remotes/origin/main") == merged["a"]
+    sh(root, "tag", "-f", "main", "refs/heads/main")
+    assert git.resolve("main") == git.resolve("HEAD"), "both are one commit"
 
 
 def test_unrelated_histories_have_no_merge_base(root: Path, merged: dict[str, str]) -> None:
