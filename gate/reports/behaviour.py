@@ -37,8 +37,11 @@ def changed_behaviour(cases: Sequence[CaseResult], broken: Collection[str]) -> t
 def differences_of(case: CaseResult) -> dict[str, str]:
     """Return the differences of a case's worst trial from a passing one, or from the expected calls.
 
-    Each sentence maps to the call that it precedes, such as `` before `refund` ``; empty if there is none.
+    Each sentence maps to the call that it precedes, such as `` before `refund` ``; empty if there is none, or if no
+    trial failed: then the calls are not known.
     """
+    if not case.actual:
+        return {}
     before = _names(case.reference) or _names(case.expected)
     now = _names(case.actual)
     if not before or case.crashes == case.trials:

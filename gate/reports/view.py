@@ -271,7 +271,7 @@ class View:
             return self._fell(cause["fell"])
         listed = self.worse
         if cause.kind == "incomplete":
-            listed = self._edited_and_missing(listed)
+            listed = self._edited_and_missing((*listed, *self.failing))
         elif not listed and self.suite.verdict is not Verdict.PASS:
             listed = self.failing
         shown, complete = cases.one_of_each_reason(listed, MOST_KINDS)

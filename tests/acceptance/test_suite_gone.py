@@ -65,7 +65,7 @@ def test_cases_that_the_change_no_longer_selects_are_not_compared(project: Proje
     select(project, "c00")
     code, causes = judged(project)
     assert (code, [cause["kind"] for cause in causes]) == (1, ["incomplete", "incomplete"])
-    assert all("3 of 4 cases" in json.dumps(cause["gaps"]) for cause in causes)
+    assert all("3 of the 4 cases" in json.dumps(cause["gaps"]) for cause in causes)
     assert judged(project, "--case", "c00")[0] == 0
 
 

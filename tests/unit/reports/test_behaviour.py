@@ -60,6 +60,12 @@ def test_cases_that_did_not_break_and_that_never_answered_say_nothing() -> None:
     assert changed_behaviour([replace(case("look_up", ""), crashes=3)], ["a"]) == ("", 0)
 
 
+def test_calls_of_a_case_without_a_failing_trial_are_not_known() -> None:
+    """Its score fell, though every trial passes: no trial is shown, which is not one without calls."""
+    fell = replace(case("look_up", ""), status=CaseStatus.OK, actual=())
+    assert changed_behaviour([fell], ["a"]) == ("", 0)
+
+
 def test_expected_calls_stand_in_for_a_baseline_without_calls() -> None:
     expected = replace(case("", "refund"), reference=(), expected=(*calls("look_up refund"), None))
     assert changed_behaviour([expected], ["a"]) == ("no longer calls `look_up` before `refund`", 1)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.rows import spent
-from gate.model import BaselineInfo, CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
+from gate.model import BaselineInfo, CaseStatus, CriterionResult, Stage, StageKind, SuiteResult, Verdict, accepted_by
 from gate.model.evidence import RepeatsTest
 from gate.model.finding import CaseTally, Finding, HeldMean
 from gate.reports import markdown, view
@@ -157,6 +157,18 @@ def test_a_verdict_on_stored_trials_says_so_first() -> None:
     view = View(replace(PASSED, verdict=Verdict.BELOW_THRESHOLD, warnings=(same,)))
     assert "the agent is the same as at 0123456; nothing was run, and its stored trials count" in view.headline
     assert not any("nothing was run" in line for line in view.warnings), "once"
+
+
+def test_an_edited_case_that_misses_now_is_shown() -> None:
+    gap = Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("a",))
+    ok = PASSED.cases[0]
+    known = (
+        replace(ok, id="a", status=CaseStatus.EDITED, passed=0),
+        replace(ok, id="b", status=CaseStatus.FLAKY, passed=0),
+    )
+    cause = Finding.of("incomplete", gaps=(gap,))
+    suite = replace(PASSED, verdict=Verdict.NOT_COMPARED, cause=cause, cases=known)
+    assert View(suite).table.ids == {"a"}, "another failing case does not explain it"
 
 
 def test_a_limit_is_changed_where_a_limit_is_broken() -> None:
