@@ -247,10 +247,14 @@ def from_langchain_message(message: Any) -> Any:
                 texts.append(text)
         content = "".join(texts)
     usage = usage_of(getattr(message, "usage_metadata", None) or {}) or {}
-    model = (getattr(message, "response_metadata", None) or {}).get("model_name")
-    if usage and isinstance(model, str):
-        usage["model"] = model
-    return {"output": content, "usage": usage or None}
+    told = getattr(message, "response_metadata", None) or {}
+    if usage and isinstance(told.get("model_name"), str):
+        usage["model"] = told["model_name"]
+    found = {"output": content, "usage": usage or None}
+    for key in ("finish_reason", "stop_reason"):
+        if isinstance(told.get(key), str):
+            found[key] = told[key]
+    return found
 
 
 # --- google-adk -----------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ gate:
     - apt-get update && apt-get install --yes --no-install-recommends git
     - pip install agent-gate{install}
   script:
-    - BASE="${CI_MERGE_REQUEST_TARGET_BRANCH_SHA:-$CI_MERGE_REQUEST_DIFF_BASE_SHA}" # the first: merged results
+    - BASE="${{CI_MERGE_REQUEST_TARGET_BRANCH_SHA:-$CI_MERGE_REQUEST_DIFF_BASE_SHA}}" # the first: merged results
     - gate run --comment --against "$BASE" --rules-from "$BASE"
       --junit gate-results/junit.xml --html gate-results/report.html
   cache: # what this merge request measured: a retry continues it

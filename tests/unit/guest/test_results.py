@@ -304,8 +304,11 @@ def test_the_last_message_of_langchain_alone_says_nothing_of_the_calls_before_it
     assert turn.text == "done"
     assert not turn.shows_calls
     assert turn.usage is not None
-    assert (turn.usage.tokens, turn.usage.model) == (5, "m")
+    assert (turn.usage.tokens, turn.usage.model, turn.usage.cut_off) == (5, "m", False)
     assert to_invocation(results.told([message]), user="q").shows_calls
+    message = Made(**{**said, "response_metadata": {"finish_reason": "length"}}, model_dump=message.model_dump)
+    usage = to_invocation(results.told(message), user="q").usage
+    assert usage is not None and usage.cut_off
 
 
 class Snapshot(NamedTuple):
