@@ -330,7 +330,7 @@ def _perhaps_provider(found: Finding, _: object) -> list[str]:
 # --- the words of each kind -----------------------------------------------------------------------
 
 WHY_APART = {
-    "changed": "its options, scorer or judge changed",
+    "changed": "its options or judge changed, or a new version of the gate scores it differently",
     "other_judge": (
         "its {models:judge|judges} {models:list} {models:is another model|are other models} now: {now:list} answered, "
         "and {before:list} at the baseline"
