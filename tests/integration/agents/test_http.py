@@ -215,7 +215,7 @@ def test_a_hang_is_a_timeout_and_hurts_nobody_else() -> None:
 
 @pytest.mark.slow
 def test_an_agent_that_is_down_ends_the_run() -> None:
-    with pytest.raises(MeasureError, match=r"first 16 trials: unreachable: 127\.0\.0\.1:9: Connection refused"):
+    with pytest.raises(MeasureError, match=r"has an answer: unreachable: 127\.0\.0\.1:9: Connection refused"):
         run({"http": "http://127.0.0.1:9/"}, [case(f"c{n}") for n in range(1000)], Path())
 
 

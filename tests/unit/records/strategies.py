@@ -45,6 +45,7 @@ usages = st.builds(
     st.none() | COUNTS,
     st.none() | texts,
     system=st.none() | texts,
+    cut_off=FLAGS,
 )
 digests = st.just("") | st.text("0123456789abcdef", min_size=1, max_size=32)
 turns = st.builds(

@@ -258,6 +258,7 @@ def work():
 async def later():
     work()
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts in the background
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and nohup ignores this one
 stopping.heed()
 try:
     signals.run(later()) if {in_loop} else work()
