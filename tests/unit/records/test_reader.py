@@ -208,6 +208,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
     unusual = {"again", "error", "stripped", "shard", "selected", "digest"}  # tests of their own; no digest is written
     unusual |= {
         "reports_calls",
+        "cut_off",
         "reads_tools",
         "absence",
         "lexical",
