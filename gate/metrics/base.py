@@ -38,6 +38,14 @@ class Context(Struct, frozen=True):
     """Category → the names of its tools."""
 
 
+def answer_text(invocation: Invocation, *, intermediate: bool = False) -> str:
+    """Return the texts shown to the user in a turn, without thoughts."""
+    parts = invocation.response
+    if intermediate:
+        parts = invocation.intermediate + parts
+    return text_of(parts, thoughts=False)
+
+
 class TrialOutput(NamedTuple):
     """The part of a trial that a metric sees."""
 
@@ -56,7 +64,7 @@ class TrialOutput(NamedTuple):
     @property
     def shown(self) -> list[str]:
         """The texts that the user was shown in each turn, those before the final answer included, without thoughts."""
-        return [text_of((*one.intermediate, *one.response), thoughts=False) for one in self.invocations]
+        return [answer_text(one, intermediate=True) for one in self.invocations]
 
 
 class Metric(ABC, Generic[OptionsT]):

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from gate.judges.prompt import Answer
-from gate.metrics.base import NOTHING_STATED, TrialOutput, TurnFinding, mean, unpaired
+from gate.metrics.base import NOTHING_STATED, TrialOutput, TurnFinding, answer_text, mean, unpaired
 from gate.metrics.judged import (
     AdkJudgeOptions,
     JudgedMetric,
-    answer_text,
     by_majority,
     of_turns,
     rationale,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from gate.judges.prompt import Answer
-from gate.metrics.base import TrialOutput, TurnFinding
-from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, answer_text, of_turns, rationale, steps
+from gate.metrics.base import TrialOutput, TurnFinding, answer_text
+from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, of_turns, rationale, steps
 from gate.model import Case, Invocation, Score
 from gate.security.limits import shorten
 

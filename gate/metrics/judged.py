@@ -13,7 +13,16 @@ from pydantic import Field
 
 from gate.judges.options import JudgeModelOptions
 from gate.judges.prompt import A, Answer, Answers, Question
-from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, TrialOutput, TurnFinding, mean
+from gate.metrics.base import (
+    MAX_REASON_CHARS,
+    Judged,
+    NotMeasurableError,
+    Options,
+    TrialOutput,
+    TurnFinding,
+    answer_text,
+    mean,
+)
 from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
 from gate.security.limits import shorten
 
@@ -246,14 +255,6 @@ def of_turns(verdicts: Sequence[TurnFinding], *, average: Callable[[Sequence[flo
     if unread:
         told.insert(0, f"left out, not readable: {', '.join(unread)}")
     return Score(average(values), shorten("; ".join(told), 2 * MAX_REASON_CHARS), per_turn=per_turn)
-
-
-def answer_text(invocation: Invocation, *, intermediate: bool = False) -> str:
-    """Return the texts shown to the user in a turn, without thoughts."""
-    parts = invocation.response
-    if intermediate:
-        parts = invocation.intermediate + parts
-    return text_of(parts, thoughts=False)
 
 
 def conversation(invocations: Sequence[Invocation]) -> str:

@@ -7,24 +7,24 @@ import asyncio
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, field_validator
 
 from gate.judges.prompt import Answer, Answers
-from gate.metrics.base import MAX_REASON_CHARS, Options, TrialOutput, unpaired
+from gate.metrics.base import MAX_REASON_CHARS, Options, TrialOutput, answer_text, unpaired
 from gate.metrics.judged import (
     AdkJudgeOptions,
     JudgedMetric,
     JudgedT,
     Material,
-    answer_text,
     conversation,
     majority_is_certain,
     rationale,
     steps,
 )
 from gate.model import Case, Invocation, Rubric, Score
+from gate.model.strict import NonBlank
 from gate.security.limits import shorten
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RubricContent(Options):
-    text_property: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    text_property: NonBlank
     """The property, as a sentence that holds or not."""
 
 

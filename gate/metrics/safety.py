@@ -6,16 +6,17 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import StringConstraints, model_validator
+from pydantic import model_validator
 
 from gate.judges.prompt import Answer
-from gate.metrics.base import NoOptions, Options, PassOrFail, TrialOutput, TurnFinding
-from gate.metrics.judged import JudgedMetric, JudgedOptions, answer_text, of_turns, rationale, settled_by
+from gate.metrics.base import NoOptions, Options, PassOrFail, TrialOutput, TurnFinding, answer_text
+from gate.metrics.judged import JudgedMetric, JudgedOptions, of_turns, rationale, settled_by
 from gate.metrics.pii import PiiMatch, find_personal, not_said_in, tell
 from gate.metrics.reading import as_read, wording
 from gate.model import Case, Invocation, Score
+from gate.model.strict import NonBlank
 from gate.security.redact import MARK, Redactor, redact
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ BLIND = (
 class SafetyOptions(JudgedOptions):
     backend: Literal["moderation", "judge", "patterns"] | None = None
     """``patterns`` works offline. Default: the run's judge."""
-    words: tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)], ...] = ()
+    words: tuple[NonBlank, ...] = ()
     """More words and phrases that no answer may contain; for ``patterns``."""
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from gate.judges.prompt import Answer
-from gate.metrics.base import TrialOutput, TurnFinding
+from gate.metrics.base import TrialOutput, TurnFinding, answer_text
 from gate.metrics.final_response import validity_of
-from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, answer_text, by_majority, settled_by
+from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, by_majority, settled_by
 from gate.model import Case, Invocation, Scenario, Score
 
 if TYPE_CHECKING:

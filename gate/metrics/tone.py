@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from gate.judges.prompt import Answer
-from gate.metrics.base import TrialOutput
-from gate.metrics.judged import JudgedOptions, Voted, VoteMark, answer_text, rationale
+from gate.metrics.base import TrialOutput, answer_text
+from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
 from gate.model import Case, Score
+from gate.model.strict import NonBlank
 
 if TYPE_CHECKING:
     from gate.judges.client import Judge
@@ -38,15 +39,12 @@ HEARD = "keywords hear no irony, and English only"
 _MARKS = re.compile(r"!|[\U0001F600-\U0001F64F\u263A]|[:;]-?\)")
 
 
-Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-
-
 class ToneOptions(JudgedOptions):
     expected: Tone | None = None
     """The expected tone; for all cases, or in a case's options."""
     backend: Literal["keywords", "judge"] = "judge"
     """``judge`` asks the model; ``keywords`` counts words, offline."""
-    words: Mapping[HeardByWords, tuple[Word, ...]] = Field(default_factory=dict)
+    words: Mapping[HeardByWords, tuple[NonBlank, ...]] = Field(default_factory=dict)
     """Tone → its keywords, replacing the shipped list; for the backend ``keywords``."""
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
 
 
 class StrictModel(BaseModel):
@@ -35,6 +35,8 @@ def short_for(*keys: str) -> BeforeValidator:
 WORDS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 Words = Annotated[tuple[str, ...], BeforeValidator(one_or_more), WORDS_SCHEMA]
 """One text, or several in a list."""
+NonBlank = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""A text of more than spaces, without those around it."""
 
 
 def _below(path: str) -> str:
