@@ -256,22 +256,24 @@ class Scope(Struct, frozen=True):
     """Names of files and folders that count whatever the globs say: what starts and what installs the agent."""
     starts: tuple[str, ...]
     """The files that start it; none if nobody can tell."""
+    installs: tuple[str, ...]
+    """The tracked files and folders that install it, whatever its sources say."""
 
 
 def scope_of(config: Config, git: Git, files: Mapping[str, str | None] | None, setup: str | None = None) -> Scope:
     """Return which of the repository's ``files`` (the result of `Git.files`) count. ``setup``: as in `RunOptions`."""
-    agent = config.agent
-    starts = started_by(agent.entry, agent.modules, config.root, files or ())
-    sources = agent.sources
+    starts, installs = _starts(config, files), _installs(config, git, files, setup)
+    sources = config.agent.sources
     if files is not None and not starts:
         sources = ()
-    return Scope(sources, (*agent.entry, *starts, *what_counts_always(config, git, files, setup)), tuple(starts))
+    return Scope(sources, (*config.agent.entry, *starts, *installs), tuple(starts), tuple(installs))
 
 
-def what_counts_always(
-    config: Config, git: Git, files: Mapping[str, str | None] | None, setup: str | None = None
-) -> list[str]:
-    """Return the tracked files and folders that install the agent, whatever its sources say."""
+def _starts(config: Config, files: Mapping[str, str | None] | None) -> list[str]:
+    return started_by(config.agent.entry, config.agent.modules, config.root, files or ())
+
+
+def _installs(config: Config, git: Git, files: Mapping[str, str | None] | None, setup: str | None) -> list[str]:
     if files is None:
         return []
     if setup is None:
@@ -299,21 +301,17 @@ def _differing_here(git: Git, commit: str) -> list[str]:
     return [os.path.relpath(name, below) for name in git.differing(commit)]
 
 
-def proposed_sources(
-    config: Config, git: Git, files: Mapping[str, str | None] | None, setup: str | None = None
-) -> Sources:
+def proposed_sources(config: Config, git: Git, files: Mapping[str, str | None] | None, scope: Scope) -> Sources:
     """Return the sources that `agent.sources` could state, or the reason why they cannot be told. ``files`` is the
-    result of `Git.files`."""
+    result of `Git.files`, and ``scope`` what `scope_of` finds in it."""
     agent = config.agent
-    scope = scope_of(config, git, files, setup)
     if not scope.starts:
         return Sources(problem=STARTS_UNKNOWN)
     named = [value for value in agent.env.values() if value]
     if config.agent_kind != "python":
         named += agent.entry
-    installs = what_counts_always(config, git, files, setup)
     top = git.top() if files is not None else None
-    return sources_of((*agent.entry, *scope.starts), git.root.resolve(), files or (), named, installs, top)
+    return sources_of((*agent.entry, *scope.starts), git.root.resolve(), files or (), named, scope.installs, top)
 
 
 def about_sources(session: Session) -> str:
@@ -326,10 +324,10 @@ def about_sources(session: Session) -> str:
     if not agent.is_local or agent.sources or where.base is None or where.anchored:
         return ""
     changed, files = _differing_here(git, where.base), git.files()
-    sources = proposed_sources(config, git, files, session.options.setup).names
+    scope = scope_of(config, git, files, session.options.setup)
+    sources = proposed_sources(config, git, files, scope).names
     fixed = [config.path.name, *config.file.suite]
-    entry = scope_of(config, git, files, session.options.setup).entry
-    if not changed or not sources or files_named(changed, [*sources, *fixed], entry):
+    if not changed or not sources or files_named(changed, [*sources, *fixed], scope.entry):
         return ""
     stated = ", ".join(sources[:MOST_SOURCES]) + (", …" if len(sources) > MOST_SOURCES else "")
     return f"this change touches none of the agent's files: with `agent.sources: [{stated}]` it would cost no run"
@@ -340,7 +338,7 @@ def about_unused_sources(config: Config, git: Git) -> str:
     if not config.agent.is_local or not config.agent.sources:
         return ""
     files = git.files()
-    if files is None or scope_of(config, git, files).starts:
+    if files is None or _starts(config, files):
         return ""
     return f"every file counts as the agent's, in spite of `agent.sources`: {STARTS_UNKNOWN}"
 

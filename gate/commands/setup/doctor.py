@@ -136,7 +136,7 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
         else:
             yield note(FILES, "agent", f"{what}: agent.sources names none", "commit the agent's files")
         return
-    proposed = proposed_sources(config, git, files)
+    proposed = proposed_sources(config, git, files, scope)
     if config.agent.sources:
         remedy = f"agent.sources has no effect: {proposed.problem}"
     elif proposed.problem:
