@@ -28,7 +28,7 @@ COLD = sys.platform != "linux" or bool(os.environ.get("GATE_TESTS_COLD"))
 AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
 """Variables whose name begins so are read once, when an interpreter starts."""
 ABORT_SECONDS = 10.0
-"""How long a command that did not end in time has to say where it was."""
+"""The seconds in which a command that did not end in time may say where it was."""
 _started: list[tuple[socket.socket, subprocess.Popen[bytes]]] = []
 _made: list[str] = []
 

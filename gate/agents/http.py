@@ -7,7 +7,6 @@ import asyncio
 import json
 import re
 import resource
-from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -452,7 +451,7 @@ def media_type(response: Response) -> str:
 
 
 def _decode(response: Response) -> Any:
-    kind, body = media_type(response), response.body.removeprefix(BOM_UTF8)
+    kind, body = media_type(response), response.body
     if kind in ("text/html", "application/xhtml+xml") or is_web_page(body):
         raise AgentFailure(ErrorKind.PROTOCOL, WEB_PAGE)
     if kind in STREAMS:

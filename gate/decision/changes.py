@@ -23,12 +23,10 @@ def changes(comparison: Comparison, cases: Iterable[CaseResult]) -> tuple[Findin
     found += tools_changed(comparison.judged_trials, comparison.stored)
     new, edited, removed = new_cases(comparison), edited_cases(comparison), removed_cases(comparison)
     never_passed = {case.id for case in cases if case.trials and not case.passed}
-    if new:
-        failing = tuple([case_id for case_id in new if case_id in never_passed])
-        found.append(Finding.of("cases_changed", how="new", cases=new, never_passed=failing))
-    if edited:
-        failing = tuple([case_id for case_id in edited if case_id in never_passed])
-        found.append(Finding.of("cases_changed", how="edited", cases=edited, never_passed=failing))
+    for how, names in (("new", new), ("edited", edited)):
+        if names:
+            failing = tuple([case_id for case_id in names if case_id in never_passed])
+            found.append(Finding.of("cases_changed", how=how, cases=names, never_passed=failing))
     renamed = comparison.renamed
     if renamed:
         found.append(Finding.of("cases_changed", how="renamed", cases=tuple(renamed), before=tuple(renamed.values())))

@@ -105,11 +105,7 @@ def _usage(answer: Mapping[str, Any]) -> Usage | None:
         usage = replace(usage, model=shorten(model, MAX_ID_CHARS))
     if system and usage.system is None:
         usage = replace(usage, system=shorten(system, MAX_ID_CHARS))
-    if messages.is_cut_off(answer):
-        usage = replace(usage, cut_off=True)
-    if usage == Usage():
-        return None
-    return usage
+    return messages.noting_its_end(None if usage == Usage() else usage, answer)
 
 
 def _latest(raw: Any, user: str) -> Any:

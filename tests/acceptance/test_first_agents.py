@@ -70,7 +70,7 @@ SERVERS: dict[str, tuple[dict[str, Any], str, str]] = {
         "8000/ask",
     ),
 }
-"""Where a server is stated → the files, what is said, and the end of its address."""
+"""The place that states a server → the files, what is said, and the end of its address."""
 
 
 def written(project: Project) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Nothing is run. JavaScript is searched for a few usual forms, not parsed.
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import shlex
@@ -131,7 +130,7 @@ class Provider(Struct, frozen=True):
 
     def call(self, *, is_async: bool) -> str:
         """Return the expression for one turn."""
-        call = f"{self.function}(message, {json.loads(json.dumps(dict(self.options)))!r}, {{'vars': {{}}}})"
+        call = f"{self.function}(message, {dict(self.options)!r}, {{'vars': {{}}}})"
         return f"await {call}" if is_async else call
 
 

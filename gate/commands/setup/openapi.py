@@ -89,7 +89,7 @@ class FoundAgent(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where it is, for a sentence: ``in bot.py:3`` or ``at http://127.0.0.1:8000``."""
+        """Its place, in words: ``in bot.py:3`` or ``at http://127.0.0.1:8000``."""
         preposition = "at" if "://" in self.where else "in"
         return f"{preposition} {self.where}"
 
