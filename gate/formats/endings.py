@@ -18,8 +18,7 @@ CUT_OFF: Mapping[str, str] = {
     **dict.fromkeys(("content_filter", "content_filtered", "guardrail_intervened", "refusal"), FILTER),
     **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii"), FILTER),
 }
-"""What cut an answer off, by the reason that is given for its end: the limit of its length, or a filter of its
-content."""
+"""The cause by which an answer was cut off, by the reason given for its end: the limit of its length, or a filter."""
 
 _KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 
