@@ -10,14 +10,16 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
+from gate.agents.base import AgentOptions
 from gate.agents.requirements import Requirements, installed_programs
 from gate.formats.python_text import parsed
+from gate.system.git import Git
 
 INSTALLED = re.compile(
     r"(?:requirements|constraints)[\w.-]*|(?:pyproject|pylock|mise)[\w.-]*\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
@@ -78,40 +80,91 @@ class _UntracedError(Exception):
     """Something that the agent reads cannot be traced; the message says what."""
 
 
-def started_by(words: Iterable[str], modules: Iterable[str], root: Path, files: Iterable[str]) -> list[str]:
-    """Return the names of the files that start an agent, with the packages around them; none if that is unknown.
+STARTS_UNKNOWN = (
+    "the command names no program of this repository, so it may read anything; name one, such as [python, agent.py]"
+)
+"""The reason why no sources of an agent can be told."""
 
-    Nobody can tell what `make ask`, `npm run ask`, `docker compose run agent` or a shell script reads. A program in any
-    other language is started by a file, and a module by its place: in the agent's folder, else anywhere.
 
-    Args:
-        words: names of files that may start it, such as the words of a command.
-        modules: dotted names of modules that may.
-        root: the folder of the configuration.
-        files: all files of the repository, relative to the root.
-    """
-    listed = list(files)
-    found = dict[str, None]()
-    for word in words:
-        kind = _kind_of_program(root / word)
-        if kind == "script":
+class AgentFiles:
+    """The files of a repository, and which of them are an agent's: what starts it, installs it, and is read by it."""
+
+    def __init__(self, kind: str, options: AgentOptions, git: Git, setup: str) -> None:
+        """``setup``: the commands that install the agent."""
+        self.files = git.files()
+        """The result of `Git.files`; None outside a repository."""
+        self._kind, self._options, self._git, self._setup = kind, options, git, setup
+
+    @cached_property
+    def starts(self) -> list[str]:
+        """The files that start the agent, with the packages around them; none if that is unknown.
+
+        Nobody can tell what `make ask`, `npm run ask`, `docker compose run agent` or a shell script reads. A program in
+        any other language is started by a file, and a module by its place: in the agent's folder, else anywhere.
+        """
+        found = dict[str, None]()
+        for word in self._options.entry:
+            kind = _kind_of_program(self._git.root / word)
+            if kind == "script":
+                return []
+            if kind:
+                found[word] = None
+        files = self.files or {}
+        for module in self._options.modules:
+            place = module.replace(".", "/")
+            ends = (f"{place}.py", f"{place}/__init__.py", f"{place}/__main__.py")
+            here = [name for name in files if name in ends]
+            if not here and not found:
+                here = [name for name in files if name.endswith(tuple([f"/{end}" for end in ends]))]
+            found |= dict.fromkeys(here)
+        for name in list(found):
+            folder = posixpath.dirname(name)
+            while f"{folder}/__init__.py" in files:
+                found[f"{folder}/__init__.py"] = None
+                folder = posixpath.dirname(folder)
+        return list(found)
+
+    @cached_property
+    def installs(self) -> list[str]:
+        """The tracked files and folders that install the agent, whatever its sources say."""
+        if self.files is None:
             return []
-        if kind:
-            found[word] = None
-    for module in modules:
-        place = module.replace(".", "/")
-        ends = (f"{place}.py", f"{place}/__init__.py", f"{place}/__main__.py")
-        here = [name for name in listed if name in ends]
-        if not here and not found:
-            here = [name for name in listed if name.endswith(tuple([f"/{end}" for end in ends]))]
-        found |= dict.fromkeys(here)
-    packages = {name for name in listed if name.endswith("/__init__.py")}
-    for name in list(found):
-        folder = posixpath.dirname(name)
-        while f"{folder}/__init__.py" in packages:
-            found[f"{folder}/__init__.py"] = None
-            folder = posixpath.dirname(folder)
-    return list(found)
+        tracked = set[str]()
+        for name, commit in self.files.items():
+            name = name.rstrip("/")  # noqa: PLW2901
+            while commit is not None and name and name not in tracked:
+                tracked.add(name)
+                name = posixpath.dirname(name)  # noqa: PLW2901
+        found = []
+        for name in what_installs(self._git.root.resolve(), self._git.top(), self._setup):
+            above = map(str, PurePosixPath(name).parents[:-1])
+            if not tracked.isdisjoint((name, *above)):  # it may be in a submodule
+                found.append(name)
+        return found
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The globs of `agent.sources` as far as they have an effect; none if every file counts."""
+        if self.files is not None and not self.starts:
+            return ()
+        return self._options.sources
+
+    @property
+    def entry(self) -> tuple[str, ...]:
+        """Names of files and folders that count whatever the globs say: what starts and what installs the agent."""
+        return (*self._options.entry, *self.starts, *self.installs)
+
+    @property
+    def proposed(self) -> Sources:
+        """The sources that `agent.sources` could state, or the reason why they cannot be told."""
+        if not self.starts:
+            return Sources(problem=STARTS_UNKNOWN)
+        named = [value for value in self._options.env.values() if value]
+        if self._kind != "python":
+            named += self._options.entry
+        top = self._git.top() if self.files is not None else None
+        entry = (*self._options.entry, *self.starts)
+        return sources_of(entry, self._git.root.resolve(), self.files or (), named, self.installs, top)
 
 
 def _kind_of_program(path: Path) -> str:

@@ -19,6 +19,7 @@ from gate.formats.json_text import parse_json
 from gate.formats.reading import carried, changed, known_value, leave_unread, says_something
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
 from gate.model import Invocation, Part, ToolCall, Usage, parts_of, text_of, total_usage
+from gate.model.bounds import MAX_COUNT
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.system.prices import turn_cost
 
@@ -27,8 +28,6 @@ class FormatError(ValueError):
     """The text does not have the expected form; a one-line message that can be shown."""
 
 
-MAX_COUNT = 2**53
-"""No plausible count is larger, and beyond it floats cannot represent every integer."""
 OBJECT = (dict, Mapping)
 """The types of a JSON object; `dict` comes first because checking for `Mapping` is slow."""
 _ROLES = {

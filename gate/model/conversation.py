@@ -8,11 +8,13 @@ from unicodedata import category
 
 from msgspec import Struct
 
+from gate.model.bounds import Amount, Count
+
 MAX_SECONDS = 1e15
 """The longest plausible duration, in seconds."""
 
 
-class ToolCall(Struct, frozen=True, gc=False):
+class ToolCall(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """A tool that the agent called, or that the author of a case expects it to call."""
 
     name: str
@@ -22,7 +24,7 @@ class ToolCall(Struct, frozen=True, gc=False):
     result: Any = None
     error: str | None = None
     """The error inside the tool, if the agent reports one."""
-    duration: float | None = None
+    duration: Amount | None = None
     category: str | None = None
     """Expected calls only: any tool of this category is accepted, and ``name`` is empty."""
     any_args: bool = False
@@ -62,13 +64,13 @@ def is_blank(text: str) -> bool:
     return all(char in _FILLERS or category(char) in _UNSEEN for char in text)
 
 
-class Usage(Struct, frozen=True, gc=False):
+class Usage(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Tokens, cost and calls of a turn or a trial. None means that the agent did not report it."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    model_calls: int | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_usd: Amount | None = None
+    model_calls: Count | None = None
     model: str | None = None
     """The model named in the answer, else the one that was requested; None if neither is known."""
     system: str | None = None
@@ -90,7 +92,7 @@ SILENT = "-"
 """The digest of an answer without text."""
 
 
-class ForeignScore(Struct, frozen=True, gc=False):
+class ForeignScore(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """A score that another tool gave to a recorded trial."""
 
     scorer: str

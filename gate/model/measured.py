@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from gate.model.bounds import Amount, Ordinal
 from gate.model.conversation import Usage, total_usage
 from gate.model.trial import ENDS, End, ErrorKind, Models, Score, Side
 
@@ -19,16 +20,16 @@ class MeasuredTurn(Struct, frozen=True, gc=False):
 class MeasuredTrial(Struct, frozen=True, gc=False):
     """One execution of a case, kept in the form of its record: a history reads a hundred thousand of them."""
 
-    case_id: str
-    number: int
+    case_id: str = field(name="case")
+    number: Ordinal = field(name="n")
     tag: str | None = None
     """None means `FULL`."""
     side: Side = Side.CANDIDATE
     scores: Mapping[str, float | Score | None] = {}
     """By criterion name. A number is short for a `Score` of that value, None for one that does not apply."""
     error: tuple[ErrorKind, str] | None = None
-    duration: float | None = None
-    turns: Sequence[MeasuredTurn] = ()
+    duration: Amount | None = None
+    turns: tuple[MeasuredTurn, ...] = ()
     users: Models = ()
     """The models that played the user."""
 

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from gate.formats.messages import is_length
 from gate.formats.shapes import as_list, as_mapping, as_text
 from gate.model import Usage
+from gate.model.bounds import MAX_COUNT
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 from gate.traces import said
 from gate.traces.said import Message
@@ -20,7 +21,6 @@ from gate.traces.span import Event, Piece, Span
 from gate.traces.values import first_recorded, is_placeholder, listed, mapping, parsed, text_in
 
 MAX_ERROR_CHARS = 1_000
-MAX_COUNT = 2**53
 MAX_LITERAL_CHARS = 10_000
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from gate.config.load import load_config
 from gate.pipeline.git_context import GitContext
-from gate.pipeline.session import about_unused_sources, agent_fingerprint
+from gate.pipeline.identity import about_unused_sources, agent_fingerprint
 from gate.system.git import Git
 
 FILES = {
