@@ -336,7 +336,8 @@ _REFUSED_KEY = re.compile(
     r"(?:invalid|incorrect|wrong|missing|expired|no|unable to locate) (?:\w+ )?"
     r"(?:(?:api|access|subscription|x-api).?(?:key|token)|credentials)\b"
     r"|api.?key\b.{0,30}\b(?:not valid|invalid|missing|expired|must be set|is not set|not found)|invalid_api_key"
-    r"|(?-i:KeyError: '[A-Z0-9_]+_(?:KEY|TOKEN)')|default credentials were not found|authentication.?(?:error|failed|method)"
+    r"|(?-i:KeyError: '[A-Z0-9_]+_(?:KEY|TOKEN)')|default credentials were not found"
+    r"|authentication.?(?:error|failed|method)"
     r"|permission_error|permission_?denied|AccessDeniedException|not authorized to perform|\bunauthorized\b(?! to\b)"
     r"|UnrecognizedClient|\b(?:http|status|code)\W{0,4}(?:401|403)\b",
     re.IGNORECASE,
