@@ -245,7 +245,7 @@ class _Search:
         self.open: list[Path] = []
         self.seen: set[Path] = set()
         self.read_whole: set[str] = set()
-        self.requirements = Requirements()
+        self.requirements = Requirements(root)
         self.by_name: dict[str, list[Path]] = {}
         self.by_module: dict[str, list[Path]] = {}
         self.by_suffix: dict[str, list[Path]] = {}

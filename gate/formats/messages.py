@@ -510,7 +510,7 @@ def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
             named = {**item, "name": kind.removesuffix("_call")}
         reading.trajectory.add(replace(to_call(named), id=optional_text(item, "call_id", "id")))
     elif kind.endswith("_call_output"):
-        _answer(reading, item, item.get("output"), failed=False)
+        _answer(reading, item, item.get("output"), _failed(item))
     elif _is_result(kind):
         _answer(reading, item, _first(item, *_RESULT_KEYS), _failed(item))
     elif kind in _TEXT_KEYS:

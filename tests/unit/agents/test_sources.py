@@ -213,3 +213,23 @@ def test_a_locked_distribution_of_the_repository_is_no_requirement(tmp_path: Pat
 def test_an_agent_whose_program_is_unknown_has_no_sources(tmp_path: Path) -> None:
     assert "start the agent" in sources_of(["agent.js"], tmp_path, ["agent.js", "lib.js"]).problem
     assert "texts/system.txt" in sources(tmp_path, {}, named=("--prompt=texts/system.txt",)).names
+
+
+def test_what_a_requirement_brings_along_is_no_file_of_the_agent(tmp_path: Path) -> None:
+    """Frameworks come in several distributions, and repositories require one: langchain brings langchain-core."""
+    packages = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    for name, needs in {
+        "frame": "frame-base>=1; python_version > '3'",
+        "frame_base": "frame-core",
+        "frame_core": "",
+    }.items():
+        place = packages / f"{name}-1.0.dist-info"
+        place.mkdir(parents=True)
+        stated = f"Requires-Dist: {needs}\n" if needs else ""
+        (place / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n{stated}"
+        )
+    files = {"requirements.txt": "frame[all]==1.0\n", "app/bot.py": "import frame\nfrom frame_core.tools import tool\n"}
+    assert sources(tmp_path, files) == Sources(("app/bot.py",))
+    files["app/bot.py"] = "import frame_other\n"
+    assert "imports frame_other, which is neither" in sources(tmp_path, files).problem
