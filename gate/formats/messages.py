@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate.errors import SAME_MEANING, ConfigError
 from gate.formats.endings import endings, noting_its_end
 from gate.formats.json_text import parse_json
-from gate.formats.reading import carried, changed, known_value, leave_unread
+from gate.formats.reading import carried, changed, known_value, leave_unread, says_something
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
 from gate.model import Invocation, Part, ToolCall, Usage, parts_of, text_of, total_usage
 from gate.model.bounds import MAX_COUNT
@@ -146,7 +146,7 @@ def to_call(raw: Any) -> ToolCall:
     args = _first(body, "arguments", "args", "input")
     if args is None:
         for key in SAME_MEANING["args"].split():
-            if key != "arguments" and key in body:
+            if key != "arguments" and says_something(body.get(key)):
                 raise FormatError(f"the call of {name} has {key!r}: name its arguments 'arguments'")
     return ToolCall(
         name=name,

@@ -185,13 +185,23 @@ IN_FOLDER = {
 def test_an_agent_in_a_subfolder_may_read_the_whole_repository(
     tmp_path: Path, files: Mapping[str, str], found: set[str]
 ) -> None:
-    files = {**IN_FOLDER, **files}
+    assert_found(tmp_path, {**IN_FOLDER, **files}, found)
+
+
+def assert_found(root: Path, files: Mapping[str, str], found: set[str]) -> None:
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
     names = [os.path.relpath(name, "one") for name in files]
-    told = sources_of(["bot.py"], tmp_path / "one", names, installs=["../uv.lock"], top=tmp_path)
+    told = sources_of(["bot.py"], root / "one", names, installs=["../uv.lock"], top=root)
     assert (told.problem, set(told.names)) == ("", found)
+
+
+def test_folders_of_the_same_name_belong_to_other_agents(tmp_path: Path) -> None:
+    files = {**IN_FOLDER, "one/bot.py": "X = f'texts/{tone}.txt'\nY = 'texts/lost.txt'\n", "one/texts/a.txt": ""}
+    for number in range(40):
+        files |= {f"service{number}/texts/{text}.md": "" for text in range(30)}
+    assert_found(tmp_path, files, {"bot.py", "texts/", "**/*.txt", "../prompts/"})
 
 
 def test_a_locked_distribution_of_the_repository_is_no_requirement(tmp_path: Path) -> None:
