@@ -232,12 +232,23 @@ class _Search:
         """``root`` is the repository's folder; ``own`` is the agent's in it, where its names are looked up first."""
         self.root, self.own, self.known = root, own, frozenset(files)
         self.moves_path = False
-        self.folders = {folder for path in self.known for folder in path.parents if folder.parts}
+        self.below: dict[Path, list[Path]] = {}
+        """The files below each folder except the root."""
+        self.installing: dict[Path, list[Path]] = {}
+        """The files directly in each folder that say what is installed."""
+        for path in sorted(self.known):
+            for folder in path.parents[:-1]:
+                self.below.setdefault(folder, []).append(path)
+            if INSTALLED.fullmatch(path.name):
+                self.installing.setdefault(path.parent, []).append(path)
+        self.folders = self.below.keys()
+        self.inside = frozenset(path for path in (*self.known, *self.folders) if path.is_relative_to(own))
+        """The files and folders in the agent's own folder."""
         self.found: dict[str, None] = {}
         self.open: list[Path] = []
         self.seen: set[Path] = set()
         self.read_whole: set[str] = set()
-        self.requirements = Requirements()
+        self.requirements = Requirements(root)
         self.by_name: dict[str, list[Path]] = {}
         self.by_module: dict[str, list[Path]] = {}
         self.by_suffix: dict[str, list[Path]] = {}
@@ -278,13 +289,13 @@ class _Search:
 
     def _is_near(self, path: Path) -> bool:
         """True if a file or folder is in the agent's folder, or directly in one above it."""
-        return path.is_relative_to(self.own) or self.own.is_relative_to(path.parent)
+        return path in self.inside or self.own.is_relative_to(path.parent)
 
     def _nearest(self, paths: Sequence[Path]) -> Sequence[Path]:
         """Return those in the agent's folder; all if there are none, or if the code changes where modules are found."""
         if self.moves_path:
             return paths
-        return [path for path in paths if path.is_relative_to(self.own)] or paths
+        return [path for path in paths if path in self.inside] or paths
 
     def add(self, path: Path) -> None:
         """Count a file, or the whole package or distribution that a module is in."""
@@ -297,7 +308,7 @@ class _Search:
         if name not in self.read_whole:
             self.read_whole.add(name)
             self.found[name] = None
-            self.open += sorted(path for path in self.known if path.is_relative_to(folder))
+            self.open += self.below[folder]
 
     def add_distribution(self, folder: Path) -> None:
         """Count a whole folder, and read only what it requires: its tests, say, are not the agent's."""
@@ -438,7 +449,7 @@ class _Search:
             ended = [one for one in ended if one.name.endswith(word) and one.name != word]
             inside = self._nearest(ended)
             if inside:
-                folder = self.own if all(one.is_relative_to(self.own) for one in inside) else Path()
+                folder = self.own if self.inside.issuperset(inside) else Path()
                 self.found[(folder / f"**/*{word}").as_posix()] = None
                 self.open += inside
 
@@ -458,7 +469,7 @@ class _Search:
             found = self.by_folder.get(step.name, [])
             if not step.is_absolute():
                 found = [one for one in found if one.parts[-len(names) :] == names]
-            for folder in found:
+            for folder in self._nearest(found):
                 self.add_folder(folder)
             if found:
                 return
@@ -546,10 +557,9 @@ class _Search:
 
     def _installing(self, place: Path) -> list[Path]:
         """Return the files that say what an installed file or folder installs, except for those that were read."""
+        found = self.installing.get(place, [])
         if place in self.known:
             found = [place]
-        else:
-            found = [path for path in sorted(self.known) if path.parent == place and INSTALLED.fullmatch(path.name)]
         return [path for path in found if path not in self.seen]
 
 

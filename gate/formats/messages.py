@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gate.errors import SAME_MEANING, ConfigError
 from gate.formats.json_text import parse_json
-from gate.formats.reading import carried, changed, known_value, leave_unread
+from gate.formats.reading import carried, changed, known_value, leave_unread, says_something
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
 from gate.model import Invocation, Part, ToolCall, Usage, parts_of, text_of, total_usage
 from gate.model.bounds import MAX_COUNT
@@ -144,7 +144,7 @@ def to_call(raw: Any) -> ToolCall:
     args = _first(body, "arguments", "args", "input")
     if args is None:
         for key in SAME_MEANING["args"].split():
-            if key != "arguments" and key in body:
+            if key != "arguments" and says_something(body.get(key)):
                 raise FormatError(f"the call of {name} has {key!r}: name its arguments 'arguments'")
     return ToolCall(
         name=name,
@@ -510,7 +510,7 @@ def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
             named = {**item, "name": kind.removesuffix("_call")}
         reading.trajectory.add(replace(to_call(named), id=optional_text(item, "call_id", "id")))
     elif kind.endswith("_call_output"):
-        _answer(reading, item, item.get("output"), failed=False)
+        _answer(reading, item, item.get("output"), _failed(item))
     elif _is_result(kind):
         _answer(reading, item, _first(item, *_RESULT_KEYS), _failed(item))
     elif kind in _TEXT_KEYS:

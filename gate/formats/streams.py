@@ -278,13 +278,18 @@ def _has_text(data: Mapping[str, Any], name: str) -> bool:
     return "type" not in data and not data.keys().isdisjoint(answers.CONTENT)
 
 
-_FAILING = re.compile(
-    r"(?!.*\b(?:tool|call|function)s?\b)(?:.*\b)?"
-    r"(?:errors?|fail(?:ed|ure)?|exception|fatal|abort(?:ed)?|cancell?ed|crash(?:ed)?|timeout)"
+_FAULT = re.compile(
+    r"(?!.*\b(?:tool|call|function|no|non)s?\b)(?:.*\b)?(?:errors?|exception|failure|fatal|crash(?:ed)?)"
+    r"|(?:\b(?:on|agent|assistant|chat|completion|crew|execution|flow|generation|graph|inference|job|kickoff|llm|message"
+    r"|model|request|response|run|server|session|stream|task|thread|turn|user|workflow)\b ?)*"
+    r"(?:fail(?:ed)?|abort(?:ed)?|cancell?ed|expired|timed out|timeout)"
 )
-"""The words that end the name of an event by which a stream says that it failed; those of a tool's failure do not."""
+"""Names of events by which a stream says that it failed: any error but a tool's, and a bad end of the run itself. An
+order that is cancelled, or a search that failed, is news that an agent may well report."""
 _WORD_END = re.compile(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z]+")
 _OBJECT = re.compile(r'\{\s*"')
+_QUOTES = re.compile(r":[*_ \t]*\n\s*\Z")
+"""The end of a line that introduces what follows."""
 MAX_ERROR_CHARS = 20_000
 """The last characters of a text in which to look for an error."""
 MOST_OBJECTS = 50
@@ -298,7 +303,7 @@ def _failing(event: StreamEvent) -> bool:
     ``ThrottlingException``)."""
     data = as_mapping(event.data)
     names = (event.name, as_text(data.get("type")), as_text(data.get("event")))
-    return any(_FAILING.fullmatch(_WORD_END.sub(" ", name).lower()) for name in names)
+    return any(_FAULT.fullmatch(_WORD_END.sub(" ", name).lower().strip()) for name in names)
 
 
 def error_of(event: StreamEvent) -> Any:
@@ -330,14 +335,14 @@ def failure_of(answer: Mapping[str, Any]) -> Any:
 
 def error_ending(text: str) -> Any:
     """Return the error in an object that ends a text: a server that fails while it sends text often adds one; None if
-    there is none."""
+    there is none, or if the text quotes it below a line that ends with a colon."""
     end = text.rstrip()[-MAX_ERROR_CHARS:]
     if not end.endswith("}"):
         return None
     for begin in list(_OBJECT.finditer(end))[-MOST_OBJECTS:]:
         found = from_json(end[begin.start() :])
         if isinstance(found, dict):
-            return failure_of(found)
+            return None if _QUOTES.search(end[: begin.start()]) else failure_of(found)
     return None
 
 

@@ -30,6 +30,12 @@ def _tokens(invocation: Invocation) -> float | None:
     return (invocation.usage or Usage()).tokens
 
 
+def _is_lost(performance: TrialOutput) -> bool:
+    """True if all turns report 0 tokens, and not each says that it called no model: their usage was lost."""
+    usages = [invocation.usage or Usage() for invocation in performance.invocations]
+    return all(usage.tokens == 0 for usage in usages) and any(usage.model_calls != 0 for usage in usages)
+
+
 def _reported_tokens(invocation: Invocation) -> float | None:
     usage = invocation.usage or Usage()
     known = [count for count in (usage.input_tokens, usage.output_tokens) if count is not None]
@@ -100,10 +106,14 @@ class Cost(_LowerIsBetter):
         if problems:
             return Score(None, error=shorten("; ".join(dict.fromkeys(problems[:3])), 500), per_turn=tuple(values))
         score = _with_reason(_sum_or_error(values, "cost"), _dollars)
+        if score.value == 0 and _is_lost(performance):
+            return Score(None, error=NO_TOKENS, per_turn=score.per_turn)
         usages = [invocation.usage or Usage() for invocation in performance.invocations]
         if score.value is None or all(usage.cost_usd is not None for usage in usages):
             return score
         models = sorted({usage.model for usage in usages if usage.model})
+        if not models:
+            return score
         reason = shorten(f"{score.reason}, by the list price of {', '.join(models)}", 300)
         return Score(score.value, reason, per_turn=score.per_turn)
 
@@ -118,7 +128,7 @@ def _cost(usage: Usage) -> tuple[float | None, str]:
     if plausible(usage.input_tokens) is None or plausible(usage.output_tokens) is None:
         return None, "the agent reports no cost, nor input and output tokens to price"
     if usage.tokens == 0:
-        return None, NO_TOKENS
+        return 0.0, ""
     if usage.model is None:
         return None, "the agent reports tokens but neither cost nor model, so they have no price"
     found = price(usage.model, usage.input_tokens or 0, usage.output_tokens or 0)
@@ -129,13 +139,13 @@ def _cost(usage: Usage) -> tuple[float | None, str]:
 
 class Tokens(_LowerIsBetter):
     """Input plus output tokens of the trial: the sum over its turns, as the agent reports them. A trial of 0 tokens is
-    not measured: its usage was lost. Range 0 and up."""
+    not measured, because its usage was lost, unless the agent reports 0 model calls. Range 0 and up."""
 
     scale = Scale.COUNT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         score = _sum_or_error(_measured(performance, _tokens), "input_tokens or output_tokens")
-        if score.value == 0:
+        if score.value == 0 and _is_lost(performance):
             return Score(None, error=NO_TOKENS, per_turn=score.per_turn)
         return _with_reason(score, "{:,.0f} tokens".format)
 

@@ -242,6 +242,8 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
     if agent is None:
         return []
     own = {"OpenAI Agents SDK": {"OPENAI"}, "Google ADK": {"GOOGLE"}}.get(agent.framework, set())
+    if agent.framework == "CrewAI" and not found.keys:
+        own = {"OPENAI"}  # its default
     return sorted(found.keys | own)[:MOST_KEYS]
 
 

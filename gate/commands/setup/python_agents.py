@@ -28,6 +28,9 @@ PROVIDERS_OF_MODELS = re.compile(
 """Packages that ask a model."""
 STAMP = "# written by gate init, "
 """The beginning of the last line of a file that `gate init` wrote."""
+TEXTS_OF_CREW = frozenset({"description", "expected_output", "role", "goal", "backstory"})
+"""The arguments of tasks and agents of CrewAI that may have inputs in braces."""
+IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 NO_TEXT = re.compile(r"(\w+\.)?(list|dict|tuple|Sequence|Iterable|Mapping)\b", re.IGNORECASE)
 """The annotation of a parameter that takes no text, such as ``list[dict]`` for a history."""
 MADE_BY = (
@@ -88,7 +91,25 @@ def _keys_in(text: str) -> set[str]:
 def _add_crew(tree: Tree, path: Path, node: ast.ClassDef, names: Mapping[str, str], found: Survey) -> None:
     if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
         why = f"class {node.name}, @CrewBase"
-        found.add_adapted(tree, "CrewAI", path, node.name, node.lineno, why, call=f"{node.name}().crew()")
+        call, inputs = f"{node.name}().crew()", _inputs_of_crew(tree, path, found)
+        found.add_adapted(tree, "CrewAI", path, node.name, node.lineno, why, call=call, inputs=inputs)
+
+
+def _inputs_of_crew(tree: Tree, path: Path, found: Survey) -> list[str]:
+    """Return the names that the tasks and agents of a crew have in braces, the question's first; add the keys that its
+    configuration in YAML seems to need."""
+    texts: list[str] = []
+    for node in ast.walk(parsed(tree.text(path)) or ast.Module([], [])):
+        if isinstance(node, ast.keyword) and node.arg in TEXTS_OF_CREW:
+            texts += [
+                one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            ]
+    for one in tree.files:
+        if one.suffix in (".yaml", ".yml") and one.parent == path.parent / "config":
+            texts.append(tree.text(one))
+            found.keys |= _keys_in(texts[-1])
+    names = dict.fromkeys(IN_BRACES.findall("\n".join(texts)))
+    return sorted(names, key=lambda name: name not in ASKED)
 
 
 def _returned_calls(module: ast.Module) -> dict[str, ast.Call]:
@@ -124,10 +145,31 @@ def _add_assigned(
     for pattern, framework in MADE_BY:
         if not pattern.match(maker):
             continue
-        if framework != "Google ADK" or name == "root_agent":
-            why = f"{name} = {shorten(ast.unparse(call.func), 60)}(…)"
-            found.add_adapted(tree, framework, path, name, node.lineno, why)
+        if framework == "Google ADK" and name != "root_agent":
+            break
+        why = f"{name} = {shorten(ast.unparse(call.func), 60)}(…)"
+        inputs = _inputs_of_crew(tree, path, found) if framework == "CrewAI" else []
+        given = _needed_type(made, names)
+        found.add_adapted(tree, framework, path, name, node.lineno, why, given=given, inputs=inputs)
         break
+
+
+def _needed_type(made: ast.Call, names: Mapping[str, str]) -> str:
+    """Return the type of what an agent's tools need, as its constructor names it; empty if they need nothing.
+
+    It stands under ``deps_type=`` or ``context_schema=``, or as the first type argument: ``Agent[UserContext](…)``.
+    """
+    stated: ast.expr | None = None
+    if isinstance(made.func, ast.Subscript):
+        stated = made.func.slice
+        if isinstance(stated, ast.Tuple) and stated.elts:
+            stated = stated.elts[0]
+    for keyword in made.keywords:
+        if keyword.arg in ("deps_type", "context_schema"):
+            stated = keyword.value
+    if not isinstance(stated, ast.Name) or names.get(stated.id, "").startswith("typing."):
+        return ""
+    return stated.id
 
 
 def _add_function(tree: Tree, path: Path, node: Function, found: Survey, *, asks_provider: bool) -> None:

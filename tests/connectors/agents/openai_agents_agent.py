@@ -29,6 +29,8 @@ class Scripted(Model):
 
 @function_tool
 def lookup(order: str) -> str:
+    if order == "F6":
+        raise LookupError("no such order")
     return '{"status": "shipped"}'
 
 

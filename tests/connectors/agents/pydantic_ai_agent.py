@@ -8,7 +8,7 @@ import sys
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from pydantic_ai import Agent
+from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
@@ -35,6 +35,8 @@ agent = Agent(FunctionModel(model), name="support")
 def lookup(order: str) -> dict:
     if order == "E5":
         raise LookupError("no such order")
+    if order == "F6":
+        raise ModelRetry("no such order")
     return {"status": "shipped"}
 
 

@@ -137,6 +137,8 @@ def test_arguments_under_another_name_are_not_dropped_in_silence(key: str) -> No
     with pytest.raises(FormatError, match=f"the call of f has '{key}': name its arguments 'arguments'"):
         to_call({"function": {"name": "f", key: {"a": 1}}})
     assert to_call({"name": "f", "args": {"a": 1}, key: "more"}).args == {"a": 1}
+    for empty in (None, {}, [], ""):
+        assert to_call({"name": "f", "arguments": None, key: empty}).args is None
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,11 @@ def test_an_error_in_a_stream_is_found(stream: str, error: Any) -> None:
     assert error_in(stream) == error
 
 
-FAILING = ("error", "Error", "failed", "run_failed", "RUN_ERROR", "response.cancelled", "ThrottlingException", "fatal")
+FAILING = (
+    *("error", "Error", "failed", "run_failed", "RUN_ERROR", "response.cancelled", "ThrottlingException", "fatal"),
+    *("thread.run.expired", "request-timeout", "crewKickoffFailed", "userAborted", "on_model_error"),
+)
+BEGINS_ANOTHER = ("RUN_ERROR", "response.cancelled")
 
 
 @pytest.mark.parametrize("named", FAILING)
@@ -250,12 +254,16 @@ def test_every_dialect_fails_by_an_event_that_says_so(name: str, named: str) -> 
         events = [f"event: {named}\ndata: boom", *(f"data: {event}" for event in events)]
     for event in events:
         assert error_in(stream + event), event
-        if named not in ("RUN_ERROR", "response.cancelled"):  # a beginning of another dialect
+        if named not in BEGINS_ANOTHER:
             assert error_in(f"{event}\n\n{stream}") is None, event
 
 
 @pytest.mark.parametrize(
-    "named", ["tool_failed", "tool-output-error", "response.mcp_call.failed", "error_free", "terror"]
+    "named",
+    [
+        *("tool_failed", "tool-output-error", "response.mcp_call.failed", "error_free", "terror", "no_error"),
+        *("order_cancelled", "payment_failed", "subscription.canceled", "retrieval.failed", "session_expired_notice"),
+    ],
 )
 def test_an_event_of_another_name_is_no_failure(named: str) -> None:
     assert error_in(f"{CHAT}\n\n{sse({'type': named, 'message': 'boom'})}") is None
@@ -276,6 +284,9 @@ def test_plain_text_fails_by_an_event_that_says_so_and_leaves_its_data_out() -> 
         ('One {"a": 1}\n{\n "errors": ["boom"]\n}', ["boom"]),
         ('Your order\n{"error": null}', None),
         ('Your order\n```\n{"error": "boom"}\n```', None),
+        ('A missing order gives:\n\n{"error": "not found"}', None),
+        ('**A missing order:**\n{"error": "not found"}', None),
+        ('Your order\nError: {"error": "boom"}', "boom"),
         ('It failed with {"error": "boom"}, then worked', None),
         ('{"error"}' * 1000, None),
     ],
