@@ -67,6 +67,7 @@ def agent_fingerprint(
     left: Sequence[str],
     version: str,
     where: GitContext,
+    found: AgentFiles,
     setup: str | None,
 ) -> str:
     """Return a fingerprint of the agent's files, settings, version and environment, without secrets.
@@ -91,7 +92,6 @@ def agent_fingerprint(
     cases = {config.path.name}
     for path in case_files([Path(name) for name in config.file.suite], config.root):
         cases.add(os.path.relpath(path.resolve(), root))
-    found = files_of_agent(config, git, setup)
     return of_agent(
         git,
         files=found.files,
@@ -146,7 +146,7 @@ def _differing_here(git: Git, commit: str) -> list[str]:
     return [os.path.relpath(name, below) for name in git.differing(commit)]
 
 
-def about_sources(config: Config, git: Git, where: GitContext, setup: str | None) -> str:
+def about_sources(config: Config, git: Git, where: GitContext, found: AgentFiles) -> str:
     """Return a note if this change would have cost nothing with `agent.sources` set; else empty.
 
     That is so if it touches neither the suite, nor the configuration, nor any file that the agent imports or names.
@@ -154,8 +154,7 @@ def about_sources(config: Config, git: Git, where: GitContext, setup: str | None
     agent = config.agent
     if not agent.is_local or agent.sources or where.base is None or where.anchored:
         return ""
-    changed, found = _differing_here(git, where.base), files_of_agent(config, git, setup)
-    sources = found.proposed.names
+    changed, sources = _differing_here(git, where.base), found.proposed.names
     fixed = [config.path.name, *config.file.suite]
     if not changed or not sources or files_named(changed, [*sources, *fixed], found.entry):
         return ""
@@ -165,11 +164,10 @@ def about_sources(config: Config, git: Git, where: GitContext, setup: str | None
     return f"this change touches none of the agent's files: with `agent.sources: [{stated}]` it would cost no run"
 
 
-def about_unused_sources(config: Config, git: Git) -> str:
+def about_unused_sources(config: Config, found: AgentFiles) -> str:
     """Return a note if `agent.sources` is stated but has no effect; else empty."""
     if not config.agent.is_local or not config.agent.sources:
         return ""
-    found = files_of_agent(config, git)
     if found.files is None or found.starts:
         return ""
     return f"every file counts as the agent's, in spite of `agent.sources`: {STARTS_UNKNOWN}"

@@ -317,8 +317,7 @@ class Git:
 
     def is_out_of_reach(self) -> bool:
         """True if there seems to be a repository but no git to read it."""
-        root = self.root.resolve()
-        return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
+        return not self.program and (repository_above(self.root.resolve()) / ".git").exists()
 
     def resolve(self, revision: str) -> str | None:
         """Return the id of the commit that a revision names; None if it names none that the repository has.
@@ -658,6 +657,14 @@ class Git:
 
 
 HINT_HISTORY = "check out with fetch-depth: 0, or run git fetch --unshallow"
+
+
+def repository_above(folder: Path) -> Path:
+    """Return the nearest repository that a folder is in, without asking git; the folder itself if there is none."""
+    for one in (folder, *folder.parents):
+        if (one / ".git").exists():
+            return one
+    return folder
 
 
 def _is_pointer(path: Path) -> bool:
