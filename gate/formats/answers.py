@@ -10,6 +10,7 @@ from msgspec.structs import asdict, replace
 
 from gate.errors import closest, kind_of
 from gate.formats import adk, messages
+from gate.formats.endings import noting_its_end
 from gate.formats.json_text import bounded_json
 from gate.formats.messages import FormatError
 from gate.formats.shapes import as_list, as_text, from_json
@@ -107,7 +108,7 @@ def _usage(answer: Mapping[str, Any]) -> Usage | None:
         usage = replace(usage, model=shorten(model, MAX_ID_CHARS))
     if system and usage.system is None:
         usage = replace(usage, system=shorten(system, MAX_ID_CHARS))
-    return messages.noting_its_end(None if usage == Usage() else usage, answer)
+    return noting_its_end(None if usage == Usage() else usage, answer)
 
 
 def _latest(raw: Any, user: str) -> Any:

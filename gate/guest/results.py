@@ -73,6 +73,12 @@ def only(names: Any) -> Any:
     return known.pop()
 
 
+def endings(messages: Any, name: str) -> Any:
+    """Return the reasons why the model's messages ended, from the attribute of this name."""
+    reasons = [getattr(message, name, None) for message in messages]
+    return [reason for reason in reasons if isinstance(reason, str)]
+
+
 def plain(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
@@ -160,7 +166,8 @@ def from_pydantic_ai(answer: Any) -> Any:
                     by_id[part.tool_call_id]["result"] = plain(part.content)
             elif kind == "retry-prompt" and getattr(part, "tool_call_id", None) in by_id:  # of earlier versions
                 by_id[part.tool_call_id]["error"] = str(part.content)
-    return {"output": plain(answer.output), "tool_calls": calls, "usage": usage or None}
+    ends = endings(said, "finish_reason")
+    return {"output": plain(answer.output), "tool_calls": calls, "usage": usage or None, "finish_reason": ends}
 
 
 def arguments(part: Any) -> Any:
@@ -262,8 +269,8 @@ def from_langchain_message(message: Any) -> Any:
     if usage and isinstance(told.get("model_name"), str):
         usage["model"] = told["model_name"]
     found = {"output": content, "usage": usage or None}
-    for key in ("finish_reason", "stop_reason"):
-        if isinstance(told.get(key), str):
+    for key in ("finish_reason", "stop_reason", "stopReason", "done_reason", "incomplete_details"):
+        if isinstance(told.get(key), (str, dict)):
             found[key] = told[key]
     return found
 
@@ -426,7 +433,8 @@ def from_claude(answer: Any) -> Any:
         return {"error": str(failed)}
     if found.get("usage") is not None:
         found["usage"]["model"] = only(getattr(one, "model", None) for one in answer)
-    return dict(found, messages=messages)
+    own = [one for one in answer if getattr(one, "parent_tool_use_id", None) is None]
+    return dict(found, messages=messages, stop_reason=endings(own, "stop_reason"))
 
 
 def with_cached(usage: Any) -> Any:

@@ -76,7 +76,7 @@ class Usage(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True,
     system: str | None = None
     """The provider's fingerprint of the system that answered (``system_fingerprint``), if the answer has one."""
     cut_off: bool = False
-    """True if an answer of the model says that it ended at the limit of its length."""
+    """True if an answer of the model says that it is not whole: it ended at the limit of its length or by a filter."""
 
     @property
     def tokens(self) -> int | None:
@@ -141,25 +141,26 @@ class Invocation(Struct, frozen=True, gc=False):
         return self.reports_calls or bool(self.tool_calls)
 
 
-def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
-    """Return the sum of usages, field by field. A field is None if no part reports it, model or system if they
-    differ."""
-    if not parts:
-        return None
+def total_usage(parts: Iterable[Usage | None]) -> Usage | None:
+    """Return the sum of usages, field by field; None if no part reports anything.
+
+    A field is None if a part does not report it, since the sum of the others would look cheap; model and system are
+    None if the parts differ.
+    """
+    usages = [part or Usage() for part in parts]
     total: dict[str, Any] = {}
     for name in ("input_tokens", "output_tokens", "cost_usd", "model_calls"):
-        known = []
-        for part in parts:
-            value = getattr(part, name)
-            if value is not None:
-                known.append(value)
-        if known:
-            total[name] = sum(known)
+        values = [getattr(usage, name) for usage in usages]
+        if None not in values:
+            total[name] = sum(values)
     for name in ("model", "system"):
-        stated = {getattr(part, name) for part in parts}
+        stated = {getattr(usage, name) for usage in usages}
         if len(stated) == 1:
             total[name] = stated.pop()
-    return Usage(**total, cut_off=any(part.cut_off for part in parts))
+    whole = Usage(**total, cut_off=any(usage.cut_off for usage in usages))
+    if not usages or whole == Usage():
+        return None
+    return whole
 
 
 class ToolTime(Struct, frozen=True):

@@ -39,10 +39,10 @@ class MeasuredTrial(Struct, frozen=True, gc=False):
 
     @property
     def usage(self) -> Usage | None:
-        """Return the usage summed over the turns; None if no turn reported any."""
+        """Return the total usage of the turns; None if no turn reported any."""
         if len(self.turns) == 1:
             return self.turns[0].usage
-        return total_usage(tuple([turn.usage for turn in self.turns if turn.usage is not None]))
+        return total_usage(turn.usage for turn in self.turns)
 
 
 def values_of(name: str, trials: Iterable[MeasuredTrial]) -> list[float | None]:

@@ -271,5 +271,5 @@ class Trial(Struct, frozen=True, gc=False):
 
     @property
     def usage(self) -> Usage | None:
-        """Return the usage summed over the turns; None if no turn reported any."""
-        return total_usage(tuple(i.usage for i in self.invocations if i.usage is not None))
+        """Return the total usage of the turns; None if no turn reported any."""
+        return total_usage(turn.usage for turn in self.invocations)

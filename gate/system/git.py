@@ -336,17 +336,22 @@ class Git:
         return found
 
     def _check_unambiguous(self, revision: str) -> None:
-        """Raise ConfigError if a revision begins with a name that tags and branches use for different commits."""
+        """Raise ConfigError if a revision begins with a name that tags and branches use for different commits: also a
+        branch that only a remote has, since a job's clone often lacks its own."""
         name = _SUFFIX.split(revision, maxsplit=1)[0]
         if name in ("", "HEAD") or name.startswith("refs/") or COMMIT_ID.fullmatch(name):
             return
         refs = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
         form = "--format=%(refname)%09%(objectname)%09%(*objectname)"
-        found = {}
-        for line in self.text("for-each-ref", form, *refs).splitlines():
+        found, far = {}, {}
+        for line in self.text("for-each-ref", form, *refs, f"refs/remotes/*/{name}").splitlines():
             ref, target, annotated = line.split("\t")
             if ref in refs:  # a pattern also matches whatever is below it
                 found[ref] = annotated or target
+            elif ref.startswith("refs/remotes/") and ref.endswith(f"/{name}"):
+                far[ref] = target
+        if refs[1] not in found and refs[0] in found:  # a branch here may well be older than the remote's
+            found |= far
         if len(set(found.values())) > 1:
             hint = f"write {' or '.join(sorted(found))}"
             raise ConfigError(f"{revision!r} names several commits", where=str(self.root), hint=hint)

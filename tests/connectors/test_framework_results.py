@@ -23,7 +23,7 @@ def turns(
 ) -> list[dict[str, object]]:
     for path in AGENTS.glob("*.py"):
         shutil.copy(path, project.root)
-    project.write("cases.json", suite(orders))
+    project.write("cases.json", suite(list(orders)))
     agent = {"python": f"{module}:{function}", "executable": str(interpreter), "env": {"OTEL_SDK_DISABLED": "true"}}
     criteria = {"tool_trajectory_avg_score": 1.0, "forbidden_tools": {"tools": ["delete"]}}
     project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": criteria, "trials": 1})
@@ -45,6 +45,21 @@ def test_the_second_form_of_a_graphs_output_is_an_answer(project: Project, frame
 def test_events_of_adk_are_an_answer(project: Project, agentevals: Path) -> None:
     """The environment of agentevals has google-adk."""
     check(turns(project, agentevals.with_name("python"), "adk_events"), "adk_events")
+
+
+@pytest.mark.parametrize("module", ["openai_agents_agent", "pydantic_ai_agent", "langchain_agent", "claude_messages"])
+def test_a_result_tells_that_its_answer_was_cut_off(project: Project, frameworks: Path, module: str) -> None:
+    check_cut_off(project, frameworks, module)
+
+
+def test_events_of_adk_tell_that_their_answer_was_cut_off(project: Project, agentevals: Path) -> None:
+    check_cut_off(project, agentevals.with_name("python"), "adk_events")
+
+
+def check_cut_off(project: Project, interpreter: Path, module: str) -> None:
+    """The scripted models stop at the limit of length in the case of order Z9."""
+    found = turns(project, interpreter, module, orders=["A1", "Z9"])
+    assert [turn["usage"].get("cut_off", False) for turn in found] == [False, True]  # type: ignore[attr-defined]
 
 
 CREWS: dict[str, list[tuple[str, str | None]] | None] = {

@@ -23,7 +23,8 @@ Agent.instrument_all()
 def model(messages, info):
     last = messages[-1].parts[-1]
     if last.part_kind == "tool-return":
-        return ModelResponse(parts=[TextPart("It has shipped.")])
+        reason = "length" if "Z9" in str(messages) else "stop"
+        return ModelResponse(parts=[TextPart("It has shipped.")], finish_reason=reason)
     order = str(last.content).split()[-1].rstrip("?")
     return ModelResponse(parts=[ToolCallPart("lookup", {"order": order}, tool_call_id="c1")])
 

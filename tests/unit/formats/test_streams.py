@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gate.formats.messages import FormatError
 from gate.formats.streams import error_ending, error_in, events_of, so_far, to_invocation
-from gate.model import Invocation
+from gate.model import Invocation, Usage
 
 CALL = ("search", {"q": "cats"}, "3 found")
 
@@ -535,6 +535,39 @@ def test_what_anthropic_says_of_a_message_in_one_event_or_twice() -> None:
     assert [(call.args, call.result) for call in found.tool_calls] == [({"query": "x"}, [{"url": "u"}])]
     assert found.usage is not None
     assert found.usage.output_tokens == 5, "each event counts the message so far"
+
+
+@pytest.mark.parametrize(
+    ("head", "end", "usage"),
+    [
+        ({"input_tokens": 7}, {"output_tokens": 3}, Usage(14, 6)),
+        ({"input_tokens": 7}, {}, Usage(14)),
+        ({}, {"output_tokens": 3}, Usage(output_tokens=6)),
+        ({"input_tokens": 0}, {"output_tokens": 0}, Usage(7, 3)),
+    ],
+)
+def test_a_message_of_anthropic_without_a_count_leaves_the_total_unknown(
+    head: dict[str, int], end: dict[str, int], usage: Usage
+) -> None:
+    def message(head: dict[str, int], end: dict[str, int]) -> list[dict[str, Any]]:
+        return [
+            {"type": "message_start", "message": {"usage": head}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": end},
+            {"type": "message_stop"},
+        ]
+
+    assert plain(sse(*message({"input_tokens": 7}, {"output_tokens": 3}), *message(head, end))).usage == usage
+
+
+def test_a_model_of_agui_without_a_count_leaves_the_total_unknown() -> None:
+    def usage(*models: dict[str, Any]) -> Usage | None:
+        said = {"type": "TEXT_MESSAGE_CHUNK", "messageId": "1", "role": "assistant", "delta": "hi"}
+        return plain(sse({"type": "RUN_STARTED"}, said, {"type": "RUN_FINISHED", "usage": list(models)})).usage
+
+    both = {"inputTokens": 7, "outputTokens": 3}
+    assert usage(both, both) == Usage(14, 6)
+    assert usage(both, {"inputTokens": 7}) == Usage(14)
 
 
 def test_pieces_of_one_call_with_an_id_and_name_each_are_one_call() -> None:

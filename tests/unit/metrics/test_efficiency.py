@@ -70,6 +70,17 @@ def test_tokens_of_a_known_model_are_priced_where_no_cost_is_reported() -> None:
     assert used_score("cost", [{**tokens, "model": "gpt-4o", "cost_usd": 0.01}]).value == 0.01
 
 
+def test_a_cost_of_0_gives_way_to_a_list_price() -> None:
+    """Libraries report 0 for models that they do not know; a local model has no list price, and is free."""
+    tokens = {"input_tokens": 1_000_000, "output_tokens": 100_000, "cost_usd": 0.0}
+    score = used_score("cost", [{**tokens, "model": "gpt-4o"}, {"cost_usd": 0.5}])
+    assert (score.value, score.reason) == (pytest.approx(4.0), "$4.0000, by the list price of gpt-4o")
+    for local in ({**tokens, "model": "llama3.2:3b"}, tokens, {"cost_usd": 0.0, "model": "gpt-4o"}):
+        assert used_score("cost", [local]).value == 0
+    cached = {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "model": "gpt-4o"}
+    assert used_score("cost", [cached]).value == 0
+
+
 def test_a_turn_without_a_price_makes_the_cost_unknown() -> None:
     for usage, error in [
         (None, "the agent reports no cost, nor input and output tokens to price"),
