@@ -50,7 +50,7 @@ def _accept(suite: SuiteResult, label: str) -> str:
         return f"add the label `{label.replace('`', '')}` if this is intended"
     if any(one.reference == "anchor" for one in (suite, *suite.further)):  # only what is merged is compared with it
         return 'if this is intended, run `gate baseline accept --why "…"`'
-    return 'if this is intended, merge it, then run `gate baseline accept --why "…"`'
+    return 'if this is intended, merge it, `gate run` there, then `gate baseline accept --why "…"`'
 
 
 def _other_demand(suite: SuiteResult) -> str:

@@ -47,7 +47,8 @@ def repository(project: Project, more: str = "") -> Project:
 
 def run(project: Project, meanwhile: str, *options: str, trials: int = 1, **environment: str) -> Outcome:
     """Runs the gate; its output comes back as one line."""
-    calls = project.root.parent / "calls.txt"
+    calls = project.root.with_name(f"{project.root.name}-calls") / "calls.txt"
+    calls.parent.mkdir(exist_ok=True)
     calls.unlink(missing_ok=True)
     calls.with_name("meanwhile.sh").write_text(meanwhile)
     ran = project.gate("run", "-v", "--trials", str(trials), *options, CALLS=str(calls), **environment)
@@ -134,7 +135,7 @@ def test_the_record_of_the_commit_keeps_what_was_measured_of_it(project: Project
 
 def test_a_named_record_says_it_itself(project: Project) -> None:
     repository(project)
-    path = project.root.parent / "own.jsonl"
+    path = project.root.with_name(f"{project.root.name}-own.jsonl")
     run(project, "echo better > behaviour.txt", "--record", str(path))
     assert read_record(path).header.dirty
 

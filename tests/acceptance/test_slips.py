@@ -264,7 +264,7 @@ COMMANDS = (
     Slip("", "", "", 2, "commit 'mian' not found", "run -q --rules-from mian"),
     Slip("", "", "", 4, "No such remote 'origin' (`git remote add origin URL`", "run -q --store git"),
     Slip(".git/config", "", OFFLINE, 4, "cannot be read: Failed to connect … (check", "run -q --store git"),
-    Slip("", "", "", 4, "(`gate baseline save` stores the last run)", "baseline accept --why x"),
+    Slip("", "", "", 4, "is stored or here (`gate run`, then accept it)", "baseline accept --why x"),
     Slip("", "", "", 2, "Missing option '--why'", "baseline accept"),
     Slip("", "", "", 2, "the html report: evals is a folder (name a file in it)", "run -q --html evals"),
     Slip("", "", "", 2, "bot.py/r.html: the html report cannot be written", "run -q --html bot.py/r.html"),
