@@ -104,10 +104,12 @@ COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 class GitError(GateError):
     """A git command failed; callers that know its purpose raise their own kind of error."""
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", output: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", output: str = "", is_local: bool = False) -> None:
         super().__init__(what, where=where, hint=hint)
         self.output = output
         """The output of git, redacted."""
+        self.is_local = is_local
+        """True if the command works without a network."""
 
 
 class Sealed(Struct, frozen=True):
@@ -294,7 +296,8 @@ class Git:
             reason = "the folder has the files of a git repository in it, which git would take for the whole"
             hint = "remove HEAD, objects and refs from it"
         what = f"git {arguments[0]} failed: {shorten(reason, 300)}"
-        return GitError(what, where=str(self.root), hint=hint, output=shorten(said, 2000))
+        is_local = not self._signs_in(_command_of(arguments))
+        return GitError(what, where=str(self.root), hint=hint, output=shorten(said, 2000), is_local=is_local)
 
     # --- questions ------------------------------------------------------------------------------
 

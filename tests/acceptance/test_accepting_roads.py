@@ -123,6 +123,19 @@ def test_accepting_too_early_names_the_command_that_is_missing(project: Project)
     assert "(check it out, `gate run`, then accept it)" in other.err
 
 
+def test_nothing_lies_between_a_commit_and_the_one_before_it(project: Project) -> None:
+    """Recipes compare a commit of the default branch with its merge base, which is that commit."""
+    repository(project, "file", remote=False)
+    merge_commit(project)
+    merged = one_line(project.gate("run", "--against", "HEAD"))
+    assert merged.code == 1, merged.out
+    assert "before the base" not in merged.out
+    project.write("notes.md", "more\n")
+    project.commit("more")
+    later = one_line(project.gate("run", "--against", "HEAD"))
+    assert "the newest baseline is 1 commit before the base" in later.out or later.code == 0
+
+
 def test_a_fast_forward_needs_no_further_run(project: Project) -> None:
     repository(project, "file", remote=False)
     fast_forward(project)
