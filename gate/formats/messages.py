@@ -15,10 +15,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.errors import SAME_MEANING, ConfigError
+from gate.formats.endings import endings, noting_its_end
 from gate.formats.json_text import parse_json
-from gate.formats.reading import carried, changed, known_value, leave_unread
+from gate.formats.reading import carried, changed, known_value, leave_unread, says_something
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
 from gate.model import Invocation, Part, ToolCall, Usage, parts_of, text_of, total_usage
+from gate.model.bounds import MAX_COUNT
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.system.prices import turn_cost
 
@@ -27,8 +29,6 @@ class FormatError(ValueError):
     """The text does not have the expected form; a one-line message that can be shown."""
 
 
-MAX_COUNT = 2**53
-"""No plausible count is larger, and beyond it floats cannot represent every integer."""
 OBJECT = (dict, Mapping)
 """The types of a JSON object; `dict` comes first because checking for `Mapping` is slow."""
 _ROLES = {
@@ -95,7 +95,8 @@ class _Reading(Struct):
     trajectory: Trajectory = field(default_factory=Trajectory)
     texts: list[tuple[Part, ...]] = field(default_factory=list)
     """The assistant's texts, per message."""
-    usages: list[Usage] = field(default_factory=list)
+    usages: list[Usage | None] = field(default_factory=list)
+    """The usage of each message that a model made; None if the message does not report it."""
 
 
 def to_invocation(messages: Any, *, user: str = "") -> Invocation:
@@ -145,7 +146,7 @@ def to_call(raw: Any) -> ToolCall:
     args = _first(body, "arguments", "args", "input")
     if args is None:
         for key in SAME_MEANING["args"].split():
-            if key != "arguments" and key in body:
+            if key != "arguments" and says_something(body.get(key)):
                 raise FormatError(f"the call of {name} has {key!r}: name its arguments 'arguments'")
     return ToolCall(
         name=name,
@@ -191,34 +192,6 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
     return usage
 
 
-_ENDINGS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-"""The reasons by which models say that an answer ended at the limit of its length."""
-
-
-def is_cut_off(body: Any) -> bool:
-    """True if a model's answer, its first choice or its metadata says that it ended at the limit of its length."""
-    body = as_mapping(body)
-    places = [body, as_mapping(body.get("response_metadata"))]
-    for key in ("choices", "candidates"):
-        places += mappings_in(body.get(key))[:1]
-    reasons = [place.get(key) for place in places for key in _ENDINGS]
-    reasons.append(as_mapping(body.get("incomplete_details")).get("reason"))
-    return any(map(is_length, reasons))
-
-
-def is_length(reason: Any) -> bool:
-    """True if the reason why an answer ended is the limit of its length."""
-    return str(reason).lower().rpartition(".")[2] in _CUT_OFF
-
-
-def noting_its_end(usage: Usage | None, body: Any) -> Usage | None:
-    """Return the usage with a note if a model's answer was cut off."""
-    if not is_cut_off(body):
-        return usage
-    return replace(usage or Usage(), cut_off=True)
-
-
 def tool_name(raw: Any) -> str:
     """Return a tool's name as text of bounded length. Raises `FormatError`."""
     if not isinstance(raw, str) or not raw:
@@ -258,24 +231,21 @@ def whole(raw: Any, name: str) -> int | None:
     return int(value)
 
 
-def usage_of(usages: Sequence[Usage]) -> Usage | None:
-    """Return the total usage of several model calls.
+def usage_of(usages: Sequence[Usage | None]) -> Usage | None:
+    """Return the total usage of several model calls; None stands for one that reports nothing.
 
     Different models have no common price, so each part is priced separately if all can be. Raises `FormatError` if the
     sum is too large.
     """
-    total = total_usage(tuple(usages))
+    total = total_usage(usages)
     if total is None:
         return None
     for name in ("input_tokens", "output_tokens", "model_calls"):
         whole(getattr(total, name), f"the sum of {name}")
-    if total.model is not None or not any(usage.model for usage in usages):
+    if total.model is not None or not any(usage is not None and usage.model for usage in usages):
         return total
-    costs = [turn_cost(usage) for usage in usages]
-    known = [cost for cost in costs if cost is not None]
-    if len(known) < len(costs):
-        return replace(total, cost_usd=None)
-    return replace(total, cost_usd=sum(known))
+    priced = [Usage(cost_usd=turn_cost(usage)) for usage in usages]
+    return replace(total, cost_usd=(total_usage(priced) or Usage()).cost_usd)
 
 
 def with_attached(text: str, attached: Sequence[Mapping[str, Any]]) -> str | list[dict[str, Any]]:
@@ -460,8 +430,16 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
         named = as_mapping(message.get("response_metadata"))
         usage = replace(usage, model=optional_text(named, "model_name", "model"))  # LangChain's keys
     usage = noting_its_end(usage, message)
-    if usage is not None:
+    if usage is not None or _is_from_model(message):
         reading.usages.append(usage)
+
+
+def _is_from_model(message: Mapping[str, Any]) -> bool:
+    """True unless LangChain's metadata is empty of a model: a graph writes some messages itself, such as handovers."""
+    named = message.get("response_metadata")
+    if not isinstance(named, Mapping):
+        return True
+    return bool(endings(message)) or not named.keys().isdisjoint(("model_name", "model"))
 
 
 def _failed(part: Mapping[str, Any]) -> bool:
@@ -511,7 +489,7 @@ def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
             named = {**item, "name": kind.removesuffix("_call")}
         reading.trajectory.add(replace(to_call(named), id=optional_text(item, "call_id", "id")))
     elif kind.endswith("_call_output"):
-        _answer(reading, item, item.get("output"), failed=False)
+        _answer(reading, item, item.get("output"), _failed(item))
     elif _is_result(kind):
         _answer(reading, item, _first(item, *_RESULT_KEYS), _failed(item))
     elif kind in _TEXT_KEYS:

@@ -41,10 +41,10 @@ from gate.model import STORED, Side, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
+from gate.pipeline.identity import may_change, measures_alike
 from gate.pipeline.journal import newest_first, path_of, records_folder, take_back
-from gate.pipeline.launch import measures_alike
 from gate.pipeline.references import References
-from gate.pipeline.session import Session, check_version, may_change, unconfirmed
+from gate.pipeline.session import Session, check_version, unconfirmed
 from gate.pipeline.terms import Terms
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import judge_record, load_to_judge

@@ -23,6 +23,13 @@ from gate.errors import GateError, MeasureError
 from gate.model import SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
+from gate.pipeline.identity import (
+    about_address,
+    about_literal_version,
+    about_sources,
+    about_unused_sources,
+    may_change,
+)
 from gate.pipeline.journal import (
     anew,
     check_untracked,
@@ -38,18 +45,7 @@ from gate.pipeline.launch import base_agent
 from gate.pipeline.past import past_rates
 from gate.pipeline.references import References
 from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage
-from gate.pipeline.session import (
-    Session,
-    about_address,
-    about_literal_version,
-    about_sources,
-    about_unused_sources,
-    change_of_files,
-    check_package,
-    check_version,
-    may_change,
-    unconfirmed,
-)
+from gate.pipeline.session import Session, change_of_files, check_package, check_version, unconfirmed
 from gate.pipeline.store import store_kind
 from gate.pipeline.storing import run_stored_epochs
 from gate.pipeline.terms import Terms, terms_of_plan
@@ -142,8 +138,9 @@ class _Measurement:
     ) -> None:
         self.run, self._found, self._draws, self._past, self._started = run, found, draws, past, started
         self._origin, self._doubts, self._left_out = origin, doubts, left_out
-        self._saving = about_sources(run.session)
-        self._unused = about_unused_sources(run.session.config, run.session.git)
+        session = run.session
+        self._saving = about_sources(session.config, session.git, session.where, session.files)
+        self._unused = about_unused_sources(session.config, session.files)
         self.terms = self._terms_now()
 
     def _terms_now(self, *more: str) -> Terms:

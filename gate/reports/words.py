@@ -653,7 +653,9 @@ WORDS: Table = {
         "one_answer": SAY_LITTLE + "the agent gave one and the same answer {answers:time} in {cases:case}",
         "steady": ALIKE + ": a fixed seed, a cache, or a deterministic agent",
         "faster": ALIKE + ", and five times faster: a cache, or a server that was still starting",
-        "cut_off": "{answers} of {of:answer} ended at the model's limit of length: raise it (`max_tokens`)",
+        "cut_off": (
+            "{answers} of {of:answer} ended early, at the model's limit of length (`max_tokens`) or by a content filter"
+        ),
         "other_runs_differ": (
             ALIKE + " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial "
             "(is there a cache?)"

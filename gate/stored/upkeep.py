@@ -26,7 +26,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.git_context import changed_files, git_context
-from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
+from gate.pipeline.journal import newest_first, records_folder
 from gate.pipeline.references import References, Search, find_references
 from gate.pipeline.store import is_lost, store_kind, store_of
 from gate.pipeline.terms import Terms, own_terms
@@ -42,6 +42,7 @@ from gate.security.environment import in_ci
 from gate.security.escape import console, one_line
 from gate.security.signing import signed
 from gate.stored.judging import find_as_run_did, plan_of, suite_ids, with_key_of_judge
+from gate.stored.results import other_runs_beside
 from gate.system.clock import now
 from gate.system.git import Git
 from gate.world import pruning

@@ -241,15 +241,12 @@ def _folded(texts: Sequence[str]) -> str:
 
 
 def _usage(draft: Draft) -> Usage | None:
-    """Return the total usage of the model calls; None unless all that did not fail without output report it."""
-    found = [step.usage for step in draft.metered if step.usage is not None]
-    silent = 0
+    """Return the total usage of the model calls, except those that failed without output."""
+    found: list[Usage | None] = [step.usage for step in draft.metered if step.usage is not None]
+    expected = 0
     for call in draft.models:
-        silent += call.came_to_nothing and not any(step.usage for step in call.steps)
-    if not found or len(found) < len(draft.models) - silent:
-        return None
-    if any(usage.cost_usd is None for usage in found):
-        found = [replace(usage, cost_usd=None) for usage in found]
+        expected += not call.came_to_nothing or any(step.usage for step in call.steps)
+    found += [None] * (expected - len(found))
     try:
         total = usage_of(found)
     except FormatError:

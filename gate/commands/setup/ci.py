@@ -9,8 +9,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gate.commands.setup.openapi import NODE, FoundAgent
-from gate.commands.setup.survey import start_of
+from gate.commands.setup.found import FoundAgent
+from gate.commands.setup.openapi import NODE
+from gate.commands.setup.tree import start_of
 
 GITHUB = """\
 # Agent Gate on every pull request and after every merge. `gate help ci` explains it.

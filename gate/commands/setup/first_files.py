@@ -16,9 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.commands.setup import adapters, ci
-from gate.commands.setup.openapi import FoundAgent
+from gate.commands.setup.found import FoundAgent, Survey
 from gate.commands.setup.remedies import remedy_for
-from gate.commands.setup.survey import Survey, sources_of_agent, start_of
+from gate.commands.setup.survey import sources_of_agent
+from gate.commands.setup.tree import start_of
 from gate.config import FILE_NAME
 from gate.errors import ConfigError, ExitCode, GateError
 from gate.model import Invocation, Result, Suite, Trial
@@ -241,6 +242,8 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
     if agent is None:
         return []
     own = {"OpenAI Agents SDK": {"OPENAI"}, "Google ADK": {"GOOGLE"}}.get(agent.framework, set())
+    if agent.framework == "CrewAI" and not found.keys:
+        own = {"OPENAI"}  # its default
     return sorted(found.keys | own)[:MOST_KEYS]
 
 

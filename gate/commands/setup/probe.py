@@ -121,7 +121,7 @@ def _calls(config: Config, turns: Sequence[Invocation]) -> Checkup:
 
 
 def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
-    usage = total_usage(tuple(turn.usage for turn in turns if turn.usage is not None))
+    usage = total_usage(turn.usage for turn in turns)
     if usage is None or usage.tokens is None:
         remedy = "return usage: {input_tokens, output_tokens}"
         return [
