@@ -133,7 +133,7 @@ def test_nothing_lies_between_a_commit_and_the_one_before_it(project: Project) -
     project.write("notes.md", "more\n")
     project.commit("more")
     later = one_line(project.gate("run", "--against", "HEAD"))
-    assert "the newest baseline is 1 commit before the base" in later.out or later.code == 0
+    assert "ewest baseline is 1 commit before the base" in later.out
 
 
 def test_a_fast_forward_needs_no_further_run(project: Project) -> None:
