@@ -16,7 +16,7 @@ from typing import Any
 from gate.agents.base import referred_to
 from gate.agents.http import server_of, shown_address, stated_options
 from gate.agents.sources import INSTALLED, STARTS_UNKNOWN, AgentFiles, named_by
-from gate.baselines.fingerprint import files_named, of_agent, of_version
+from gate.baselines.fingerprint import PACE, files_named, of_agent, of_version
 from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import GateError
@@ -36,21 +36,7 @@ _JOBS = re.compile(
     r"\.gitlab-ci\.ya?ml|\.github/workflows/.+|\.circleci/.+|Jenkinsfile|(?:azure|bitbucket)-pipelines\.ya?ml"
 )
 """Files that define what a CI job does, relative to the repository's top."""
-_OF_A_RUN = frozenset(
-    (
-        "version",
-        "base",
-        "user",
-        "reads_suite",
-        "timeout",
-        "concurrency",
-        "retries",
-        "transient",
-        "sources",
-        "traces",
-        "reports_calls",
-    )
-)
+_OF_A_RUN = frozenset((*PACE, "transient", "traces", "reports_calls"))
 """Keys of ``agent`` that concern the measurement, not the agent that is measured."""
 
 _MEASURING = ("fields", "format", "tool_categories", "judge", "simulated_user", "world")
@@ -142,8 +128,13 @@ def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
 
 def _differing_here(git: Git, commit: str) -> list[str]:
     """Return the files that differ from a commit, relative to the root."""
+    return from_root(git, git.differing(commit))
+
+
+def from_root(git: Git, names: Sequence[str]) -> list[str]:
+    """Return names that start from the top of the work tree relative to the root."""
     below = Path(git.prefix() or ".")
-    return [os.path.relpath(name, below) for name in git.differing(commit)]
+    return [os.path.relpath(name, below) for name in names]
 
 
 def about_sources(config: Config, git: Git, where: GitContext, found: AgentFiles) -> str:
