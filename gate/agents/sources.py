@@ -8,7 +8,7 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
@@ -91,9 +91,12 @@ class AgentFiles:
 
     def __init__(self, kind: str, options: AgentOptions, git: Git, setup: str) -> None:
         """``setup``: the commands that install the agent."""
-        self.files = git.files()
-        """The result of `Git.files`; None outside a repository."""
         self._kind, self._options, self._git, self._setup = kind, options, git, setup
+
+    @cached_property
+    def files(self) -> Mapping[str, str | None] | None:
+        """The result of `Git.files` when it is first asked for; None outside a repository."""
+        return self._git.files()
 
     @cached_property
     def starts(self) -> list[str]:

@@ -125,8 +125,8 @@ class _Measurement:
         self.run, self._found, self._draws, self._past, self._started = run, found, draws, past, started
         self._origin, self._unsure, self._left_out = origin, unsure, left_out
         session = run.session
-        self._saving = about_sources(session.config, session.git, session.where, session.options.setup)
-        self._unused = about_unused_sources(session.config, session.git)
+        self._saving = about_sources(session.config, session.git, session.where, session.files)
+        self._unused = about_unused_sources(session.config, session.files)
         self.terms = self._terms_now()
 
     def _terms_now(self, *more: str) -> Terms:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import gate
+from gate.agents.sources import AgentFiles
 from gate.agents.version import version_of
 from gate.baselines import Store
 from gate.config.base_policy import Rules
@@ -24,7 +25,7 @@ from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.git_context import GitContext, git_context
-from gate.pipeline.identity import agent_fingerprint
+from gate.pipeline.identity import agent_fingerprint, files_of_agent
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_references
 from gate.pipeline.store import store_of
@@ -100,6 +101,8 @@ class Session(Struct, frozen=True):
     where: GitContext
     agent: str
     """The agent's fingerprint; empty if its source is not here and it has no version."""
+    files: AgentFiles
+    """The files of the repository that are the agent's, as they were when the run began."""
     store: Store | None
     settings: Settings
     run_budget: RunBudget
@@ -141,6 +144,7 @@ def open_session(
     where = git_context(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
     where = replace(where, branch=where.branch or _branch_in_ci(environment))
     budget = config.file.budget
+    files = files_of_agent(config, git, options.setup)
     store = store_of(config, environment)
     if store is not None:
         stack.enter_context(store)
@@ -151,7 +155,8 @@ def open_session(
         progress,
         git,
         where,
-        agent_fingerprint(config, git, environment, left, version, where, options.setup),
+        agent_fingerprint(config, git, environment, left, version, where, files, options.setup),
+        files,
         store,
         settings_of(config, now(), release=bool(where.release)),
         RunBudget(budget, judge_budget(budget)),

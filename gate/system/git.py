@@ -317,8 +317,7 @@ class Git:
 
     def is_out_of_reach(self) -> bool:
         """True if there seems to be a repository but no git to read it."""
-        root = self.root.resolve()
-        return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
+        return not self.program and (repository_above(self.root.resolve()) / ".git").exists()
 
     def resolve(self, revision: str) -> str | None:
         """Return the id of the commit that a revision names; None if it names none that the repository has.
@@ -337,17 +336,22 @@ class Git:
         return found
 
     def _check_unambiguous(self, revision: str) -> None:
-        """Raise ConfigError if a revision begins with a name that tags and branches use for different commits."""
+        """Raise ConfigError if a revision begins with a name that tags and branches use for different commits: also a
+        branch that only a remote has, since a job's clone often lacks its own."""
         name = _SUFFIX.split(revision, maxsplit=1)[0]
         if name in ("", "HEAD") or name.startswith("refs/") or COMMIT_ID.fullmatch(name):
             return
         refs = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
         form = "--format=%(refname)%09%(objectname)%09%(*objectname)"
-        found = {}
-        for line in self.text("for-each-ref", form, *refs).splitlines():
+        found, far = {}, {}
+        for line in self.text("for-each-ref", form, *refs, f"refs/remotes/*/{name}").splitlines():
             ref, target, annotated = line.split("\t")
             if ref in refs:  # a pattern also matches whatever is below it
                 found[ref] = annotated or target
+            elif ref.startswith("refs/remotes/") and ref.endswith(f"/{name}"):
+                far[ref] = target
+        if refs[1] not in found and refs[0] in found:  # a branch here may well be older than the remote's
+            found |= far
         if len(set(found.values())) > 1:
             hint = f"write {' or '.join(sorted(found))}"
             raise ConfigError(f"{revision!r} names several commits", where=str(self.root), hint=hint)
@@ -653,6 +657,14 @@ class Git:
 
 
 HINT_HISTORY = "check out with fetch-depth: 0, or run git fetch --unshallow"
+
+
+def repository_above(folder: Path) -> Path:
+    """Return the nearest repository that a folder is in, without asking git; the folder itself if there is none."""
+    for one in (folder, *folder.parents):
+        if (one / ".git").exists():
+            return one
+    return folder
 
 
 def _is_pointer(path: Path) -> bool:

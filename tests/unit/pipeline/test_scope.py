@@ -13,7 +13,7 @@ import pytest
 
 from gate.config.load import load_config
 from gate.pipeline.git_context import GitContext
-from gate.pipeline.identity import about_unused_sources, agent_fingerprint
+from gate.pipeline.identity import about_unused_sources, agent_fingerprint, files_of_agent
 from gate.system.git import Git
 
 FILES = {
@@ -55,7 +55,7 @@ class Project:
         finally:
             path.unlink()
         git = Git(config.root, environment=os.environ)
-        return agent_fingerprint(config, git, environment, [], "", GitContext(), None)
+        return agent_fingerprint(config, git, environment, [], "", GitContext(), files_of_agent(config, git), None)
 
     def counts(self, agent: object, name: str, folder: str = ".") -> bool:
         """True if a change of this file is another agent."""
@@ -147,7 +147,7 @@ def test_sources_without_effect_are_reported(project: Project) -> None:
         told = {"suite": "evals", "agent": section, "criteria": {"response_match_score": 0.5}}
         project.write("gate.json", json.dumps(told))
         config = load_config(project.root / "gate.json")
-        notes.append(about_unused_sources(config, Git(config.root, environment=os.environ)))
+        notes.append(about_unused_sources(config, files_of_agent(config, Git(config.root, environment=os.environ))))
     assert "in spite of `agent.sources`" in notes[0]
     assert notes[1] == ""
 
