@@ -49,8 +49,12 @@ def changed_files(config: Config, git: Git, written: Sequence[str] = ()) -> tupl
     """Return the user's files that differ from HEAD; ``written``: files that a run creates, relative to the root."""
     if not git.is_repository():
         return ()
-    own = (config.file.output, config.file.baseline.folder, REPORTS)  # the gate itself writes these
-    return tuple(git.changed(exclude=(*own, *written)))
+    return tuple(git.changed(exclude=(*own_places(config), *written)))
+
+
+def own_places(config: Config) -> tuple[str, ...]:
+    """Return the files and folders, relative to the root, that the gate itself writes."""
+    return (config.file.output, config.file.baseline.folder, REPORTS)
 
 
 def git_context(

@@ -128,8 +128,13 @@ def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
 
 def _differing_here(git: Git, commit: str) -> list[str]:
     """Return the files that differ from a commit, relative to the root."""
+    return from_root(git, git.differing(commit))
+
+
+def from_root(git: Git, names: Sequence[str]) -> list[str]:
+    """Return names that start from the top of the work tree relative to the root."""
     below = Path(git.prefix() or ".")
-    return [os.path.relpath(name, below) for name in git.differing(commit)]
+    return [os.path.relpath(name, below) for name in names]
 
 
 def about_sources(config: Config, git: Git, where: GitContext, found: AgentFiles) -> str:

@@ -18,7 +18,7 @@ from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
 from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_round, next_step, trials_in_outage
 from gate.decision.next_step import MOST_RETRIES
-from gate.decision.outages import LEAST_IN_VAIN, commonest_error
+from gate.decision.outages import LEAST_IN_VAIN, outage_of
 from gate.decision.rules import regressed_ago
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import ConfigError, GateError, MeasureError
@@ -488,7 +488,7 @@ def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, mos
         return Finding.of("trials_lost", lost=errors, of=len(trials), most=most)
     if trials and not any(trial.answered for trial in trials):
         cases = {trial.case_id for trial in trials}
-        return Finding.of("outage", cases=len(cases), of=len(own), compared=False, error=commonest_error(trials))
+        return outage_of(trials, cases=len(cases), of=len(own), compared=False)
     silent = set(own).difference([trial.case_id for trial in trials])
     if silent:
         return Finding.of("not_run", cases=tuple(sorted(silent)))
