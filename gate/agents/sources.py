@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from gate.agents.base import AgentOptions
 from gate.agents.requirements import Requirements, installed_programs
+from gate.agents.scripts import started_by_name
 from gate.formats.python_text import parsed
 from gate.system.git import Git
 
@@ -102,18 +103,20 @@ class AgentFiles:
     def starts(self) -> list[str]:
         """The files that start the agent, with the packages around them; none if that is unknown.
 
-        Nobody can tell what `make ask`, `npm run ask`, `docker compose run agent` or a shell script reads. A program in
-        any other language is started by a file, and a module by its place: in the agent's folder, else anywhere.
+        Nobody can tell what `make ask`, `docker compose run agent` or a shell script reads. A program in any other
+        language is started by a file, and a module by its place: in the agent's folder, else anywhere. A project's file
+        may say which of them a name stands for.
         """
         found = dict[str, None]()
-        for word in self._options.entry:
+        words, modules = started_by_name(self._options.entry, self._git.root)
+        for word in (*self._options.entry, *words):
             kind = _kind_of_program(self._git.root / word)
             if kind == "script":
                 return []
             if kind:
                 found[word] = None
         files = self.files or {}
-        for module in self._options.modules:
+        for module in (*self._options.modules, *modules):
             place = module.replace(".", "/")
             ends = (f"{place}.py", f"{place}/__init__.py", f"{place}/__main__.py")
             here = [name for name in files if name in ends]
