@@ -297,4 +297,4 @@ def test_a_base_address_needs_an_agent_with_an_address(tmp_path: Path) -> None:
     base = "http://127.0.0.1:1"
     with pytest.raises(ConfigError, match="a python: agent has no address"):
         load(tmp_path, {**MINIMAL, "agent": {"python": "a:b", "base": base}})
-    assert load(tmp_path, {**MINIMAL, "agent": {"http": "http://127.0.0.1:2", "base": base}}).agent.base is not None
+    assert load(tmp_path, {**MINIMAL, "agent": {"http": "http://127.0.0.1:2", "base": base}}).agent["base"] == base
