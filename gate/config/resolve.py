@@ -88,6 +88,11 @@ class Plan(Struct, frozen=True, dict=True):
         return tuple(scorer.criterion for scorer in self.scorers)
 
     @cached_property
+    def judged(self) -> tuple[Scorer, ...]:
+        """The scorers that need the judge of the run."""
+        return tuple([scorer for scorer in self.scorers if scorer.needs_judge])
+
+    @cached_property
     def cases(self) -> Mapping[str, Case]:
         return {case.id: case for case in self.suite.cases}
 
@@ -486,7 +491,7 @@ def _check_models(config: Config, plans: Sequence[Plan], environment: Mapping[st
     judged = []
     scenarios = False
     for plan in plans:
-        judged += [scorer.criterion.name for scorer in plan.scorers if scorer.needs_judge]
+        judged += [scorer.criterion.name for scorer in plan.judged]
         scenarios = scenarios or any(case.scenario for case in plan.suite.cases)
     check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
     if scenarios and config.agent_kind != "replay":

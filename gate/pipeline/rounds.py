@@ -28,7 +28,7 @@ from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
 from gate.pipeline.launch import BaseAgent
 from gate.pipeline.session import Session
-from gate.pipeline.trials import BaseStartError, Replayer, TrialRunner, asks_judge, check_executor
+from gate.pipeline.trials import BaseStartError, Replayer, TrialRunner, check_executor
 from gate.pipeline.verdict import left_out_by
 from gate.records import Header, PlannedCase, RecordWriter, assign_shards
 from gate.reports.formatting import count
@@ -274,7 +274,7 @@ class SuiteRun:
         jobs = [job for job in recorded if (job.case.id, job.number) not in done]
         if jobs:
             self.session.progress.plan(self.plan.suite.id, len(jobs), "replaying recorded trials")
-            if asks_judge(self.plan):
+            if self.plan.judged:  # then trials are scored one by one, many at a time
                 await self._run(jobs, self.trials)
             else:
                 await self._replay_batches(jobs)

@@ -242,10 +242,11 @@ def _needs(scorer: Scorer) -> str:
 
 
 async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> list[Checkup]:
-    judged = [scorer for plan in plans for scorer in plan.scorers if scorer.needs_judge]
-    if not judged:
+    found = []
+    for plan in plans:
+        found += [_calibration(config, scorer) for scorer in plan.judged]
+    if not found:
         return []
-    found = [_calibration(config, scorer) for scorer in judged]
     try:
         jury = members(config.file.judge or JudgeOptions(), environment)
     except GateError:
