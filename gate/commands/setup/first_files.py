@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from shlex import join
 from typing import Any
@@ -16,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.commands.setup import adapters, ci
-from gate.commands.setup.found import FoundAgent, Survey
+from gate.commands.setup.found import STAMP, FoundAgent, Survey
 from gate.commands.setup.remedies import remedy_for
 from gate.commands.setup.survey import sources_of_agent
 from gate.commands.setup.tree import start_of
@@ -57,8 +58,7 @@ FIRST_INPUTS = {
     "unknown": "Please answer in one sentence, and say so if you do not know something that I ask for.",
 }
 IGNORED = f"{files.OWN_FOLDER}/\n__pycache__/\n"
-STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
-"""The last line of a file that `gate init` wrote: a digest of the lines above."""
+STAMPED = re.compile(STAMP + r"([0-9a-f]{12})\n\Z")
 LEAST_ALIKE = 60
 """Characters of a reason that identify it in the headline, which may cut it off."""
 MOST_SHORT = 300
@@ -252,18 +252,18 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
 
 def stamped(text: str) -> str:
     """Return the text of a file with a last line by which a later `gate init` detects edits."""
-    return f"{text}# written by gate init, {_digest(text)}\n"
+    return f"{text}{STAMP}{_digest(text)}\n"
 
 
 def is_from_init(path: Path) -> bool:
     """True if `gate init` wrote this file, whatever has changed since."""
-    return STAMP.search(start_of(path)) is not None
+    return STAMPED.search(start_of(path)) is not None
 
 
 def is_untouched(path: Path) -> bool:
     """True if `gate init` wrote this file and nobody has changed it since."""
     text = start_of(path)
-    found = STAMP.search(text)
+    found = STAMPED.search(text)
     return found is not None and found[1] == _digest(text[: found.start()])
 
 
@@ -331,8 +331,11 @@ class First(Struct, frozen=True):
     """The remedy for a failed run; empty if none is known."""
 
 
-def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles) -> First:
-    """Run one trial of the shortest case, or of each sample case, without a baseline."""
+def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles, again: str) -> First:
+    """Run one trial of the shortest case, or of each sample case, without a baseline.
+
+    ``again``: the command that was run, for a remedy.
+    """
     from gate.config.load import load_config
     from gate.config.resolve import read_suites
     from gate.pipeline.flow import run_gate
@@ -342,6 +345,8 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     from gate.reports.files import Outputs
 
     path = folder / FILE_NAME
+    start = proposal.agent.start if proposal.agent else ""
+    remedy_of = partial(remedy_for, config=path.name, environment=environment, start=start, again=again)
     try:
         cases = read_suites(load_config(path))[0].cases
         ids = list(FIRST_INPUTS)
@@ -356,13 +361,13 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
         options = RunOptions(command=join([*words, "--trials", "1"]), fills_baseline=False)
         result = run(run_gate(load_config(path, overrides), options, Outputs(), environment, Progress()))
     except GateError as error:
-        return First((str(error),), error.exit_code, remedy=_remedy(str(error), path, environment, proposal))
+        return First((str(error),), error.exit_code, remedy=remedy_of(str(error)))
     trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}
     reasons: list[str] = []
     for suite in result.suites:
         for case in suite.cases:
             reasons += [reason for reason in case.reasons if reason not in reasons]
-    remedy = _remedy(" ".join(reasons), path, environment, proposal)
+    remedy = remedy_of(" ".join(reasons))
     return First(_outcome_lines(result, reasons, trials, short=bool(remedy)), result.exit_code, trials, remedy)
 
 
@@ -396,8 +401,3 @@ def _outcome_lines(
             lines.append(f"it answered: {turn.text}")
             break
     return tuple(lines)
-
-
-def _remedy(text: str, path: Path, environment: Mapping[str, str], proposal: FirstFiles) -> str:
-    start = proposal.agent.start if proposal.agent else ""
-    return remedy_for(text, path.name, environment, start=start)
