@@ -84,7 +84,7 @@ class Requirements:
                     self._take(stated)
                     yield from _paths_in(stated)
         elif _TOML.fullmatch(path.name):
-            content = _toml(text)
+            content = toml_of(text)
             if content is None:
                 return
             for name in _requirements_in(content):
@@ -100,7 +100,7 @@ class Requirements:
             self._names[_plain(match[1])] = set(re.split(r"[-_.]+", match[1].lower()))
 
 
-def _toml(text: str) -> Mapping[str, Any] | None:
+def toml_of(text: str) -> Mapping[str, Any] | None:
     """Return the content of a file in TOML; None if it is not TOML."""
     import tomllib  # weight: only for a project in TOML
 
@@ -146,7 +146,7 @@ def installed_programs(path: Path, text: str) -> Iterator[str]:
     """Yield what the programs and plugins that a project's file installs start: ``module:function``."""
     if path.name != "pyproject.toml":
         return
-    content = _toml(text)
+    content = toml_of(text)
     if content is None:
         return
     project = as_mapping(content.get("project"))

@@ -8,7 +8,7 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from gate.agents.base import AgentOptions
 from gate.agents.requirements import Requirements, installed_programs
+from gate.agents.scripts import started_by_name
 from gate.formats.python_text import parsed
 from gate.system.git import Git
 
@@ -91,26 +92,31 @@ class AgentFiles:
 
     def __init__(self, kind: str, options: AgentOptions, git: Git, setup: str) -> None:
         """``setup``: the commands that install the agent."""
-        self.files = git.files()
-        """The result of `Git.files`; None outside a repository."""
         self._kind, self._options, self._git, self._setup = kind, options, git, setup
+
+    @cached_property
+    def files(self) -> Mapping[str, str | None] | None:
+        """The result of `Git.files` when it is first asked for; None outside a repository."""
+        return self._git.files()
 
     @cached_property
     def starts(self) -> list[str]:
         """The files that start the agent, with the packages around them; none if that is unknown.
 
-        Nobody can tell what `make ask`, `npm run ask`, `docker compose run agent` or a shell script reads. A program in
-        any other language is started by a file, and a module by its place: in the agent's folder, else anywhere.
+        Nobody can tell what `make ask`, `docker compose run agent` or a shell script reads. A program in any other
+        language is started by a file, and a module by its place: in the agent's folder, else anywhere. A project's file
+        may say which of them a name stands for.
         """
         found = dict[str, None]()
-        for word in self._options.entry:
+        words, modules = started_by_name(self._options.entry, self._git.root)
+        for word in (*self._options.entry, *words):
             kind = _kind_of_program(self._git.root / word)
             if kind == "script":
                 return []
             if kind:
                 found[word] = None
         files = self.files or {}
-        for module in self._options.modules:
+        for module in (*self._options.modules, *modules):
             place = module.replace(".", "/")
             ends = (f"{place}.py", f"{place}/__init__.py", f"{place}/__main__.py")
             here = [name for name in files if name in ends]

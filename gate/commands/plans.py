@@ -157,8 +157,8 @@ def _votes(config: Config, plan: Plan, environment: Mapping[str, str]) -> int:
     """Return the number of judge answers per turn, for one question of each criterion with a judge."""
     judge = config.file.judge or JudgeOptions()
     found = 0
-    for scorer in plan.scorers:
-        if scorer.needs_judge and isinstance(scorer.metric, JudgedMetric):
+    for scorer in plan.judged:
+        if isinstance(scorer.metric, JudgedMetric):
             own = scorer.metric.options.judge_model_options.num_samples
             found += own or judge.num_samples or scorer.metric.samples
     if not found:

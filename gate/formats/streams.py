@@ -279,14 +279,21 @@ def _has_text(data: Mapping[str, Any], name: str) -> bool:
     return "type" not in data and not data.keys().isdisjoint(answers.CONTENT)
 
 
-_FAULT = re.compile(
-    r"(?!.*\b(?:tool|call|function|no|non)s?\b)(?:.*\b)?(?:errors?|exception|failure|fatal|crash(?:ed)?)"
-    r"|(?:\b(?:on|agent|assistant|chat|completion|crew|execution|flow|generation|graph|inference|job|kickoff|llm|message"
-    r"|model|request|response|run|server|session|stream|task|thread|turn|user|workflow)\b ?)*"
-    r"(?:fail(?:ed)?|abort(?:ed)?|cancell?ed|expired|timed out|timeout)"
+_ERRORS = frozenset({"error", "errors", "exception", "failure", "fatal", "crash", "crashed"})
+"""The last words in the names of events that report an error."""
+_NOT_THE_RUNS = frozenset({"tool", "tools", "call", "calls", "function", "functions", "no", "non"})
+"""Words of errors that an agent may survive, or of none."""
+_BAD_ENDS = frozenset({"fail", "failed", "abort", "aborted", "cancelled", "canceled", "cancel", "expired", "timeout"})
+"""The last words in the names of events that report a bad end, of the run or of anything that an agent speaks of: an
+order that is cancelled, or a search that failed, is news."""
+_OF_RUNS = frozenset(
+    (
+        *("agent", "assistant", "chat", "completion", "conversation", "crew", "execution", "flow", "generation"),
+        *("graph", "inference", "job", "kickoff", "llm", "message", "model", "on", "request", "response", "run"),
+        *("server", "session", "state", "status", "stream", "task", "team", "thread", "turn", "user", "workflow"),
+    )
 )
-"""Names of events by which a stream says that it failed: any error but a tool's, and a bad end of the run itself. An
-order that is cancelled, or a search that failed, is news that an agent may well report."""
+"""Words that name a run or a part of it on which the whole depends."""
 _WORD_END = re.compile(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z]+")
 _OBJECT = re.compile(r'\{\s*"')
 _QUOTES = re.compile(r":[*_ \t]*\n\s*\Z")
@@ -303,8 +310,19 @@ def _failing(event: StreamEvent) -> bool:
     """True if the event's name or type says that the stream failed (``error``, ``RUN_ERROR``, ``response.failed``,
     ``ThrottlingException``)."""
     data = as_mapping(event.data)
-    names = (event.name, as_text(data.get("type")), as_text(data.get("event")))
-    return any(_FAULT.fullmatch(_WORD_END.sub(" ", name).lower().strip()) for name in names)
+    return any(map(_says_failed, (event.name, as_text(data.get("type")), as_text(data.get("event")))))
+
+
+def _says_failed(name: str) -> bool:
+    words = _WORD_END.sub(" ", name).lower().split()
+    if len(words) > 1 and words[-1] == "event":
+        words.pop()
+    if not words:
+        return False
+    last = words.pop()
+    if last in _ERRORS:
+        return _NOT_THE_RUNS.isdisjoint(words)
+    return last in _BAD_ENDS and _OF_RUNS.issuperset(words)
 
 
 def error_of(event: StreamEvent) -> Any:

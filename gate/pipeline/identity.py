@@ -16,7 +16,7 @@ from typing import Any
 from gate.agents.base import referred_to
 from gate.agents.http import server_of, shown_address, stated_options
 from gate.agents.sources import INSTALLED, STARTS_UNKNOWN, AgentFiles, named_by
-from gate.baselines.fingerprint import files_named, of_agent, of_version
+from gate.baselines.fingerprint import PACE, files_named, of_agent, of_version
 from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import GateError
@@ -36,21 +36,7 @@ _JOBS = re.compile(
     r"\.gitlab-ci\.ya?ml|\.github/workflows/.+|\.circleci/.+|Jenkinsfile|(?:azure|bitbucket)-pipelines\.ya?ml"
 )
 """Files that define what a CI job does, relative to the repository's top."""
-_OF_A_RUN = frozenset(
-    (
-        "version",
-        "base",
-        "user",
-        "reads_suite",
-        "timeout",
-        "concurrency",
-        "retries",
-        "transient",
-        "sources",
-        "traces",
-        "reports_calls",
-    )
-)
+_OF_A_RUN = frozenset((*PACE, "transient", "traces", "reports_calls"))
 """Keys of ``agent`` that concern the measurement, not the agent that is measured."""
 
 _MEASURING = ("fields", "format", "tool_categories", "judge", "simulated_user", "world")
@@ -67,6 +53,7 @@ def agent_fingerprint(
     left: Sequence[str],
     version: str,
     where: GitContext,
+    found: AgentFiles,
     setup: str | None,
 ) -> str:
     """Return a fingerprint of the agent's files, settings, version and environment, without secrets.
@@ -91,7 +78,6 @@ def agent_fingerprint(
     cases = {config.path.name}
     for path in case_files([Path(name) for name in config.file.suite], config.root):
         cases.add(os.path.relpath(path.resolve(), root))
-    found = files_of_agent(config, git, setup)
     return of_agent(
         git,
         files=found.files,
@@ -142,11 +128,16 @@ def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
 
 def _differing_here(git: Git, commit: str) -> list[str]:
     """Return the files that differ from a commit, relative to the root."""
+    return from_root(git, git.differing(commit))
+
+
+def from_root(git: Git, names: Sequence[str]) -> list[str]:
+    """Return names that start from the top of the work tree relative to the root."""
     below = Path(git.prefix() or ".")
-    return [os.path.relpath(name, below) for name in git.differing(commit)]
+    return [os.path.relpath(name, below) for name in names]
 
 
-def about_sources(config: Config, git: Git, where: GitContext, setup: str | None) -> str:
+def about_sources(config: Config, git: Git, where: GitContext, found: AgentFiles) -> str:
     """Return a note if this change would have cost nothing with `agent.sources` set; else empty.
 
     That is so if it touches neither the suite, nor the configuration, nor any file that the agent imports or names.
@@ -154,8 +145,7 @@ def about_sources(config: Config, git: Git, where: GitContext, setup: str | None
     agent = config.agent
     if not agent.is_local or agent.sources or where.base is None or where.anchored:
         return ""
-    changed, found = _differing_here(git, where.base), files_of_agent(config, git, setup)
-    sources = found.proposed.names
+    changed, sources = _differing_here(git, where.base), found.proposed.names
     fixed = [config.path.name, *config.file.suite]
     if not changed or not sources or files_named(changed, [*sources, *fixed], found.entry):
         return ""
@@ -165,11 +155,10 @@ def about_sources(config: Config, git: Git, where: GitContext, setup: str | None
     return f"this change touches none of the agent's files: with `agent.sources: [{stated}]` it would cost no run"
 
 
-def about_unused_sources(config: Config, git: Git) -> str:
+def about_unused_sources(config: Config, found: AgentFiles) -> str:
     """Return a note if `agent.sources` is stated but has no effect; else empty."""
     if not config.agent.is_local or not config.agent.sources:
         return ""
-    found = files_of_agent(config, git)
     if found.files is None or found.starts:
         return ""
     return f"every file counts as the agent's, in spite of `agent.sources`: {STARTS_UNKNOWN}"

@@ -65,7 +65,7 @@ def open_journal(
     path = path_of(config, header, by_commit=by_commit)
     if path is not None and (not path.exists() or _continues(path, header)):
         return RecordWriter(path, header, resume=path.exists(), keep=keep)
-    return RecordWriter(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), header, keep=keep)
+    return RecordWriter(free_path(folder, header, now), header, keep=keep)
 
 
 def without(journal: RecordWriter, left_out: Collection[Trial], why: str) -> RecordWriter:
@@ -87,9 +87,25 @@ def without(journal: RecordWriter, left_out: Collection[Trial], why: str) -> Rec
 def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> RecordWriter:
     """Begin the journal anew under the run of ``header``; its old record is kept among the earlier measurements."""
     record = read_record(journal.path, complete=False)
-    write_record(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), record)
+    write_record(free_path(folder, header, now), record)
     journal.close()
     return RecordWriter(journal.path, header, keep=journal.keep)
+
+
+def uncommitted(journal: RecordWriter, path: Path) -> RecordWriter:
+    """Continue the journal at ``path`` as one of a work tree with uncommitted changes.
+
+    The commit's record, if it is another file, keeps what earlier runs have closed.
+    """
+    record = read_record(journal.path, complete=False)
+    header = replace(journal.header, dirty=True)
+    write_record(path, replace(record, header=header))
+    if path != journal.path:
+        take_back(journal.path)
+    journal.close()
+    moved = RecordWriter(path, header, resume=True, keep=journal.keep)
+    moved.resumed = journal.resumed
+    return moved
 
 
 def take_back(path: Path) -> None:
@@ -172,8 +188,9 @@ def _continues(path: Path, header: Header) -> bool:
         return False
 
 
-def _free(folder: Path, stem: str) -> Path:
+def free_path(folder: Path, header: Header, now: datetime) -> Path:
     """Create an empty file under a new name, as two runs may start at the same moment."""
+    stem = f"{now:%Y%m%dT%H%M%S}{_part(header)}"
     try:
         files.make_folder(folder)  # a file in the folder's place would make every name look taken
         for name in chain([stem], (f"{stem}-{number}" for number in count(2))):

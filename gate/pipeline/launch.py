@@ -41,7 +41,7 @@ from gate.security.files import OWN_FOLDER
 from gate.security.limits import shorten
 from gate.security.tree import KnownTree
 from gate.suites import case_files
-from gate.system.git import Git
+from gate.system.git import Git, repository_above
 from gate.system.own_files import own_files_in
 from gate.system.own_user import OwnUser, can_switch, open_to_others
 
@@ -69,7 +69,7 @@ def own_user(config: Config, root: Path, options: AgentOptions, environment: Map
     else:
         hidden += suite
     try:
-        user.give(root, top=_top(root), hidden=hidden, kept=kept)
+        user.give(root, top=repository_above(root), hidden=hidden, kept=kept)
     except BaseException:
         user.end()
         raise
@@ -102,11 +102,6 @@ def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Ite
         found = shutil.which(word, path=environment.get("PATH"))
         if found is not None:
             yield Path(found)
-
-
-def _top(root: Path) -> Path:
-    """Return the repository's folder, or the configuration's folder outside a repository."""
-    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
 
 
 def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:

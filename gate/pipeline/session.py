@@ -13,8 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import gate
+from gate.agents.sources import AgentFiles
 from gate.agents.version import version_of
 from gate.baselines import Store
+from gate.baselines.fingerprint import files_named
 from gate.config.base_policy import Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan
@@ -23,16 +25,19 @@ from gate.config.settings import settings_of, wanted_trials
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.git_context import GitContext, git_context
-from gate.pipeline.identity import agent_fingerprint
+from gate.pipeline.git_context import GitContext, git_context, own_places
+from gate.pipeline.identity import agent_fingerprint, files_of_agent, from_root, may_change
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_references
 from gate.pipeline.store import store_of
+from gate.records import Header
+from gate.reports.formatting import listing
 from gate.security.environment import in_ci
+from gate.security.escape import one_line
 from gate.security.limits import shorten
 from gate.security.tree import OwnPackage
 from gate.system.clock import now
-from gate.system.git import MAX_SUBJECT, Git
+from gate.system.git import MAX_SUBJECT, Git, GitError
 
 MOST_SHARDS = 10_000
 _SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
@@ -100,6 +105,8 @@ class Session(Struct, frozen=True):
     where: GitContext
     agent: str
     """The agent's fingerprint; empty if its source is not here and it has no version."""
+    files: AgentFiles
+    """The files of the repository that are the agent's, as they were when the run began."""
     store: Store | None
     settings: Settings
     run_budget: RunBudget
@@ -107,6 +114,8 @@ class Session(Struct, frozen=True):
     """The agent's version from `agent.version`; empty if it has none."""
     package: OwnPackage | None = None
     """The gate's own files before the agent was started; None if the gate does not start it."""
+    written: tuple[str, ...] = ()
+    """Files that this run writes, relative to the root."""
 
     @property
     def fills_baseline(self) -> bool:
@@ -141,6 +150,7 @@ def open_session(
     where = git_context(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
     where = replace(where, branch=where.branch or _branch_in_ci(environment))
     budget = config.file.budget
+    files = files_of_agent(config, git, options.setup)
     store = store_of(config, environment)
     if store is not None:
         stack.enter_context(store)
@@ -151,12 +161,14 @@ def open_session(
         progress,
         git,
         where,
-        agent_fingerprint(config, git, environment, left, version, where, options.setup),
+        agent_fingerprint(config, git, environment, left, version, where, files, options.setup),
+        files,
         store,
         settings_of(config, now(), release=bool(where.release)),
         RunBudget(budget, judge_budget(budget)),
         version,
         OwnPackage(Path(gate.__file__).parent) if config.agent.is_local else None,
+        tuple(left),
     )
 
 
@@ -183,6 +195,74 @@ async def check_version(session: Session) -> None:
     if now_ != session.version:
         what = f"the agent's version changed during the run, from {session.version!r} to {now_!r}"
         raise MeasureError(what, where="agent.version", hint="measure again once it is stable; nothing was stored")
+
+
+def unconfirmed(session: Session, header: Header) -> bool:
+    """True if nobody knows which agent answered in a run, with this header, that was cut short."""
+    return may_change(session.config) or _touched_since(session, header.created)
+
+
+MOST_NAMED = 3
+"""The most changed files that a note names."""
+
+
+def change_of_files(session: Session) -> str:
+    """Return a note if the agent's files are no longer those of the commit that this run is recorded under; else empty.
+
+    Then the record counts as one with uncommitted changes. A CI job is not checked: nobody works on its tree, so what
+    changes there, the agent writes itself.
+    """
+    where, git = session.where, session.git
+    if not where.head or where.dirty or not _is_worked_on(session):
+        return ""
+    exclude = (*own_places(session.config), *session.written)
+    try:
+        names = _of_agent(session, from_root(git, git.no_longer_as_in(where.head, exclude=exclude)))
+    except GitError as error:
+        return f"nobody knows whether the agent's files changed during the run ({error}): {AS_UNCOMMITTED}"
+    if not names:
+        return ""
+    shown = [one_line(name, 60) for name in names[:MOST_NAMED]]
+    if len(names) > MOST_NAMED:
+        shown.append(f"{len(names) - MOST_NAMED} more")
+    return f"{listing(shown)} changed during the run: {AS_UNCOMMITTED}"
+
+
+AS_UNCOMMITTED = "it counts as a run with uncommitted changes"
+
+
+def _touched_since(session: Session, at: float) -> bool:
+    """True if one of the agent's tracked files was written after ``at`` (Unix time), even if it was restored.
+
+    Then nobody knows what answered a run that began at that time and was cut short. A CI job is not checked: all of its
+    files are new.
+    """
+    git = session.git
+    if not session.where.head or not _is_worked_on(session):
+        return False
+    late = []
+    for name, commit in (session.files.files or {}).items():
+        if commit is not None and _written_at(git.root / name) > at:
+            late.append(name)
+    return bool(_of_agent(session, late))
+
+
+def _is_worked_on(session: Session) -> bool:
+    """True if somebody may change the agent's files while the gate runs."""
+    return session.config.agent.is_local and not in_ci(session.environment)
+
+
+def _written_at(path: Path) -> float:
+    """Return when a file was last written, renamed or given another mode; 0 if it is gone."""
+    try:
+        return path.lstat().st_ctime
+    except OSError:
+        return 0.0
+
+
+def _of_agent(session: Session, names: Sequence[str]) -> list[str]:
+    """Return those of these files that count as the agent's."""
+    return files_named(names, session.files.sources, session.files.entry)
 
 
 def check_package(session: Session) -> None:

@@ -70,7 +70,7 @@ class Header(Struct, frozen=True):
     base_commit: str | None = None
     """The commit that the change is measured against."""
     dirty: bool = False
-    """True if the work tree differed from ``commit``."""
+    """True if the work tree differed from ``commit``, when the run began or while it ran."""
     agent: str = ""
     """Fingerprint of the agent's source; empty if unknown, which equals nothing."""
     seed: int = 0

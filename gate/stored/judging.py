@@ -418,8 +418,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 
-    suites = step_down([judge(number, 0) for number in range(len(records))], judge)
-    return result_of(suites, settings, command=command)
+    return result_of(step_down(len(records), judge), settings, command=command)
 
 
 def _as_its_run(terms: Terms, record: Record) -> Terms:

@@ -349,7 +349,8 @@ def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Call
     known = {one.id for _, one, _ in wanting if one.id}
     told: set[tuple[str, str, str]] = set()
     for place, model in enumerate(models):
-        for given in said.results_in(model.inputs()):
+        own = [one for one in said.results_in(model.outputs()) if one.id in known]  # of tools that the provider ran
+        for given in (*said.results_in(model.inputs()), *own):
             key = (given.id, given.name, "" if given.id else repr(given.result))
             if given.result is UNSET or key in told:
                 continue

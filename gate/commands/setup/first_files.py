@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.commands.setup import adapters, ci
-from gate.commands.setup.found import FoundAgent, Survey
+from gate.commands.setup.found import STAMP, FoundAgent, Survey
 from gate.commands.setup.remedies import remedy_for
 from gate.commands.setup.survey import sources_of_agent
 from gate.commands.setup.tree import start_of
@@ -57,8 +57,7 @@ FIRST_INPUTS = {
     "unknown": "Please answer in one sentence, and say so if you do not know something that I ask for.",
 }
 IGNORED = f"{files.OWN_FOLDER}/\n__pycache__/\n"
-STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
-"""The last line of a file that `gate init` wrote: a digest of the lines above."""
+STAMPED = re.compile(STAMP + r"([0-9a-f]{12})\n\Z")
 LEAST_ALIKE = 60
 """Characters of a reason that identify it in the headline, which may cut it off."""
 MOST_SHORT = 300
@@ -252,18 +251,18 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
 
 def stamped(text: str) -> str:
     """Return the text of a file with a last line by which a later `gate init` detects edits."""
-    return f"{text}# written by gate init, {_digest(text)}\n"
+    return f"{text}{STAMP}{_digest(text)}\n"
 
 
 def is_from_init(path: Path) -> bool:
     """True if `gate init` wrote this file, whatever has changed since."""
-    return STAMP.search(start_of(path)) is not None
+    return STAMPED.search(start_of(path)) is not None
 
 
 def is_untouched(path: Path) -> bool:
     """True if `gate init` wrote this file and nobody has changed it since."""
     text = start_of(path)
-    found = STAMP.search(text)
+    found = STAMPED.search(text)
     return found is not None and found[1] == _digest(text[: found.start()])
 
 
@@ -358,7 +357,10 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     except GateError as error:
         return First((str(error),), error.exit_code, remedy=_remedy(str(error), path, environment, proposal))
     trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}
-    reasons = list(dict.fromkeys(reason for suite in result.suites for case in suite.cases for reason in case.reasons))
+    reasons: list[str] = []
+    for suite in result.suites:
+        for case in suite.cases:
+            reasons += [reason for reason in case.reasons if reason not in reasons]
     remedy = _remedy(" ".join(reasons), path, environment, proposal)
     return First(_outcome_lines(result, reasons, trials, short=bool(remedy)), result.exit_code, trials, remedy)
 
@@ -368,9 +370,13 @@ def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFil
     if not proposal.own_cases or not answers:
         return proposal
     told = {CASES: own_cases(answers)}
-    if any(turn.shows_calls for trial in answers.values() for turn in trial.invocations):
+    if any(turn.shows_calls for turn in _turns(answers)):
         told[FILE_NAME] = proposal.files[FILE_NAME].replace(criteria_for(()), criteria_for((), states_tools=True))
     return replace(proposal, files={**proposal.files, **told})
+
+
+def _turns(trials: Mapping[str, Trial]) -> list[Invocation]:
+    return [turn for trial in trials.values() for turn in trial.invocations]
 
 
 def _outcome_lines(
@@ -384,9 +390,10 @@ def _outcome_lines(
     lines += [reason for reason in reasons if reason[:LEAST_ALIKE] not in headline][:3]
     if short:
         lines = [shorten(line, MOST_SHORT) for line in lines]
-    said = [turn.text for trial in trials.values() for turn in trial.invocations if turn.text]
-    if said:
-        lines.append(f"it answered: {said[0]}")
+    for turn in _turns(trials):
+        if turn.text:
+            lines.append(f"it answered: {turn.text}")
+            break
     return tuple(lines)
 
 

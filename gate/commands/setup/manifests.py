@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ PROMPTFOO = re.compile(r"promptfooconfig\.(?:ya?ml|json)")
 MOST_GRAPHS, MOST_PROGRAMS = 20, 5
 _SCRIPT = re.compile(r".+\.[cm]?[jt]sx?")
 _TYPESCRIPT = re.compile(r".+\.[cm]?tsx?")
+_STARTING = ("start", "serve", "dev", "agent", "chat", "ask")
+"""Names of scripts that start a server or an agent."""
 _LISTENS = re.compile(r"\.listen\(|\bBun\.serve\(|\bDeno\.serve\(|\bserve\(\s*\{")
 _PORT = re.compile(r"(?:\.listen\(|\bport\b\s*[:=]|\bPORT\b\s*(?:\|\||\?\?))[^;\n]{0,60}?\b(\d{2,5})\b", re.IGNORECASE)
 _POST = re.compile(r"\.post\(\s*[\"'`](/[^\"'`:*{}]*)[\"'`]")
@@ -72,18 +75,16 @@ def add_keys(tree: Tree, path: Path, found: Survey) -> None:
 
 
 def add_programs(tree: Tree, path: Path, found: Survey) -> None:
-    """Add the server or program that ``scripts.start`` starts, and the programs of ``bin``."""
+    """Add the server or program that a script such as ``start`` starts from its source, and the programs of ``bin``."""
     package = as_mapping(tree.document(path))
-    folder = path.parent.as_posix()
-    started: Path | None = None
-    start = as_text(as_mapping(package.get("scripts")).get("start"))
-    for word in _words(start):
-        place = Path(os.path.normpath(path.parent / word))
-        if _SCRIPT.fullmatch(word) and place in tree.files:
-            started = place
-            command = "npm start" if folder == "." else f"npm --prefix {shlex.quote(folder)} start"
-            found.agents.append(_program(tree, place, path, f"scripts.start: {start}", command))
-            break
+    folder, scripts = path.parent.as_posix(), as_mapping(package.get("scripts"))
+    script, started = _starting(tree, path, scripts)
+    if started is not None:
+        command = ["npm", "run", script]
+        if folder != ".":
+            command = ["npm", "--prefix", folder, "run", script]
+        why = f"scripts.{script}: {scripts[script]}"
+        found.agents.append(_program(tree, started, path, why, shlex.join(command)))
     programs = package.get("bin")
     if isinstance(programs, str):
         programs = {"": programs}
@@ -91,6 +92,16 @@ def add_programs(tree: Tree, path: Path, found: Survey) -> None:
         place = Path(os.path.normpath(path.parent / as_text(told)))
         if place in tree.files and place != started and _SCRIPT.fullmatch(place.as_posix()):
             found.agents.append(_program(tree, place, path, f"bin: {told}", shlex.join(_command(place))))
+
+
+def _starting(tree: Tree, path: Path, scripts: Mapping[str, Any]) -> tuple[str, Path | None]:
+    """Return the first script that starts a source file of the repository, and the file; None if there is none."""
+    for script in _STARTING:
+        for word in _words(as_text(scripts.get(script))):
+            place = Path(os.path.normpath(path.parent / word))
+            if _SCRIPT.fullmatch(word) and place in tree.files:
+                return script, place
+    return "", None
 
 
 def _words(command: str) -> list[str]:

@@ -139,7 +139,9 @@ def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(costs):
         return [told, note(AREA, "cost", "not reported, and the model has no list price", "return cost_usd")]
-    source = "reported" if all(turn.usage and turn.usage.cost_usd is not None for turn in turns) else "by list price"
+    source = "reported"
+    if any(turn.usage is None or turn.usage.cost_usd is None for turn in turns):
+        source = "by list price"
     return [told, ok(AREA, "cost", f"{dollars(sum(known))} for {count(len(turns), 'answer')}, {source}")]
 
 

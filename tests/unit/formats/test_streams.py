@@ -239,7 +239,7 @@ def test_an_error_in_a_stream_is_found(stream: str, error: Any) -> None:
 
 FAILING = (
     *("error", "Error", "failed", "run_failed", "RUN_ERROR", "response.cancelled", "ThrottlingException", "fatal"),
-    *("thread.run.expired", "request-timeout", "crewKickoffFailed", "userAborted", "on_model_error"),
+    *("thread.run.expired", "request-timeout", "crewKickoffFailed", "userAborted", "on_model_error", "RunFailedEvent"),
 )
 BEGINS_ANOTHER = ("RUN_ERROR", "response.cancelled")
 
