@@ -107,7 +107,7 @@ def nouns(value: object) -> Iterator[Struct]:
 SECTIONS: dict[str, type[Struct]] = {
     "Header": wire.HeaderLine,
     "Criterion": wire.CriterionObject,
-    "Plan": wire.PlannedObject,
+    "Plan": PlannedCase,
     "Trial": wire.TrialLine,
     "Replay": Replay,
     "Score": Score,
