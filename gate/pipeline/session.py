@@ -152,7 +152,7 @@ def open_session(
     where = git_context(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
     where = replace(where, branch=where.branch or _branch_in_ci(environment))
     budget = config.file.budget
-    store = store_of(config, environment)
+    store = store_of(config, environment, proofs=not options.is_shard)
     if store is not None:
         stack.enter_context(store)
     return Session(
