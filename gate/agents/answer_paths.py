@@ -12,7 +12,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from gate.agents.base import AgentFailure, Stream, refuse_error
 from gate.agents.hints import says_elsewhere
 from gate.formats import paths, streams
-from gate.formats.messages import FormatError, is_cut_off
+from gate.formats.endings import is_cut_off
+from gate.formats.messages import FormatError
 from gate.formats.paths import PathError, find, parent_of
 from gate.formats.shapes import as_mapping, text_or_json
 from gate.model import ErrorKind

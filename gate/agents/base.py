@@ -328,15 +328,18 @@ _LIMITED = re.compile(
 """Signs in an error text that a provider takes no requests now."""
 UNKNOWN_MODEL = re.compile(
     r"model_not_found|not_found_error|DeploymentNotFound|model identifier is invalid|\b(?:unknown|invalid) model\b"
-    r"|\b(?:models?|deployment)\b.{0,80}\b(?:does not exist|not found|is not supported)",
+    r"|\bmodels?\b[\s/:]*(?:[`'\"]?[\w./:@-]+[`'\"]?,?\s+)?(?:was |is )?(?:does not exist|not found|not supported)",
     re.IGNORECASE,
 )
 """Signs in an error text that a provider has no such model."""
 _REFUSED_KEY = re.compile(
-    r"(?:invalid|incorrect|wrong|missing|expired|no|unable to locate) (?:\w+ )?(?:api.?key|x-api-key|credentials)\b"
-    r"|\bapi.?key\b.{0,30}\b(?:not valid|invalid|missing|expired|must be set|is not set|not found)|invalid_api_key"
-    r"|default credentials were not found|authentication.?(?:error|failed|method)|permission.?(?:denied.?)?error"
-    r"|unauthorized|UnrecognizedClient|\b(?:http|status|code)\W{0,4}(?:401|403)\b",
+    r"(?:invalid|incorrect|wrong|missing|expired|no|unable to locate) (?:\w+ )?"
+    r"(?:(?:api|access|subscription|x-api).?(?:key|token)|credentials)\b"
+    r"|api.?key\b.{0,30}\b(?:not valid|invalid|missing|expired|must be set|is not set|not found)|invalid_api_key"
+    r"|(?-i:KeyError: '[A-Z0-9_]+_(?:KEY|TOKEN)')|default credentials were not found"
+    r"|authentication.?(?:error|failed|method)"
+    r"|permission_error|permission_?denied|AccessDeniedException|not authorized to perform|\bunauthorized\b(?! to\b)"
+    r"|UnrecognizedClient|\b(?:http|status|code)\W{0,4}(?:401|403)\b",
     re.IGNORECASE,
 )
 """Signs in an error text that a key is missing or refused."""

@@ -13,7 +13,8 @@ from pydantic import Field, field_validator
 from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer, refuse_error, so_far
 from gate.agents.hints import looks_like
 from gate.agents.http import Server, ServerAgent
-from gate.formats.messages import FormatError, is_cut_off, to_usage, usage_of
+from gate.formats.endings import is_cut_off
+from gate.formats.messages import FormatError, to_usage, usage_of
 from gate.formats.paths import find
 from gate.formats.shapes import as_mapping, as_text
 from gate.model import ErrorKind, Invocation, Usage
@@ -194,9 +195,8 @@ def _before_failure(said: Sequence[Any], usages: Sequence[Any], last: Invocation
 
 
 def _total(usages: Sequence[Any]) -> Usage | None:
-    """Return the total usage of a turn's requests; None if one of them has none, since the rest would look cheap."""
+    """Return the total usage of a turn's requests. Raises AgentFailure."""
     try:
-        known = [usage for usage in map(to_usage, usages) if usage is not None]
-        return usage_of(known) if len(known) == len(usages) else None
+        return usage_of(list(map(to_usage, usages)))
     except FormatError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import re
 import shutil
 from abc import abstractmethod
@@ -45,10 +46,10 @@ class ProgramAgent(Agent):
         self._environment = self._descendants.marked(environment)
 
     async def __aenter__(self) -> Self:
-        name = self._argv[0]
-        if "/" in name:
-            name = str(self._root / name)
-        if shutil.which(name, path=self._environment.get("PATH")) is None:
+        folders = [""]  # of a name with a slash
+        if "/" not in self._argv[0]:
+            folders = self._environment.get("PATH", os.defpath).split(os.pathsep)
+        if not any(shutil.which(str(self._root / folder / self._argv[0])) for folder in folders):
             raise self._no_program("no such executable")
         self._descendants.watch(0 if self.user is None else self.user.number)
         return self

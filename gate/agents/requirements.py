@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import packages_distributions
+from importlib.metadata import Distribution, distributions, packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,37 @@ _OF_THE_REPOSITORY = frozenset(("editable", "virtual", "directory", "path"))
 class Requirements:
     """The distributions that the files read so far name."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path | None = None) -> None:
+        """``root``: the repository's folder, which may hold a virtual environment."""
         self._names: dict[str, set[str]] = {}
+        self._root = root
 
     def provide(self, parts: list[str]) -> bool:
-        """True if one of them provides the module of a dotted name, by its name or by what is installed here."""
+        """True if one of them provides the module of a dotted name, by its name or by what is installed here, or
+        brings a distribution that does."""
         top = parts[0]
         wanted = {_plain("".join(parts[:end])) for end in range(1, len(parts) + 1)}
         wanted |= {_ALIASES.get(top, ""), *map(_plain, _installed().get(top, ()))}
-        return any(name in wanted or top.lower() in words for name, words in self._names.items())
+        if any(name in wanted or top.lower() in words for name, words in self._names.items()):
+            return True
+        return not wanted.isdisjoint(self._brought())
+
+    def _brought(self) -> set[str]:
+        """Return the distributions that these ones require, in turn, as far as they are installed."""
+        installed = _distributions(None)
+        if self._root is not None:
+            installed = {**_distributions(self._root), **installed}
+        found, open_ = set[str](), list(self._names)
+        while open_:
+            name = open_.pop()
+            if name in found or name not in installed:
+                continue
+            found.add(name)
+            for stated in installed[name].requires or ():
+                match = _NAME.match(stated)
+                if match:
+                    open_.append(_plain(match[1]))
+        return found
 
     def reads(self, path: Path) -> bool:
         """True if a file of this name holds requirements in a known form."""
@@ -62,7 +84,7 @@ class Requirements:
                     self._take(stated)
                     yield from _paths_in(stated)
         elif _TOML.fullmatch(path.name):
-            content = _toml(text)
+            content = toml_of(text)
             if content is None:
                 return
             for name in _requirements_in(content):
@@ -78,7 +100,7 @@ class Requirements:
             self._names[_plain(match[1])] = set(re.split(r"[-_.]+", match[1].lower()))
 
 
-def _toml(text: str) -> Mapping[str, Any] | None:
+def toml_of(text: str) -> Mapping[str, Any] | None:
     """Return the content of a file in TOML; None if it is not TOML."""
     import tomllib  # weight: only for a project in TOML
 
@@ -92,6 +114,16 @@ def _toml(text: str) -> Mapping[str, Any] | None:
 def _installed() -> Mapping[str, list[str]]:
     """Return the names of the distributions that are installed beside the gate, by module."""
     return packages_distributions()
+
+
+@cache
+def _distributions(root: Path | None) -> Mapping[str, Distribution]:
+    """Return the distributions in the virtual environments of a folder, or beside the gate if it is None."""
+    if root is None:
+        found = distributions()
+    else:
+        found = distributions(path=[str(one) for one in root.glob("*env/lib/python3*/site-packages")])
+    return {_plain(one.metadata["Name"]): one for one in found}
 
 
 def _paths_in(stated: str) -> Iterator[str]:
@@ -114,7 +146,7 @@ def installed_programs(path: Path, text: str) -> Iterator[str]:
     """Yield what the programs and plugins that a project's file installs start: ``module:function``."""
     if path.name != "pyproject.toml":
         return
-    content = _toml(text)
+    content = toml_of(text)
     if content is None:
         return
     project = as_mapping(content.get("project"))

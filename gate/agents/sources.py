@@ -8,16 +8,19 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
+from gate.agents.base import AgentOptions
 from gate.agents.requirements import Requirements, installed_programs
+from gate.agents.scripts import started_by_name
 from gate.formats.python_text import parsed
+from gate.system.git import Git
 
 INSTALLED = re.compile(
     r"(?:requirements|constraints)[\w.-]*|(?:pyproject|pylock|mise)[\w.-]*\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
@@ -78,40 +81,96 @@ class _UntracedError(Exception):
     """Something that the agent reads cannot be traced; the message says what."""
 
 
-def started_by(words: Iterable[str], modules: Iterable[str], root: Path, files: Iterable[str]) -> list[str]:
-    """Return the names of the files that start an agent, with the packages around them; none if that is unknown.
+STARTS_UNKNOWN = (
+    "the command names no program of this repository, so it may read anything; name one, such as [python, agent.py]"
+)
+"""The reason why no sources of an agent can be told."""
 
-    Nobody can tell what `make ask`, `npm run ask`, `docker compose run agent` or a shell script reads. A program in any
-    other language is started by a file, and a module by its place: in the agent's folder, else anywhere.
 
-    Args:
-        words: names of files that may start it, such as the words of a command.
-        modules: dotted names of modules that may.
-        root: the folder of the configuration.
-        files: all files of the repository, relative to the root.
-    """
-    listed = list(files)
-    found = dict[str, None]()
-    for word in words:
-        kind = _kind_of_program(root / word)
-        if kind == "script":
+class AgentFiles:
+    """The files of a repository, and which of them are an agent's: what starts it, installs it, and is read by it."""
+
+    def __init__(self, kind: str, options: AgentOptions, git: Git, setup: str) -> None:
+        """``setup``: the commands that install the agent."""
+        self._kind, self._options, self._git, self._setup = kind, options, git, setup
+
+    @cached_property
+    def files(self) -> Mapping[str, str | None] | None:
+        """The result of `Git.files` when it is first asked for; None outside a repository."""
+        return self._git.files()
+
+    @cached_property
+    def starts(self) -> list[str]:
+        """The files that start the agent, with the packages around them; none if that is unknown.
+
+        Nobody can tell what `make ask`, `docker compose run agent` or a shell script reads. A program in any other
+        language is started by a file, and a module by its place: in the agent's folder, else anywhere. A project's file
+        may say which of them a name stands for.
+        """
+        found = dict[str, None]()
+        words, modules = started_by_name(self._options.entry, self._git.root)
+        for word in (*self._options.entry, *words):
+            kind = _kind_of_program(self._git.root / word)
+            if kind == "script":
+                return []
+            if kind:
+                found[word] = None
+        files = self.files or {}
+        for module in (*self._options.modules, *modules):
+            place = module.replace(".", "/")
+            ends = (f"{place}.py", f"{place}/__init__.py", f"{place}/__main__.py")
+            here = [name for name in files if name in ends]
+            if not here and not found:
+                here = [name for name in files if name.endswith(tuple([f"/{end}" for end in ends]))]
+            found |= dict.fromkeys(here)
+        for name in list(found):
+            folder = posixpath.dirname(name)
+            while f"{folder}/__init__.py" in files:
+                found[f"{folder}/__init__.py"] = None
+                folder = posixpath.dirname(folder)
+        return list(found)
+
+    @cached_property
+    def installs(self) -> list[str]:
+        """The tracked files and folders that install the agent, whatever its sources say."""
+        if self.files is None:
             return []
-        if kind:
-            found[word] = None
-    for module in modules:
-        place = module.replace(".", "/")
-        ends = (f"{place}.py", f"{place}/__init__.py", f"{place}/__main__.py")
-        here = [name for name in listed if name in ends]
-        if not here and not found:
-            here = [name for name in listed if name.endswith(tuple([f"/{end}" for end in ends]))]
-        found |= dict.fromkeys(here)
-    packages = {name for name in listed if name.endswith("/__init__.py")}
-    for name in list(found):
-        folder = posixpath.dirname(name)
-        while f"{folder}/__init__.py" in packages:
-            found[f"{folder}/__init__.py"] = None
-            folder = posixpath.dirname(folder)
-    return list(found)
+        tracked = set[str]()
+        for name, commit in self.files.items():
+            name = name.rstrip("/")  # noqa: PLW2901
+            while commit is not None and name and name not in tracked:
+                tracked.add(name)
+                name = posixpath.dirname(name)  # noqa: PLW2901
+        found = []
+        for name in what_installs(self._git.root.resolve(), self._git.top(), self._setup):
+            above = map(str, PurePosixPath(name).parents[:-1])
+            if not tracked.isdisjoint((name, *above)):  # it may be in a submodule
+                found.append(name)
+        return found
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The globs of `agent.sources` as far as they have an effect; none if every file counts."""
+        if self.files is not None and not self.starts:
+            return ()
+        return self._options.sources
+
+    @property
+    def entry(self) -> tuple[str, ...]:
+        """Names of files and folders that count whatever the globs say: what starts and what installs the agent."""
+        return (*self._options.entry, *self.starts, *self.installs)
+
+    @property
+    def proposed(self) -> Sources:
+        """The sources that `agent.sources` could state, or the reason why they cannot be told."""
+        if not self.starts:
+            return Sources(problem=STARTS_UNKNOWN)
+        named = [value for value in self._options.env.values() if value]
+        if self._kind != "python":
+            named += self._options.entry
+        top = self._git.top() if self.files is not None else None
+        entry = (*self._options.entry, *self.starts)
+        return sources_of(entry, self._git.root.resolve(), self.files or (), named, self.installs, top)
 
 
 def _kind_of_program(path: Path) -> str:
@@ -176,12 +235,23 @@ class _Search:
         """``root`` is the repository's folder; ``own`` is the agent's in it, where its names are looked up first."""
         self.root, self.own, self.known = root, own, frozenset(files)
         self.moves_path = False
-        self.folders = {folder for path in self.known for folder in path.parents if folder.parts}
+        self.below: dict[Path, list[Path]] = {}
+        """The files below each folder except the root."""
+        self.installing: dict[Path, list[Path]] = {}
+        """The files directly in each folder that say what is installed."""
+        for path in sorted(self.known):
+            for folder in path.parents[:-1]:
+                self.below.setdefault(folder, []).append(path)
+            if INSTALLED.fullmatch(path.name):
+                self.installing.setdefault(path.parent, []).append(path)
+        self.folders = self.below.keys()
+        self.inside = frozenset(path for path in (*self.known, *self.folders) if path.is_relative_to(own))
+        """The files and folders in the agent's own folder."""
         self.found: dict[str, None] = {}
         self.open: list[Path] = []
         self.seen: set[Path] = set()
         self.read_whole: set[str] = set()
-        self.requirements = Requirements()
+        self.requirements = Requirements(root)
         self.by_name: dict[str, list[Path]] = {}
         self.by_module: dict[str, list[Path]] = {}
         self.by_suffix: dict[str, list[Path]] = {}
@@ -222,13 +292,13 @@ class _Search:
 
     def _is_near(self, path: Path) -> bool:
         """True if a file or folder is in the agent's folder, or directly in one above it."""
-        return path.is_relative_to(self.own) or self.own.is_relative_to(path.parent)
+        return path in self.inside or self.own.is_relative_to(path.parent)
 
     def _nearest(self, paths: Sequence[Path]) -> Sequence[Path]:
         """Return those in the agent's folder; all if there are none, or if the code changes where modules are found."""
         if self.moves_path:
             return paths
-        return [path for path in paths if path.is_relative_to(self.own)] or paths
+        return [path for path in paths if path in self.inside] or paths
 
     def add(self, path: Path) -> None:
         """Count a file, or the whole package or distribution that a module is in."""
@@ -241,7 +311,7 @@ class _Search:
         if name not in self.read_whole:
             self.read_whole.add(name)
             self.found[name] = None
-            self.open += sorted(path for path in self.known if path.is_relative_to(folder))
+            self.open += self.below[folder]
 
     def add_distribution(self, folder: Path) -> None:
         """Count a whole folder, and read only what it requires: its tests, say, are not the agent's."""
@@ -382,7 +452,7 @@ class _Search:
             ended = [one for one in ended if one.name.endswith(word) and one.name != word]
             inside = self._nearest(ended)
             if inside:
-                folder = self.own if all(one.is_relative_to(self.own) for one in inside) else Path()
+                folder = self.own if self.inside.issuperset(inside) else Path()
                 self.found[(folder / f"**/*{word}").as_posix()] = None
                 self.open += inside
 
@@ -402,7 +472,7 @@ class _Search:
             found = self.by_folder.get(step.name, [])
             if not step.is_absolute():
                 found = [one for one in found if one.parts[-len(names) :] == names]
-            for folder in found:
+            for folder in self._nearest(found):
                 self.add_folder(folder)
             if found:
                 return
@@ -490,10 +560,9 @@ class _Search:
 
     def _installing(self, place: Path) -> list[Path]:
         """Return the files that say what an installed file or folder installs, except for those that were read."""
+        found = self.installing.get(place, [])
         if place in self.known:
             found = [place]
-        else:
-            found = [path for path in sorted(self.known) if path.parent == place and INSTALLED.fullmatch(path.name)]
         return [path for path in found if path not in self.seen]
 
 

@@ -167,15 +167,11 @@ def joined(turns: Sequence[TracedTurn]) -> TracedTurn:
     if len(turns) == 1:
         return last
     said = [turn.invocation for turn in turns]
-    usages = [one.usage for one in said if one.usage is not None]
-    usage = None
-    if len(usages) == len(said):
-        usage = total_usage(tuple(usages))
     unseen = set(chain.from_iterable([one.unseen for one in said]))
     whole = replace(
         last.invocation,
         tool_calls=tuple(chain.from_iterable([one.tool_calls for one in said])),
-        usage=usage,
+        usage=total_usage(one.usage for one in said),
         reports_calls=all(one.reports_calls for one in said),
         unseen=tuple([part for part in PARTS if part in unseen]),
     )

@@ -303,7 +303,7 @@ def _unfit(record: Record, own: Sequence[Trial], scope: Set[str] | None) -> str:
     if footer.stopped:
         return f"its run was stopped: {footer.stopped}"
     if header.dirty:
-        return "it was measured with uncommitted changes: commit or ignore what `git status` lists, and run again"
+        return "it was measured with uncommitted changes: run again once `git status` lists none"
     planned = header.contents.keys()
     if header.selected and not (scope and scope <= planned):
         return f"it holds a selection of the suite, {len(planned)} cases: run all that the configuration names"

@@ -140,13 +140,13 @@ def of_criterion(metric: str, version: int, options: Mapping[str, Any], judge: A
     return of_json(["criterion", metric, version, options, judge])
 
 
-_PACE = ("timeout", "concurrency", "retries", "sources", "version", "base", "user", "reads_suite")
+PACE = ("timeout", "concurrency", "retries", "sources", "version", "base", "user", "reads_suite")
 """Keys of every kind of agent that affect its speed or name its source or version, but not how its answers are read."""
 
 
 def of_definition(kind: str, options: Mapping[str, Any]) -> str:
     """Return the fingerprint of an agent's definition: its kind, its requests, and how its answers are read."""
-    return of_json(["definition", kind, _without(options, _PACE)])
+    return of_json(["definition", kind, _without(options, PACE)])
 
 
 def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:

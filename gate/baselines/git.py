@@ -63,6 +63,7 @@ _IDENTITY = {
 }
 _PREAMBLE = re.compile(r"git [\w-]+ failed: |(?:fatal|error): |unable to access '[^']*': | after \d+ ms")
 _LONGEST_REASON = 50
+_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|Read-only file system")
 _REJECTED = re.compile(r"\[remote rejected\].*\(([^()]+)\)\s*$", re.MULTILINE)
 """The server's reason for refusing a push that it understood."""
 
@@ -287,6 +288,8 @@ class GitStore(BlobStore):
             return error.hint or f"`git init` and add the remote {name!r}, or {IN_A_FOLDER}"
         if "no such remote" in f"{error.what} {error.output}".lower():
             return f"`git remote add {name} URL`, or {IN_A_FOLDER}"
+        if not error.hint and (error.is_local or _NO_ROOM.search(error.what)):  # the server's own disk is not in `what`
+            return "is there room for temporary files? TMPDIR names another folder"
         return error.hint or otherwise
 
     # --- reading --------------------------------------------------------------------------------
@@ -405,6 +408,9 @@ def _reason(error: GitError) -> str:
     """Return the server's reason, else git's message without the words that repeat known facts."""
     rejected = _REJECTED.search(error.output)
     reason = rejected[1] if rejected else _PREAMBLE.sub("", error.what)
+    what, _, cause = reason.rpartition(": ")
+    if " " in cause and len(cause) < _LONGEST_REASON // 2 < len(what):  # the cause comes last
+        return f"{cut(what, _LONGEST_REASON - len(cause) - 2)}: {cause}"
     return cut(reason, _LONGEST_REASON)
 
 

@@ -47,7 +47,7 @@ def baseline(context: click.Context, /, config_path: Path, release: str, key: Pa
 
 
 def _measure_and_store(config_path: Path, release: str, key: Path | None, given: dict[str, Any]) -> NoReturn:
-    from gate.commands.texts.plans import estimate
+    from gate.commands.plans import estimate
     from gate.config.load import load_config
     from gate.errors import ExitCode
     from gate.pipeline.flow import run_gate

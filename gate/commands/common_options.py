@@ -63,7 +63,7 @@ def record_or_newest(record: Path | None, config_path: Path) -> Path:
     """
     if record is not None:
         return record
-    from gate.pipeline.journal import newest_record
+    from gate.stored.results import newest_record
 
     return said(newest_record(config_path), "the newest record")
 
@@ -72,7 +72,7 @@ def record_before_or(baseline: Path | None, record: Path, config_path: Path) -> 
     """Return the record to compare with: the given one, or the one before this of its suite, which stderr names."""
     if baseline is not None:
         return baseline
-    from gate.pipeline.journal import record_before
+    from gate.stored.results import record_before
 
     return said(record_before(record, config_path), "compared with the record before it")
 

@@ -100,7 +100,9 @@ def _named(text: str) -> Side:
     if equals and name and path and not Path(text).exists():
         return name, Path(path)
     stem = Path(text).stem
-    return stem[:SHORT_COMMIT] if COMMIT.fullmatch(stem) else stem, Path(text)
+    if COMMIT.fullmatch(stem):
+        stem = stem[:SHORT_COMMIT]
+    return stem, Path(text)
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -112,9 +114,12 @@ def _table(sides: list[Side], config_path: Path | None, given: dict[str, Any]) -
     outputs = _outputs(given)
     records = _records(sides, config_path, given)
     contenders = read_contenders(records)
-    config = _judging(sides, config_path) if given["prefer"] or config_path is not None else None
+    config = terms = None
+    if given["prefer"] or config_path is not None:
+        config = _judging(sides, config_path)
     votes, cost = _votes(records, config, given)
-    terms = _terms(contenders[0], config) if config_path is not None and not given["vary"] else None
+    if config is not None and config_path is not None and not given["vary"]:
+        terms = _terms(contenders[0], config)
     lineup = line_up(contenders, terms, quality=given["quality"] or "pass rate", votes=votes, judge_cost_usd=cost)
     for form, path in outputs.items():
         _write(form, path, lineup)
@@ -221,15 +226,15 @@ def _judging(sides: list[Side], config_path: Path | None) -> Config | None:
     if config_path is not None:
         return load_config(config_path)
     path = next((path for _, path in sides if path.suffix in YAML), DEFAULT_CONFIG)
-    return load_config(path) if path.is_file() else None
+    if not path.is_file():
+        return None
+    return load_config(path)
 
 
-def _terms(first: Contender, config: Config | None) -> Any:
+def _terms(first: Contender, config: Config) -> Any:
     from gate.pipeline.terms import terms_of_plan, with_run_of
     from gate.stored.judging import plan_of
 
-    if config is None:
-        return None
     return with_run_of(first.record, terms_of_plan(plan_of(config, os.environ, first.record.header), config))
 
 
@@ -259,5 +264,6 @@ def _exit_code(lineup: Any, given: dict[str, Any]) -> ExitCode:
             what = f"{lineup.quality} of {', '.join(map(_shown, lost))} cannot be compared with the first's"
             click.echo(f"gate: {what}: too few cases were measured, or in another way", err=True)
             return ExitCode.NOT_MEASURED
-    unread = given["prefer"] and (not lineup.preferences or any(one.rate is None for one in lineup.preferences))
-    return ExitCode.NOT_MEASURED if unread else ExitCode.PASS
+    if given["prefer"] and (not lineup.preferences or any(one.rate is None for one in lineup.preferences)):
+        return ExitCode.NOT_MEASURED
+    return ExitCode.PASS

@@ -50,7 +50,7 @@ def demo() -> NoReturn:
 This change would be blocked: its job ends with exit code 1.
   report     {project / "report.html"}
   fix it     restore the line in prompt.txt, commit, and `gate run` passes
-  accept it  gate baseline save && gate baseline accept --why "no look-up is needed"
+  accept it  gate baseline accept --why "no look-up is needed"
              (on GitHub, the label gate:accept does the same)
 
 Your own agent: `gate init` in its repository.""")

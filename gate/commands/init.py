@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -14,16 +13,12 @@ from gate.commands.common_options import PATH
 from gate.commands.groups import Once
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gate.commands.setup.first_files import First, FirstFiles
-    from gate.commands.setup.openapi import FoundAgent
-    from gate.commands.setup.survey import Survey
+    from gate.commands.setup.found import FoundAgent, Survey
 
 MOST_SHOWN = 10
 MEASURED = (0, 1)
 """The exit codes of a first run that measured the agent: it passed, or missed a threshold."""
-LOCAL = ("127.0.0.1", "localhost", "::1")
 CORRECT = "fix the error above, then: gate run"
 
 
@@ -50,12 +45,14 @@ def init(
     of the first run; with 2 if you have edited gate.yaml, and with 0 under --no-run.
     """
     from gate.commands.setup.first_files import check_replaceable, propose, run_first, with_answers, write
+    from gate.commands.setup.served import agent_at
     from gate.commands.setup.survey import survey
+    from gate.system.signals import run as run_coroutine
 
     check_replaceable(folder, force=force)
     found = survey(folder)
     if url is not None:
-        found.agents.insert(0, _served(url, found.agents))
+        found.agents.insert(0, run_coroutine(agent_at(url, found.agents, os.environ)))
     asks = not yes and sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
     _show(found)
     agent = _chosen(found, number, asks=asks)
@@ -76,35 +73,6 @@ def init(
             write(folder, answered, force=force)
     _end(proposal, found, folder, [*written, *kept], first, workflow=not no_workflow)
     raise SystemExit(0 if first is None else int(first.code))
-
-
-def _served(url: str, in_code: Sequence[FoundAgent]) -> FoundAgent:
-    """Return the agent at an address: by the server's description, by its route in the code, or in the gate's JSON
-    protocol."""
-    from urllib.parse import urlsplit
-
-    from msgspec.structs import replace
-
-    from gate.commands.setup.openapi import FoundAgent
-    from gate.commands.setup.served import ask_server
-    from gate.system.signals import run as run_coroutine
-
-    described, why = run_coroutine(ask_server(url, os.environ))
-    if described is not None:
-        return replace(described, where=url)
-    address = urlsplit(url)
-    for agent in in_code:
-        route = agent.agent.get("http")
-        if not agent.start or not isinstance(route, dict):
-            continue
-        path = urlsplit(route["url"]).path
-        if address.path.rstrip("/") in ("", path):
-            called = {"http": {**route, "url": address._replace(path=path).geturl()}}
-            start = ""
-            if address.hostname in LOCAL and address.port:
-                start = re.sub(r"--port \d+", f"--port {address.port}", agent.start)
-            return replace(agent, why=f"{agent.why}, as in {agent.where}", agent=called, where=url, start=start)
-    return FoundAgent("an HTTP server", f"--url; {why}", {"http": url}, where=url)
 
 
 def _show(found: Survey) -> None:

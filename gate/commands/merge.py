@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gate.commands.common_options import OUTPUTS, PATH, STATEMENT, outputs_of, with_options
 from gate.commands.groups import Once
 from gate.commands.output import command_line, errors_in_reports, finish
-
-if TYPE_CHECKING:
-    from gate.config.base_policy import Rules
 
 
 @click.command(cls=Once)
@@ -39,7 +36,8 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
 
     Refuses a missing, duplicate or truncated shard, and one from another run.
     """
-    from gate.stored.judging import decide_merged, merge_records
+    from gate.config.base_policy import rules_of
+    from gate.stored.judging import decide_merged, merge_records, rules_of_run
 
     if config_path is None and any(given.values()):
         raise click.UsageError("reports need a verdict: name the configuration that decides (-c gate.yaml)")
@@ -47,7 +45,8 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
     if config_path is None:
         return
     with ExitStack() as stack:
-        rules = _rules(config_path, output, given["rules_from"], stack)
+        revision = given["rules_from"] or rules_of_run(output) or None
+        rules = stack.enter_context(rules_of(revision, config_path, {}, os.environ))
         config = rules.config
         outputs = outputs_of(given).beside(config.root, config.file.reports)
         with errors_in_reports(lambda: outputs):
@@ -57,15 +56,3 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
 
         result = stated(result, given["statement"], outputs.paths.values(), rules_of_record(output, config))
     finish(result, given["quiet"], given["verbose"])
-
-
-def _rules(config_path: Path, merged: Path, revision: str | None, stack: ExitStack) -> Rules:
-    """Return the rules for the verdict: those of the base commit if the shards were run under them."""
-    from gate.config.base_policy import Rules, rules_of
-    from gate.config.load import load_config
-    from gate.stored.judging import rules_of_run
-
-    revision = revision or rules_of_run(merged)
-    if not revision:
-        return Rules(load_config(config_path))
-    return stack.enter_context(rules_of(revision, config_path, {}, os.environ))

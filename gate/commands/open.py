@@ -21,9 +21,9 @@ def open_report(record: Path | None, baseline: str | None, config_path: Path) ->
     Default for RECORD: the newest. Makes the report from the record and the baseline that its run would find,
     writes it to the results folder, and prints its path. Uses the system's browser, or the command in $BROWSER.
     """
-    from gate.pipeline.journal import results_folder
     from gate.reports.files import Outputs
     from gate.stored.judging import report_record
+    from gate.stored.results import results_folder
     from gate.system.browser import open_in_browser
 
     record = record_or_newest(record, config_path)

@@ -84,7 +84,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 
 
 def _print_estimate(config_path: Path, given: dict[str, Any]) -> NoReturn:
-    from gate.commands.texts.plans import estimate
+    from gate.commands.plans import estimate
     from gate.config.load import load_config
     from gate.pipeline.git_context import git_context
     from gate.pipeline.session import fills_baseline
@@ -105,17 +105,13 @@ def _with_configured(asked: Outputs, config_path: Path) -> Outputs:
 
 def _rules(config_path: Path, given: dict[str, Any], stack: ExitStack) -> Rules:
     """Return the rules of the run. Raises UsageError for contradictory options."""
-    from gate.config.base_policy import Rules, rules_of
-    from gate.config.load import load_config
+    from gate.config.base_policy import rules_of
 
     if given["statement"] and given["shard"]:
         raise click.UsageError("a shard has no verdict: use --statement with the whole run")
     if given["statement"] and given["replay"]:
         raise click.UsageError("recorded trials are not a run of a commit: omit --statement")
-    overrides, revision = overrides_of(given), given["rules_from"]
-    if revision is None:
-        return Rules(load_config(config_path, overrides))
-    return stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
+    return stack.enter_context(rules_of(given["rules_from"], config_path, overrides_of(given), os.environ))
 
 
 def _run(rules: Rules, outputs: Outputs, given: dict[str, Any]) -> Result:

@@ -21,7 +21,7 @@ def suite(config_path: Path, **given: Any) -> None:
 
     Shows cases, tags, complexity and criteria.
     """
-    from gate.commands.texts.plans import describe_suites
+    from gate.commands.plans import describe_suites
     from gate.config.load import load_config
 
     show(describe_suites(load_config(config_path, overrides_of(given)), os.environ), width_of(os.environ))

@@ -87,14 +87,18 @@ class Rules(Struct, frozen=True):
 
 @contextmanager
 def rules_of(
-    revision: str, path: Path, overrides: Mapping[str, Any], environment: Mapping[str, str]
+    revision: str | None, path: Path, overrides: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Iterator[Rules]:
-    """Yield the configuration at ``path`` under the rules of a commit, branch or tag, whose files exist until the end.
+    """Yield the configuration at ``path`` under the rules of a commit, branch or tag, whose files exist until the end;
+    under its own rules without a ``revision``.
 
     Raises:
-        ConfigError: there is no such commit here.
+        ConfigError: the configuration cannot be read, or there is no such commit here.
     """
     source = read_config(path)
+    if revision is None:
+        yield Rules(source.load(overrides))
+        return
     with base_at(revision, source, overrides, environment) as base:
         yield under_base_policy(source, overrides, base)
 

@@ -51,7 +51,7 @@ def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
     Raises:
         ConfigError: an unknown option, a threshold out of range, or a case's settings for an absent criterion.
     """
-    scorers = tuple(_scorer(spec, cases, setting) for spec in specs)
+    scorers = tuple([_scorer(spec, cases, setting) for spec in specs])
     check_something_blocks(scorers, setting.place.at(), "leave `blocking: false` off one")
     _check_weights(scorers, setting.place.at())
     _check_cases(cases, scorers)
@@ -112,43 +112,31 @@ def is_idle(scorer: Scorer, cases: Sequence[Case]) -> bool:
 
 
 def _check_weights(scorers: Sequence[Scorer], where: str) -> None:
-    """Raise ConfigError unless each part of a weighted score is a criterion with a score per trial, scored before
-    it."""
-    _check_parts(scorers, where)
-    over_trials = {scorer.criterion.name for scorer in scorers if scorer.metric.over_trials}
+    """Raise ConfigError unless each part of a weighted score is a criterion with a score per trial, scored before it:
+    otherwise every trial would lack the score, noticed only after a full run."""
+    weighted, over_trials = {}, set()
     for scorer in scorers:
-        for metric in _weighted_by(scorer):
-            for name in over_trials.intersection(metric.options.weights):
-                what = f"{scorer.criterion.name} weighs {name}, which has no score for a single trial"
-                raise ConfigError(what, where=where, hint="give it a threshold of its own")
-
-
-def _weighted_by(scorer: Scorer) -> list[WeightedScore]:
-    """Return a scorer's weighted scores, for the suite and for single cases; none if it has another metric."""
-    return [metric for metric in (scorer.metric, *scorer.by_case.values()) if isinstance(metric, WeightedScore)]
-
-
-def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
-    """Raise ConfigError for a part that is not a criterion: every trial would lack the score, noticed only after a full
-    run."""
-    names = [scorer.criterion.name for scorer in scorers]
-    weighted = [scorer.criterion.name for scorer in scorers if _weighted_by(scorer)]
-    known = [name for name in names if name not in weighted]
-    for scorer in scorers:
-        name = scorer.criterion.name
-        if name not in weighted:
-            continue
-        for metric in _weighted_by(scorer):
+        metrics = [metric for metric in (scorer.metric, *scorer.by_case.values()) if isinstance(metric, WeightedScore)]
+        if metrics:
+            weighted[scorer.criterion.name] = metrics
+        if scorer.metric.over_trials:
+            over_trials.add(scorer.criterion.name)
+    known = [scorer.criterion.name for scorer in scorers if scorer.criterion.name not in weighted]
+    for name, metrics in weighted.items():
+        for metric in metrics:
             for part in metric.options.parts:
-                if part in weighted and part not in known:
+                if part in over_trials and part in metric.options.weights:
+                    what = f"{name} weighs {part}, which has no score for a single trial"
+                    hint = "give it a threshold of its own"
+                elif part in known:
+                    continue
+                elif part in weighted:
                     what, hint = f"{name} weighs {part}, which is scored after it", f"name {part} before {name}"
-                elif part not in known:
+                else:
                     what = f"{name} weighs {part!r}, which is not a criterion of this run"
                     near = closest(part, known, cutoff=0.75)
                     absent = [one for one in metric.options.parts if one not in known]
                     hint = f"did you mean {near!r}?" if near else f"name its parts as well: {', '.join(absent)}"
-                else:
-                    continue
                 raise ConfigError(what, where=where, hint=hint)
         known.append(name)
 

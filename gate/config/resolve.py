@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -48,6 +48,7 @@ from gate.suites import Selection, load, select_all
 from gate.suites.adk import TYPESCRIPT
 from gate.suites.base import is_recorded
 from gate.suites.traces import check_paths, with_traces
+from gate.system.git import repository_above
 
 
 class Plan(Struct, frozen=True, dict=True):
@@ -85,6 +86,11 @@ class Plan(Struct, frozen=True, dict=True):
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
         return tuple(scorer.criterion for scorer in self.scorers)
+
+    @cached_property
+    def judged(self) -> tuple[Scorer, ...]:
+        """The scorers that need the judge of the run."""
+        return tuple([scorer for scorer in self.scorers if scorer.needs_judge])
 
     @cached_property
     def cases(self) -> Mapping[str, Case]:
@@ -188,10 +194,11 @@ def read_suites(config: Config) -> list[Suite]:
             raise ConfigError(f"suite {source!r} does not exist", where=where, hint=_nearest_file(source, path))
     file = config.file
     split = file.criteria is None
-    place = _place_in_repository(config.root)
+    root = config.root.resolve()
+    place = root.relative_to(repository_above(root))  # two configurations may each have a folder suite/
     suites = []
     for suite in load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=split):
-        named = suite if suite.id == file.name else replace(suite, id=str(place / suite.id))
+        named = suite if suite.id == file.name else replace(suite, id=(place / suite.id).as_posix())
         suites.append(named.under(file.criteria or {}))
     return _with_traces(config, suites)
 
@@ -219,16 +226,6 @@ def _with_traces(config: Config, suites: list[Suite]) -> list[Suite]:
     paths = [config.root / name for name in names]
     check_paths(paths, names)
     return with_traces(suites, paths, names)
-
-
-def _place_in_repository(root: Path) -> PurePosixPath:
-    """Return the configuration's folder relative to the repository's top: two configurations may each have a folder
-    suite/."""
-    root = root.resolve()
-    for folder in (root, *root.parents):
-        if (folder / ".git").exists():
-            return PurePosixPath(root.relative_to(folder))
-    return PurePosixPath()
 
 
 def _check_categories(suite: Suite, context: Context) -> None:
@@ -494,7 +491,7 @@ def _check_models(config: Config, plans: Sequence[Plan], environment: Mapping[st
     judged = []
     scenarios = False
     for plan in plans:
-        judged += [scorer.criterion.name for scorer in plan.scorers if scorer.needs_judge]
+        judged += [scorer.criterion.name for scorer in plan.judged]
         scenarios = scenarios or any(case.scenario for case in plan.suite.cases)
     check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
     if scenarios and config.agent_kind != "replay":

@@ -24,7 +24,9 @@ def settings_of(config: Config | None, now: datetime, *, release: bool = False) 
     alpha = file.gate.alpha
     if release:
         alpha = min(alpha, RELEASE_ALPHA)
-    max_epochs, exact_epochs = MOST_EPOCHS, None
+    max_epochs, exact_epochs, confirm_after = MOST_EPOCHS, None, None
+    if config.agent_kind != "replay":
+        confirm_after = file.gate.confirm_after
     if isinstance(file.trials, TrialsSection):
         max_epochs = file.trials.max
     elif isinstance(file.trials, int):
@@ -44,7 +46,7 @@ def settings_of(config: Config | None, now: datetime, *, release: bool = False) 
         quarantine=quarantine,
         runs=file.budget.runs,
         family=file.gate.family,
-        confirm_after=None if config.agent_kind == "replay" else file.gate.confirm_after,
+        confirm_after=confirm_after,
         stored_trials=wanted_trials(config),
         goal=goal_of(config),
     )
@@ -58,7 +60,9 @@ def wanted_trials(config: Config) -> int:
         return 0
     if isinstance(stated, int):
         return stated
-    return 0 if isinstance(config.file.trials, int) else STORED_TRIALS
+    if isinstance(config.file.trials, int):
+        return 0
+    return STORED_TRIALS
 
 
 def goal_of(config: Config) -> Goal | None:

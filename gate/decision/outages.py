@@ -29,14 +29,35 @@ MOST = 0.5
 
 def commonest_error(trials: Iterable[Trial], most: int = MAX_MESSAGE_CHARS) -> str:
     """Return the most common error of these trials with its kind, cut to ``most`` characters; empty without errors."""
+    return _told(_commonest(trials), most)
+
+
+def outage_of(trials: Iterable[Trial], *, cases: int, of: int, compared: bool) -> Finding:
+    """Return the finding that these trials failed, in ``cases`` of the ``of`` that count."""
+    often = _commonest(trials)
+    is_of_setup = often is not None and often.kind is ErrorKind.SETUP
+    error = _told(often, MAX_MESSAGE_CHARS)
+    return Finding.of("outage", cases=cases, of=of, compared=compared, error=error, setup=is_of_setup)
+
+
+def _commonest(trials: Iterable[Trial]) -> TrialError | None:
+    """Return the most common error of these trials; None without errors."""
     counts: Counter[str] = Counter()
+    errors: dict[str, TrialError] = {}
     for trial in trials:
         if trial.error is not None:
-            counts[f"{trial.error.kind.value}: {trial.error.message}"] += 1
+            text = f"{trial.error.kind.value}: {trial.error.message}"
+            counts[text] += 1
+            errors[text] = trial.error
     if not counts:
+        return None
+    return errors[min(counts, key=lambda text: (-counts[text], text))]
+
+
+def _told(error: TrialError | None, most: int) -> str:
+    if error is None:
         return ""
-    text = min(counts, key=lambda text: (-counts[text], text))
-    return _cut(" ".join(text.split()), most)
+    return _cut(" ".join(f"{error.kind.value}: {error.message}".split()), most)
 
 
 def _cut(text: str, most: int) -> str:
@@ -72,15 +93,15 @@ def _outage(comparison: Comparison) -> Finding | None:
                 down.append(trials)
     if not down:
         return None
-    often = commonest_error(chain.from_iterable(down))
+    failed = list(chain.from_iterable(down))
     if not comparison.baseline:
         if len(down) < tried:
             return None
-        return Finding.of("outage", cases=len(down), of=tried, compared=False, error=often)
+        return outage_of(failed, cases=len(down), of=tried, compared=False)
     alike = max(Counter([_cause_of(trials[0]) for trials in down]).values())
     if alike <= MOST * tried:
         return None
-    return Finding.of("outage", cases=alike, of=tried, compared=True, error=often)
+    return outage_of(failed, cases=alike, of=tried, compared=True)
 
 
 def _cause_of(trial: Trial) -> str:

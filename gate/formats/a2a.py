@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from gate.formats.adk import usage_of_event
-from gate.formats.messages import FormatError, Trajectory, optional_text, to_call, usage_of
+from gate.formats.adk import usage_of_events
+from gate.formats.messages import FormatError, Trajectory, optional_text, to_call
 from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.model import Invocation, Part, ToolCall, Usage, parts_of
 from gate.security.limits import shorten
@@ -144,8 +144,7 @@ class Exchange(Struct):
 
     def _usage(self) -> Usage | None:
         """Return the tokens in the metadata of google-adk's events; a task has only those of its last event."""
-        found = map(usage_of_event, self.consumed.values())
-        return usage_of([one for one in found if one is not None])
+        return usage_of_events(self.consumed.values())
 
 
 def _without_empty(texts: Iterable[str]) -> list[str]:

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from gate.errors import closest
-from gate.formats.messages import FormatError, Trajectory, noting_its_end, number, usage_of, whole
+from gate.formats.endings import noting_its_end
+from gate.formats.messages import FormatError, Trajectory, number, usage_of, whole
 from gate.formats.reading import carried, plain_copy, says_something
 from gate.formats.shapes import as_mapping, text_or_json
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage, text_of
@@ -423,20 +426,33 @@ def _read_events(events: list[Mapping[str, Any]], final: Mapping[str, Any] | Non
     calls: list[ToolCall] = []
     responses: list[Any] = []
     texts: list[Part] = []
-    usages: list[Usage] = []
     for event in events:
         parts = _raw_parts(get(event, "content"))
         calls += map(_call, _held_in(parts, "function_call"))
         responses += _held_in(parts, "function_response")
         if event is not final:
             texts.extend(_texts(parts))
-        usage = noting_its_end(usage_of_event(event), event)
+    return _with_results(calls, responses), tuple(texts), usage_of_events(events)
+
+
+def usage_of_events(events: Iterable[Mapping[str, Any]]) -> Usage | None:
+    """Return the total usage of a turn. Raises `FormatError`.
+
+    As in google-adk's metrics, an event without a token count adds 0 to those of others: live sessions report the
+    counts in events of their own, and Gemini leaves out a count of 0.
+    """
+    usages: list[Usage] = []
+    for event in events:
+        usage = noting_its_end(_usage_of_event(event), event)
         if usage is not None:
             usages.append(usage)
-    return _with_results(calls, responses), tuple(texts), usage_of(usages)
+    for name in ("input_tokens", "output_tokens", "model_calls"):
+        if any(getattr(usage, name) is not None for usage in usages):
+            usages = [replace(usage, **{name: getattr(usage, name) or 0}) for usage in usages]
+    return usage_of(usages)
 
 
-def usage_of_event(event: Mapping[str, Any]) -> Usage | None:
+def _usage_of_event(event: Mapping[str, Any]) -> Usage | None:
     """Return the usage of one model call, by google-adk's sums: tool prompts count as input, thoughts as output.
 
     Raises `FormatError`.

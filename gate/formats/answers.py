@@ -10,10 +10,12 @@ from msgspec.structs import asdict, replace
 
 from gate.errors import closest, kind_of
 from gate.formats import adk, messages
+from gate.formats.endings import noting_its_end
 from gate.formats.json_text import bounded_json
 from gate.formats.messages import FormatError
-from gate.formats.shapes import as_text, from_json
+from gate.formats.shapes import as_list, as_text, from_json
 from gate.model import Invocation, Usage, parts_of
+from gate.model.conversation import PARTS
 from gate.security.limits import MAX_ID_CHARS, shorten
 
 CONTENT = ("messages", "output", "tool_calls")
@@ -29,8 +31,8 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
     Text is the response, unless it is a JSON answer object with calls or messages. A list of google-adk's events is
     read like its server's answer. Any other list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the
     conversation, only the part after the user's last question counts. Otherwise the form is ``{"output", "tool_calls",
-    "usage", "cost_usd"}``; an output that is not text is kept as JSON. Other keys are ignored unless they look like a
-    misspelling.
+    "usage", "cost_usd"}``; an output that is not text is kept as JSON. ``unseen`` lists parts (of `PARTS`) that the
+    answer cannot show. Other keys are ignored unless they look like a misspelling.
 
     Messages, and an object with ``tool_calls`` (even empty), show that the agent reports its calls; text and a bare
     output do not. Raises `FormatError`, also if there is neither text nor a tool call: an empty text is an answer, a
@@ -94,6 +96,7 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
         tool_calls=tuple(map(messages.to_call, calls or ())),
         usage=_usage(answer),
         reports_calls="tool_calls" in answer,
+        unseen=tuple([part for part in PARTS if part in as_list(answer.get("unseen"))]),
     )
 
 
@@ -105,7 +108,7 @@ def _usage(answer: Mapping[str, Any]) -> Usage | None:
         usage = replace(usage, model=shorten(model, MAX_ID_CHARS))
     if system and usage.system is None:
         usage = replace(usage, system=shorten(system, MAX_ID_CHARS))
-    return messages.noting_its_end(None if usage == Usage() else usage, answer)
+    return noting_its_end(None if usage == Usage() else usage, answer)
 
 
 def _latest(raw: Any, user: str) -> Any:

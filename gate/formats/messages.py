@@ -15,10 +15,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.errors import SAME_MEANING, ConfigError
+from gate.formats.endings import endings, noting_its_end
 from gate.formats.json_text import parse_json
-from gate.formats.reading import carried, changed, known_value, leave_unread
+from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, first, is_result
+from gate.formats.reading import carried, changed, known_value, leave_unread, says_something
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
 from gate.model import Invocation, Part, ToolCall, Usage, parts_of, text_of, total_usage
+from gate.model.bounds import MAX_COUNT
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.system.prices import turn_cost
 
@@ -27,19 +30,8 @@ class FormatError(ValueError):
     """The text does not have the expected form; a one-line message that can be shown."""
 
 
-MAX_COUNT = 2**53
-"""No plausible count is larger, and beyond it floats cannot represent every integer."""
 OBJECT = (dict, Mapping)
 """The types of a JSON object; `dict` comes first because checking for `Mapping` is slow."""
-_ROLES = {
-    **{role: role for role in ("system", "user", "assistant", "tool")},
-    "developer": "system",
-    "function": "tool",
-    "human": "user",
-    "ai": "assistant",
-    "AIMessageChunk": "assistant",
-}
-"""Each supported role, with OpenAI's current name: LangChain has types instead, and OpenAI used other names before."""
 _STATUSES = frozenset({"success", "completed", "error"})
 """The known statuses of a tool's message; only an error means that the call failed."""
 _TEXT_KEYS = {"text": "text", "output_text": "text", "input_text": "text", "refusal": "refusal"}
@@ -95,7 +87,8 @@ class _Reading(Struct):
     trajectory: Trajectory = field(default_factory=Trajectory)
     texts: list[tuple[Part, ...]] = field(default_factory=list)
     """The assistant's texts, per message."""
-    usages: list[Usage] = field(default_factory=list)
+    usages: list[Usage | None] = field(default_factory=list)
+    """The usage of each message that a model made; None if the message does not report it."""
 
 
 def to_invocation(messages: Any, *, user: str = "") -> Invocation:
@@ -142,15 +135,15 @@ def to_call(raw: Any) -> ToolCall:
     if error is not None:
         error = text_or_json(error)
     name = tool_name(body.get("name") or body.get("toolName"))
-    args = _first(body, "arguments", "args", "input")
+    args = first(body, ARGUMENTS)
     if args is None:
         for key in SAME_MEANING["args"].split():
-            if key != "arguments" and key in body:
+            if key != "arguments" and says_something(body.get(key)):
                 raise FormatError(f"the call of {name} has {key!r}: name its arguments 'arguments'")
     return ToolCall(
         name=name,
         args=carried(to_arguments(args)),
-        id=optional_text(raw, "id", "call_id", "tool_call_id", "toolCallId", "toolUseId"),
+        id=optional_text(raw, *CALL_ID, "id"),
         result=carried(raw.get("result", raw.get("output"))),
         error=error,
         duration=number(raw.get("duration"), "duration"),
@@ -189,34 +182,6 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
     if usage == Usage():
         return None
     return usage
-
-
-_ENDINGS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-"""The reasons by which models say that an answer ended at the limit of its length."""
-
-
-def is_cut_off(body: Any) -> bool:
-    """True if a model's answer, its first choice or its metadata says that it ended at the limit of its length."""
-    body = as_mapping(body)
-    places = [body, as_mapping(body.get("response_metadata"))]
-    for key in ("choices", "candidates"):
-        places += mappings_in(body.get(key))[:1]
-    reasons = [place.get(key) for place in places for key in _ENDINGS]
-    reasons.append(as_mapping(body.get("incomplete_details")).get("reason"))
-    return any(map(is_length, reasons))
-
-
-def is_length(reason: Any) -> bool:
-    """True if the reason why an answer ended is the limit of its length."""
-    return str(reason).lower().rpartition(".")[2] in _CUT_OFF
-
-
-def noting_its_end(usage: Usage | None, body: Any) -> Usage | None:
-    """Return the usage with a note if a model's answer was cut off."""
-    if not is_cut_off(body):
-        return usage
-    return replace(usage or Usage(), cut_off=True)
 
 
 def tool_name(raw: Any) -> str:
@@ -258,24 +223,21 @@ def whole(raw: Any, name: str) -> int | None:
     return int(value)
 
 
-def usage_of(usages: Sequence[Usage]) -> Usage | None:
-    """Return the total usage of several model calls.
+def usage_of(usages: Sequence[Usage | None]) -> Usage | None:
+    """Return the total usage of several model calls; None stands for one that reports nothing.
 
     Different models have no common price, so each part is priced separately if all can be. Raises `FormatError` if the
     sum is too large.
     """
-    total = total_usage(tuple(usages))
+    total = total_usage(usages)
     if total is None:
         return None
     for name in ("input_tokens", "output_tokens", "model_calls"):
         whole(getattr(total, name), f"the sum of {name}")
-    if total.model is not None or not any(usage.model for usage in usages):
+    if total.model is not None or not any(usage is not None and usage.model for usage in usages):
         return total
-    costs = [turn_cost(usage) for usage in usages]
-    known = [cost for cost in costs if cost is not None]
-    if len(known) < len(costs):
-        return replace(total, cost_usd=None)
-    return replace(total, cost_usd=sum(known))
+    priced = [Usage(cost_usd=turn_cost(usage)) for usage in usages]
+    return replace(total, cost_usd=(total_usage(priced) or Usage()).cost_usd)
 
 
 def with_attached(text: str, attached: Sequence[Mapping[str, Any]]) -> str | list[dict[str, Any]]:
@@ -302,7 +264,7 @@ def is_from_user(message: Any) -> bool:
     if not isinstance(message, OBJECT):
         return False
     message = unwrapped(message)
-    return message.get("role", message.get("type")) in ("user", "human")
+    return ROLES.get(str(message.get("role", message.get("type")))) == "user"
 
 
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -413,19 +375,19 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
     kind = message.get("type")
     status = known_value(message, "status", _STATUSES)
     role = message.get("role")
-    if role is None and isinstance(kind, str) and kind not in _ROLES:
+    if role is None and isinstance(kind, str) and kind not in ROLES:
         _read_item(reading, kind, message)
         return
     if role is None:
         role = kind
     if not isinstance(role, str):
         raise FormatError("no role")
-    role = _ROLES.get(role, "")
+    role = ROLES.get(role, "")
     if role == "user":
         content = message.get("content")
         given = _results_in(_typed(content))
         for part in given:
-            _answer(reading, part, _first(part, *_RESULT_KEYS), _failed(part))
+            _answer(reading, part, _failed(part))
         said = text_of(_parts(content))
         if reading.user is None and (said or not given):
             reading.user = said
@@ -434,7 +396,7 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
     elif role == "tool":
         failed = status == "error" or message.get("is_error") is True
         for part in _results_in(_typed(message.get("content"))) or [message]:
-            _answer(reading, part, _first(part, *_RESULT_KEYS), failed)
+            _answer(reading, part, failed)
     elif role == "system":
         message.get("content")  # the agent's instructions: read, but part of neither question nor answer
     else:
@@ -443,7 +405,7 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
 
 def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     content = message.get("content")
-    typed = _typed(content)
+    typed = _typed(content) + _typed(message.get("parts"))
     if content is None and isinstance(message.get("parts"), list):
         content = message["parts"]
     parts = _parts(content)
@@ -454,19 +416,27 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     for call in _calls_of(message, typed):
         reading.trajectory.add(call)
     for part in _results_in(typed):  # of tools that the provider ran
-        _answer(reading, part, _first(part, *_RESULT_KEYS), _failed(part))
+        _answer(reading, part, _failed(part))
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None:
         named = as_mapping(message.get("response_metadata"))
         usage = replace(usage, model=optional_text(named, "model_name", "model"))  # LangChain's keys
     usage = noting_its_end(usage, message)
-    if usage is not None:
+    if usage is not None or _is_from_model(message):
         reading.usages.append(usage)
+
+
+def _is_from_model(message: Mapping[str, Any]) -> bool:
+    """True unless LangChain's metadata is empty of a model: a graph writes some messages itself, such as handovers."""
+    named = message.get("response_metadata")
+    if not isinstance(named, Mapping):
+        return True
+    return bool(endings(message)) or not named.keys().isdisjoint(("model_name", "model"))
 
 
 def _failed(part: Mapping[str, Any]) -> bool:
     """True if a part says that its tool failed."""
-    return part.get("is_error") is True or part.get("status") == "error"
+    return part.get("is_error") is True or known_value(part, "status", _STATUSES) == "error"
 
 
 def _calls_of(message: Mapping[str, Any], typed: _Typed) -> list[ToolCall]:
@@ -476,7 +446,7 @@ def _calls_of(message: Mapping[str, Any], typed: _Typed) -> list[ToolCall]:
     if listed is not None and not isinstance(listed, list):
         raise FormatError(f"tool_calls must be a list, not {_kind(listed)}")
     calls = list(map(to_call, listed or ()))
-    for held in ([part for kind, part in typed if kind in _CALLS], _interface_calls(message, typed)):
+    for held in ([part for kind, part in typed if kind in CALLS], _interface_calls(message, typed)):
         if held:
             known = {call.id for call in calls if call.id}
             calls += [call for call in map(to_call, held) if call.id not in known]
@@ -489,13 +459,10 @@ def _calls_of(message: Mapping[str, Any], typed: _Typed) -> list[ToolCall]:
 def _interface_calls(message: Mapping[str, Any], typed: _Typed) -> list[Mapping[str, Any]]:
     """Return the calls in a message of the AI SDK's user interface, whose parts hold a call with its result."""
     found: list[Mapping[str, Any]] = []
-    parts = typed
-    if "parts" in message:
-        parts = typed + [(str(part.get("type")), part) for part in mappings_in(message.get("parts"))]
-    for kind, part in parts:
+    for kind, part in typed:
         if isinstance(part.get("toolInvocation"), Mapping):
             found.append(part["toolInvocation"])
-        elif kind.startswith(("tool-", "dynamic-tool")) and kind not in _CALLS and not _is_result(kind):
+        elif kind.startswith(("tool-", "dynamic-tool")) and kind not in CALLS and not is_result(kind):
             name = part.get("toolName", kind.removeprefix("tool-"))
             found.append({**part, "toolName": name, "error": part.get("errorText")})
     if not found and "toolInvocations" in message:  # of version 4, which may repeat those of the parts
@@ -505,27 +472,25 @@ def _interface_calls(message: Mapping[str, Any], typed: _Typed) -> list[Mapping[
 
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
     """Read an item of the Responses API that is not a message, or a part of a message's content without the message."""
-    if kind.endswith("_call") or kind in _CALLS:
+    if kind.endswith("_call") or kind in CALLS:
         named = item
-        if item.keys().isdisjoint(("name", "toolName")):
+        if item.keys().isdisjoint(NAME):
             named = {**item, "name": kind.removesuffix("_call")}
-        reading.trajectory.add(replace(to_call(named), id=optional_text(item, "call_id", "id")))
-    elif kind.endswith("_call_output"):
-        _answer(reading, item, item.get("output"), failed=False)
-    elif _is_result(kind):
-        _answer(reading, item, _first(item, *_RESULT_KEYS), _failed(item))
+        reading.trajectory.add(to_call(named))
+    elif kind.endswith("_call_output") or is_result(kind):
+        _answer(reading, item, _failed(item))
     elif kind in _TEXT_KEYS:
         reading.texts.append(_parts([item]))
     elif kind == "message":
         raise FormatError("no role")
 
 
-def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed: bool) -> None:
+def _answer(reading: _Reading, message: Mapping[str, Any], failed: bool) -> None:
     """Join a tool's result to its call. A result without a call is ignored, because its tool is unknown."""
     name = message.get("name")
     if not isinstance(name, str):
         name = None
-    identifier = optional_text(message, "tool_call_id", "call_id", "tool_use_id", "toolCallId", "toolUseId")
+    identifier, content = optional_text(message, *CALL_ID), first(message, RESULT)
     if isinstance(content, list) and all(isinstance(part, str | Mapping) for part in content):
         content = text_of(_parts(content)) or carried(content)
     else:
@@ -534,7 +499,7 @@ def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed:
     if failed:
         error = text_or_json(content)
     if not reading.trajectory.answer(identifier, name, content, error):
-        leave_unread(message, *_RESULT_KEYS)
+        leave_unread(message, *RESULT)
 
 
 def _parts(content: Any) -> tuple[Part, ...]:
@@ -557,19 +522,6 @@ def _parts(content: Any) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-_CALLS = frozenset(
-    {"tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "tool_call", "server_tool_call", "toolUse"}
-)
-"""The types of the parts in which Anthropic, the AI SDK, LangChain and Bedrock hold calls."""
-_RESULTS = ("tool_result", "tool-result", "toolResult")
-"""The ends of the types of the parts in which they hold results: ``web_search_tool_result``."""
-_RESULT_KEYS = ("content", "output", "result")
-
-
-def _is_result(kind: str) -> bool:
-    return kind.endswith(_RESULTS)
-
-
 _Typed = list[tuple[str, Mapping[str, Any]]]
 """The parts of a content that are objects, each with its type."""
 
@@ -583,7 +535,7 @@ def _typed(content: Any) -> _Typed:
 
 def _results_in(typed: _Typed) -> list[Mapping[str, Any]]:
     """Return the parts that hold results of tools."""
-    return [part for kind, part in typed if _is_result(kind)]
+    return [part for kind, part in typed if is_result(kind)]
 
 
 def _with_type(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -595,18 +547,9 @@ def _with_type(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return part
 
 
-def _first(body: Mapping[str, Any], *keys: str) -> Any:
-    """Return the value of the first of these keys that has one; None if none has."""
-    for key in keys:
-        value = body.get(key)
-        if value is not None:
-            return value
-    return None
-
-
 def optional_text(body: Mapping[str, Any], *keys: str) -> str | None:
     """Return the value of the first of these keys as text of bounded length; None if none has a value."""
-    value = _first(body, *keys)
+    value = first(body, keys)
     if value is None:
         return None
     return shorten(str(value), MAX_ID_CHARS)

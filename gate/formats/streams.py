@@ -16,10 +16,11 @@ from msgspec import Struct, field
 
 from gate.errors import ConfigError
 from gate.formats import adk, answers, messages
+from gate.formats.endings import is_cut_off
 from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError
 from gate.formats.shapes import as_mapping, as_text, from_json, mappings_in, text_or_json
-from gate.model import Invocation
+from gate.model import Invocation, Usage, total_usage
 from gate.security.limits import shorten
 
 EVENT_LINE = re.compile(r"(?:data|event|id|retry)?:")
@@ -278,13 +279,25 @@ def _has_text(data: Mapping[str, Any], name: str) -> bool:
     return "type" not in data and not data.keys().isdisjoint(answers.CONTENT)
 
 
-_FAILING = re.compile(
-    r"(?!.*\b(?:tool|call|function)s?\b)(?:.*\b)?"
-    r"(?:errors?|fail(?:ed|ure)?|exception|fatal|abort(?:ed)?|cancell?ed|crash(?:ed)?|timeout)"
+_ERRORS = frozenset({"error", "errors", "exception", "failure", "fatal", "crash", "crashed"})
+"""The last words in the names of events that report an error."""
+_NOT_THE_RUNS = frozenset({"tool", "tools", "call", "calls", "function", "functions", "no", "non"})
+"""Words of errors that an agent may survive, or of none."""
+_BAD_ENDS = frozenset({"fail", "failed", "abort", "aborted", "cancelled", "canceled", "cancel", "expired", "timeout"})
+"""The last words in the names of events that report a bad end, of the run or of anything that an agent speaks of: an
+order that is cancelled, or a search that failed, is news."""
+_OF_RUNS = frozenset(
+    (
+        *("agent", "assistant", "chat", "completion", "conversation", "crew", "execution", "flow", "generation"),
+        *("graph", "inference", "job", "kickoff", "llm", "message", "model", "on", "request", "response", "run"),
+        *("server", "session", "state", "status", "stream", "task", "team", "thread", "turn", "user", "workflow"),
+    )
 )
-"""The words that end the name of an event by which a stream says that it failed; those of a tool's failure do not."""
+"""Words that name a run or a part of it on which the whole depends."""
 _WORD_END = re.compile(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z]+")
 _OBJECT = re.compile(r'\{\s*"')
+_QUOTES = re.compile(r":[*_ \t]*\n\s*\Z")
+"""The end of a line that introduces what follows."""
 MAX_ERROR_CHARS = 20_000
 """The last characters of a text in which to look for an error."""
 MOST_OBJECTS = 50
@@ -297,8 +310,19 @@ def _failing(event: StreamEvent) -> bool:
     """True if the event's name or type says that the stream failed (``error``, ``RUN_ERROR``, ``response.failed``,
     ``ThrottlingException``)."""
     data = as_mapping(event.data)
-    names = (event.name, as_text(data.get("type")), as_text(data.get("event")))
-    return any(_FAILING.fullmatch(_WORD_END.sub(" ", name).lower()) for name in names)
+    return any(map(_says_failed, (event.name, as_text(data.get("type")), as_text(data.get("event")))))
+
+
+def _says_failed(name: str) -> bool:
+    words = _WORD_END.sub(" ", name).lower().split()
+    if len(words) > 1 and words[-1] == "event":
+        words.pop()
+    if not words:
+        return False
+    last = words.pop()
+    if last in _ERRORS:
+        return _NOT_THE_RUNS.isdisjoint(words)
+    return last in _BAD_ENDS and _OF_RUNS.issuperset(words)
 
 
 def error_of(event: StreamEvent) -> Any:
@@ -330,14 +354,14 @@ def failure_of(answer: Mapping[str, Any]) -> Any:
 
 def error_ending(text: str) -> Any:
     """Return the error in an object that ends a text: a server that fails while it sends text often adds one; None if
-    there is none."""
+    there is none, or if the text quotes it below a line that ends with a colon."""
     end = text.rstrip()[-MAX_ERROR_CHARS:]
     if not end.endswith("}"):
         return None
     for begin in list(_OBJECT.finditer(end))[-MOST_OBJECTS:]:
         found = from_json(end[begin.start() :])
         if isinstance(found, dict):
-            return failure_of(found)
+            return None if _QUOTES.search(end[: begin.start()]) else failure_of(found)
     return None
 
 
@@ -472,7 +496,7 @@ def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.ended = True
             turn.told = {}
             turn.tell(response, "model")
-            if messages.is_cut_off(response):
+            if is_cut_off(response):
                 turn.told["finish_reason"] = "length"
             turn.usage = dict(as_mapping(response.get("usage")))
             told = mappings_in(response.get("output"))
@@ -495,7 +519,9 @@ def _read_items(turn: Assembly, items: Sequence[Mapping[str, Any]]) -> None:
 
 def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Read events of Anthropic's Messages, for one message or several in a row."""
-    message, blocks, counted = 0, dict[Any, Any](), dict[int, Any]()
+    message, blocks = 0, dict[Any, Any]()
+    used = [dict[str, Any]()]
+    """The token counts of each message, after those outside of any."""
     for kind, data in _typed(events):
         block = as_mapping(data.get("delta"))
         if kind == "content_block_start":
@@ -503,7 +529,8 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         key = message, repr(data.get("index"))
         if kind == "message_start" and isinstance(data.get("message"), Mapping):
             message, turn.ended = message + 1, False
-            _read_head(turn, data["message"])
+            turn.tell(data["message"], "model")
+            used.append({"input_tokens": _whole_input(as_mapping(data["message"].get("usage")))})
         elif kind == "content_block_start" and str(block.get("type")).endswith("tool_use"):
             blocks[key] = key
             if isinstance(block.get("id"), str):
@@ -516,11 +543,10 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         elif kind in ("content_block_start", "content_block_delta"):
             turn.say(message, block.get("text"))
         elif kind == "message_delta" and isinstance(data.get("usage"), Mapping):
-            counted[message] = data["usage"].get("output_tokens")  # of the message so far
+            used[-1]["output_tokens"] = data["usage"].get("output_tokens")  # of the message so far
         turn.tell(block, "stop_reason")
         turn.ended = turn.ended or kind == "message_stop"
-    for tokens in counted.values():
-        _add_tokens(turn.usage, {"output_tokens": tokens})
+    turn.usage = _total(used if used[0] else used[1:])
 
 
 def _read_result(turn: Assembly, block: Mapping[str, Any]) -> None:
@@ -528,11 +554,6 @@ def _read_result(turn: Assembly, block: Mapping[str, Any]) -> None:
     if block.get("is_error"):
         failed = block.get("content")
     turn.result(block.get("tool_use_id"), block.get("content"), error=failed)
-
-
-def _read_head(turn: Assembly, message: Mapping[str, Any]) -> None:
-    turn.tell(message, "model")
-    _add_tokens(turn.usage, {"input_tokens": _whole_input(as_mapping(message.get("usage")))})
 
 
 def _whole_input(usage: Mapping[str, Any]) -> int | None:
@@ -547,10 +568,11 @@ def _whole_input(usage: Mapping[str, Any]) -> int | None:
     return total
 
 
-def _add_tokens(usage: dict[str, Any], more: Mapping[str, Any]) -> None:
-    for key, value in more.items():
-        if isinstance(value, int):
-            usage[key] = usage.get(key, 0) + value
+def _total(counts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the total of token counts; empty if there is none. Raises `FormatError`."""
+    total = total_usage(map(messages.to_usage, counts)) or Usage()
+    found = {"input_tokens": total.input_tokens, "output_tokens": total.output_tokens}
+    return {name: count for name, count in found.items() if count is not None}
 
 
 def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
@@ -569,9 +591,8 @@ def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 
 def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
     turn.ended = True
-    turn.usage = {}
     usage = as_mapping(data.get("usage"))
-    _add_tokens(turn.usage, {"input_tokens": _whole_input(usage), "output_tokens": usage.get("output_tokens")})
+    turn.usage = _total([{"input_tokens": _whole_input(usage), "output_tokens": usage.get("output_tokens")}])
     if data.get("total_cost_usd") is not None:
         turn.told["cost_usd"] = data["total_cost_usd"]
 
@@ -579,6 +600,7 @@ def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
 def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Read events of AG-UI, from CopilotKit, Mastra, LangGraph, Microsoft's Agent Framework and others."""
     snapshot: Any = None
+    models: list[Mapping[str, Any]] = []
     key: Any = None
     message: Any = None
     authors = dict[Any, Any]()
@@ -599,8 +621,9 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         elif kind == "MESSAGES_SNAPSHOT":
             snapshot = data.get("messages")
         elif kind == "RUN_FINISHED":
-            _read_run_usage(turn, mappings_in(data.get("usage")))
+            models += mappings_in(data.get("usage"))
         turn.ended = (turn.ended and kind != "RUN_STARTED") or kind == "RUN_FINISHED"
+    _read_run_usage(turn, models)
     _read_snapshot(turn, mappings_in(snapshot))
 
 
@@ -609,9 +632,9 @@ _OTHERS = ("user", "human", "system", "developer", "tool", "activity", "reasonin
 
 
 def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None:
-    """Add the usage of a run over all models; the answering model is set only if there is a single one."""
-    for one in models:
-        _add_tokens(turn.usage, {"input_tokens": one.get("inputTokens"), "output_tokens": one.get("outputTokens")})
+    """Set the usage over all models; the answering model is set only if there is a single one."""
+    counts = [{"input_tokens": one.get("inputTokens"), "output_tokens": one.get("outputTokens")} for one in models]
+    turn.usage = _total(counts)
     names = {as_text(one.get("model")) for one in models} - {""}
     if len(names) == 1:
         turn.told["model"] = names.pop()

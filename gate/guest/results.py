@@ -73,6 +73,12 @@ def only(names: Any) -> Any:
     return known.pop()
 
 
+def endings(messages: Any, name: str) -> Any:
+    """Return the reasons why the model's messages ended, from the attribute of this name."""
+    reasons = [getattr(message, name, None) for message in messages]
+    return [reason for reason in reasons if isinstance(reason, str)]
+
+
 def plain(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
@@ -86,6 +92,10 @@ def is_agents_sdk(answer: Any) -> bool:
     return has(answer, "final_output", "to_input_list", "new_items")
 
 
+TOOL_RAISED = "An error occurred while running the tool"
+"""The beginning of the result that the SDK gives the model in place of a tool's exception."""
+
+
 def from_agents_sdk(answer: Any) -> Any:
     """Return the items of the run with its usage. A run that did not finish is an error."""
     unfinished = agents_sdk_failure(answer)
@@ -96,7 +106,11 @@ def from_agents_sdk(answer: Any) -> Any:
     models = [getattr(agent, "model", None) for agent in agents if agent is not None]
     if usage and all(isinstance(model, str) for model in models) and only(models):
         usage["model"] = only(models)
-    return {"messages": list(map(plain, answer.to_input_list())), "usage": usage or None}
+    items = list(map(plain, answer.to_input_list()))
+    for item in items:
+        if item.get("type") == "function_call_output" and str(item.get("output")).startswith(TOOL_RAISED):
+            item["is_error"] = True
+    return {"messages": items, "usage": usage or None}
 
 
 def agents_sdk_failure(answer: Any) -> str:
@@ -126,8 +140,8 @@ def is_pydantic_ai(answer: Any) -> bool:
 
 
 def from_pydantic_ai(answer: Any) -> Any:
-    """Return the output, with the calls and results of the run's own messages; a refused call has the reason as its
-    error."""
+    """Return the output, with the calls and results of the run's own messages; a refused or failed call has the reason
+    as its error."""
     if has(answer.output, "calls", "approvals"):
         names = [str(call.tool_name) for call in [*answer.output.calls, *answer.output.approvals]]
         return {"error": "the run waits for the results or the approval of " + ", ".join(names) + ": resume it"}
@@ -146,10 +160,14 @@ def from_pydantic_ai(answer: Any) -> Any:
                 calls.append(call)
                 by_id[part.tool_call_id] = call
             elif kind.endswith("tool-return") and part.tool_call_id in by_id:
-                by_id[part.tool_call_id]["result"] = plain(part.content)
-            elif kind == "retry-prompt" and getattr(part, "tool_call_id", None) in by_id:
+                if getattr(part, "outcome", "success") in ("failed", "retried"):
+                    by_id[part.tool_call_id]["error"] = str(plain(part.content))
+                else:
+                    by_id[part.tool_call_id]["result"] = plain(part.content)
+            elif kind == "retry-prompt" and getattr(part, "tool_call_id", None) in by_id:  # of earlier versions
                 by_id[part.tool_call_id]["error"] = str(part.content)
-    return {"output": plain(answer.output), "tool_calls": calls, "usage": usage or None}
+    ends = endings(said, "finish_reason")
+    return {"output": plain(answer.output), "tool_calls": calls, "usage": usage or None, "finish_reason": ends}
 
 
 def arguments(part: Any) -> Any:
@@ -251,8 +269,8 @@ def from_langchain_message(message: Any) -> Any:
     if usage and isinstance(told.get("model_name"), str):
         usage["model"] = told["model_name"]
     found = {"output": content, "usage": usage or None}
-    for key in ("finish_reason", "stop_reason"):
-        if isinstance(told.get(key), str):
+    for key in ("finish_reason", "stop_reason", "stopReason", "done_reason", "incomplete_details"):
+        if isinstance(told.get(key), (str, dict)):
             found[key] = told[key]
     return found
 
@@ -302,34 +320,53 @@ def is_crewai(answer: Any) -> bool:
 
 
 def from_crewai(answer: Any) -> Any:
-    """Return the text and the usage; also the calls, if the messages of the tasks show all of them."""
+    """Return the text, and the calls if the messages of the tasks show all of them.
+
+    CrewAI counts tokens per model object, over all that it has been used for. So if it counts more answers than the
+    messages show, the usage may be that of several questions: it is left out, unless a coworker's work explains it.
+    """
     tasks = getattr(answer, "tasks_output", [answer])
     counted = getattr(answer, "token_usage", None) or getattr(answer, "usage_metrics", None)
-    found = {"output": answer.raw, "usage": usage_of(counted)}
-    if all_is_shown(tasks, part_of(counted, "successful_requests") or 0):
+    requests = part_of(counted, "successful_requests") or 0
+    found: Any = {"output": answer.raw}
+    if shows_answers(tasks, requests) or asks_coworkers(tasks):
+        found["usage"] = usage_of(counted)
+    if shows_answers(tasks, requests) and shows_calls(tasks):
         found["tool_calls"] = [call for task in tasks for call in calls_of(task)]
+    else:
+        found["unseen"] = ["calls"]
     return found
 
 
-def all_is_shown(tasks: Any, requests: int) -> bool:
-    """True if no call can be missing from the messages: they contain each answer of the model, with calls in structured
-    form.
-
-    After a repeated task, a summarised history or a coworker's work, there are fewer messages than model calls. A model
-    without function calling writes its calls as text.
-    """
+def shows_answers(tasks: Any, requests: int) -> bool:
+    """True if the messages contain each counted answer of the model; after a repeated task, a summarised history or
+    another question to the same model object, there are fewer."""
     answers = 0
+    for task in tasks:
+        for message in getattr(task, "messages", None) or ():
+            answers += message.get("role") == "assistant"
+    return bool(requests <= answers)
+
+
+def shows_calls(tasks: Any) -> bool:
+    """True if each task has its messages, with calls in structured form: a model without function calling writes them
+    as text."""
     for task in tasks:
         if not getattr(task, "messages", None):
             return False
         for message in task.messages:
             if "Action Input:" in str(message.get("content")):
                 return False
-            answers += message.get("role") == "assistant"
+    return bool(tasks) and not asks_coworkers(tasks)
+
+
+def asks_coworkers(tasks: Any) -> bool:
+    """True if an agent had others work for it, whose messages are not shown."""
+    for task in tasks:
         for call in calls_of(task):
             if call["name"].lower().replace(" ", "_") in TO_COWORKERS:
-                return False
-    return bool(tasks) and bool(requests <= answers)
+                return True
+    return False
 
 
 def calls_of(task: Any) -> Any:
@@ -339,7 +376,7 @@ def calls_of(task: Any) -> Any:
     failures = {}
     for failure in getattr(task, "tool_failures", ()):
         failures[failure.tool_name, repr(failure.tool_args)] = failure.message
-    for message in task.messages:
+    for message in getattr(task, "messages", None) or ():
         for made in message.get("tool_calls") or ():
             function = part_of(made, "function")
             call = {"id": part_of(made, "id"), "name": part_of(function, "name")}
@@ -396,7 +433,8 @@ def from_claude(answer: Any) -> Any:
         return {"error": str(failed)}
     if found.get("usage") is not None:
         found["usage"]["model"] = only(getattr(one, "model", None) for one in answer)
-    return dict(found, messages=messages)
+    own = [one for one in answer if getattr(one, "parent_tool_use_id", None) is None]
+    return dict(found, messages=messages, stop_reason=endings(own, "stop_reason"))
 
 
 def with_cached(usage: Any) -> Any:

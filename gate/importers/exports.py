@@ -18,6 +18,7 @@ from gate.formats import adk
 from gate.formats.documents import parse_csv
 from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError, unwrapped
+from gate.formats.names import ROLES
 from gate.formats.reading import Ignored, plain_copy, replaced, says_something
 from gate.formats.shapes import as_list, as_mapping
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
@@ -107,16 +108,17 @@ def _said(messages: Any, what: str, losses: list[Loss], *, instructed: bool = Fa
         raise ShapeError(f"{what}: expected a list of messages, as {_MESSAGES}")
     before, said = list[str](), list[str]()
     for one in map(unwrapped, messages):
-        role, text = one.get("role", one.get("type")), one.get("content")
-        if role in _USER or (role in _INSTRUCTIONS and instructed):
+        stated, text = one.get("role", one.get("type")), one.get("content")
+        role = ROLES.get(str(stated))
+        if role == "user" or (role == "system" and instructed):
             if not isinstance(text, str) or not text:
                 raise ShapeError(f"{what}: expected texts of a user")
             before.append(text)
-            if role in _USER:
+            if role == "user":
                 said.append("\n\n".join(before))
                 before = []
         else:
-            losses.append(Loss("", f"{what}: what the {shorten(str(role), 40)} says", check=False))
+            losses.append(Loss("", f"{what}: what the {shorten(str(stated), 40)} says", check=False))
     if not said:
         raise ShapeError(f"{what}: expected texts of a user")
     losses[:] = dict.fromkeys(losses)
@@ -124,7 +126,6 @@ def _said(messages: Any, what: str, losses: list[Loss], *, instructed: bool = Fa
 
 
 _MESSAGES = '[{"role": "user", "content": "…"}]'
-_USER, _INSTRUCTIONS = ("user", "human"), ("system", "developer")
 
 
 def _conversation(value: Any, what: str, losses: list[Loss], *, instructed: bool = False) -> list[Turn]:

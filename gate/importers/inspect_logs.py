@@ -276,7 +276,7 @@ def _usage(sample: Sample) -> Usage | None:
         used = messages.to_usage(given, cost_usd=as_mapping(given).get("total_cost"))
         if used is not None:
             found.append(replace(used, model=str(model)))
-    return total_usage(tuple(found))
+    return total_usage(found)
 
 
 def _plain(spoken: Any, sample: Sample) -> Any:

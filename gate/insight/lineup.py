@@ -317,12 +317,9 @@ def _latency(_: Case, trial: Trial) -> float | None:
 
 def _tokens(_: Case, trial: Trial) -> float | None:
     """Return the tokens of all turns; None if one does not report them."""
-    if not trial.answered or not trial.invocations:
+    if not trial.answered or trial.usage is None:
         return None
-    counts = [turn.usage.tokens for turn in trial.invocations if turn.usage is not None]
-    if len(counts) < len(trial.invocations) or None in counts:
-        return None
-    return fsum(count for count in counts if count is not None)
+    return trial.usage.tokens
 
 
 # --- notes for readers ----------------------------------------------------------------------------

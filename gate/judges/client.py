@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, Field, ValidationError
 
+from gate.formats.endings import FILTER, cut_off_by
 from gate.judges.asking import note_model
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter
@@ -221,9 +222,10 @@ class Judge:
         found = await self._attempts(send, _Completion, member, key_of(["complete", spoken]), estimate)
         _note_answer(member.model, found)
         choice = found.choices[0]
-        if choice.message.refusal or choice.finish_reason == "content_filter":
+        cut_off = cut_off_by(choice.finish_reason)
+        if choice.message.refusal or cut_off == FILTER:
             raise CallError("the model refused")
-        if choice.finish_reason == "length":
+        if cut_off:
             raise CallError("the model's message was cut off")
         text = without_thoughts(choice.message.content or "").strip()
         if is_blank(text):
@@ -453,9 +455,10 @@ def _parse(shape: type[B], body: bytes) -> B:
 def _read(choice: _Choice, shape: type[A]) -> A | str:
     """Return the vote in a completion, or the reason why there is none."""
     message = choice.message
-    if message.refusal or choice.finish_reason == "content_filter":
+    cut_off = cut_off_by(choice.finish_reason)
+    if message.refusal or cut_off == FILTER:
         return "the judge refused"
-    if choice.finish_reason == "length":
+    if cut_off:
         return "the judge's answer was cut off"
     answer = read_answer(message.content or "", shape)
     return answer if answer is not None else "the judge's answer is not of the shape asked for"

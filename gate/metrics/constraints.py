@@ -15,8 +15,8 @@ from gate.model import Case, Score
 from gate.model.strictness import MORE
 from gate.security.limits import MAX_ID_CHARS
 
-_NO_NAME = re.compile(r"[*?,;|+^$=\\\[\]{}]")
-"""Characters of patterns, lists and calls that no name of a tool has."""
+_NO_NAME = re.compile(r"""[*?,;|+^$=\\\[\]{}]|\(.*\)\s*\Z|\A\s*(?:["'`(<]|\Z)""", re.DOTALL)
+"""Signs of patterns, lists, calls and quotations that no name of a tool has; a text of nothing is none either."""
 
 
 class ForbiddenOptions(Options):
@@ -31,8 +31,8 @@ class ForbiddenOptions(Options):
         for name in tools:
             if _NO_NAME.search(name):
                 raise ValueError(
-                    f"{shown(name, 80)} is a pattern, a list or a call, which no tool matches: name each tool, or a "
-                    "category"
+                    f"{shown(name, 80)} is a pattern, a list, a call or a quotation, which no tool matches: name each "
+                    "tool, or a category"
                 )
         return tools
 

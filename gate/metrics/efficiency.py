@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from gate.metrics.base import NO_CONTENT, Metric, NoOptions, TrialOutput, mean
 from gate.model import Case, Direction, Invocation, Scale, Score, Usage, tool_times
 from gate.security.limits import shorten
-from gate.system.prices import price
+from gate.system.prices import turn_cost
 
 MAX_FIGURE = 1e15
 """More than any trial can use of anything, and small enough to add up."""
@@ -28,6 +28,12 @@ Measure = Callable[[Invocation], float | None]
 
 def _tokens(invocation: Invocation) -> float | None:
     return (invocation.usage or Usage()).tokens
+
+
+def _is_lost(performance: TrialOutput) -> bool:
+    """True if all turns report 0 tokens, and not each says that it called no model: their usage was lost."""
+    usages = [invocation.usage or Usage() for invocation in performance.invocations]
+    return all(usage.tokens == 0 for usage in usages) and any(usage.model_calls != 0 for usage in usages)
 
 
 def _reported_tokens(invocation: Invocation) -> float | None:
@@ -80,8 +86,8 @@ class _LowerIsBetter(Metric[NoOptions]):
 class Cost(_LowerIsBetter):
     """The trial's cost in US dollars: the sum over its turns, as the agent reports them. Range 0 and up.
 
-    A turn that reports tokens and a model, but no cost, is priced by genai-prices. If a turn has no known cost,
-    the trial's cost is unknown.
+    A turn that reports tokens and a model, but no cost or a cost of 0, is priced by genai-prices. If a turn has no
+    known cost, the trial's cost is unknown.
     """
 
     version = 2  # 2: prices tokens
@@ -100,28 +106,29 @@ class Cost(_LowerIsBetter):
         if problems:
             return Score(None, error=shorten("; ".join(dict.fromkeys(problems[:3])), 500), per_turn=tuple(values))
         score = _with_reason(_sum_or_error(values, "cost"), _dollars)
+        if score.value == 0 and _is_lost(performance):
+            return Score(None, error=NO_TOKENS, per_turn=score.per_turn)
         usages = [invocation.usage or Usage() for invocation in performance.invocations]
-        if score.value is None or all(usage.cost_usd is not None for usage in usages):
+        if score.value is None or [usage.cost_usd for usage in usages] == values:
             return score
         models = sorted({usage.model for usage in usages if usage.model})
+        if not models:
+            return score
         reason = shorten(f"{score.reason}, by the list price of {', '.join(models)}", 300)
         return Score(score.value, reason, per_turn=score.per_turn)
 
 
 def _cost(usage: Usage) -> tuple[float | None, str]:
     """Return one turn's cost in US dollars, or the reason why it is unknown."""
-    stated = plausible(usage.cost_usd)
-    if stated is not None:
-        return stated, ""
     if usage.cost_usd is not None:
-        return None, "the cost that the agent reports cannot be meant"
+        return plausible(turn_cost(usage)), "the cost that the agent reports cannot be meant"
     if plausible(usage.input_tokens) is None or plausible(usage.output_tokens) is None:
         return None, "the agent reports no cost, nor input and output tokens to price"
     if usage.tokens == 0:
-        return None, NO_TOKENS
+        return 0.0, ""
     if usage.model is None:
         return None, "the agent reports tokens but neither cost nor model, so they have no price"
-    found = price(usage.model, usage.input_tokens or 0, usage.output_tokens or 0)
+    found = turn_cost(usage)
     if found is None:
         return None, f"no price is known for model {shorten(usage.model, 80)!r}: report cost_usd"
     return plausible(found), "the price is beyond anything that is counted here"
@@ -129,13 +136,13 @@ def _cost(usage: Usage) -> tuple[float | None, str]:
 
 class Tokens(_LowerIsBetter):
     """Input plus output tokens of the trial: the sum over its turns, as the agent reports them. A trial of 0 tokens is
-    not measured: its usage was lost. Range 0 and up."""
+    not measured, because its usage was lost, unless the agent reports 0 model calls. Range 0 and up."""
 
     scale = Scale.COUNT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         score = _sum_or_error(_measured(performance, _tokens), "input_tokens or output_tokens")
-        if score.value == 0:
+        if score.value == 0 and _is_lost(performance):
             return Score(None, error=NO_TOKENS, per_turn=score.per_turn)
         return _with_reason(score, "{:,.0f} tokens".format)
 

@@ -148,20 +148,33 @@ def forbids_in_part(pattern: str) -> bool:
     """True if a pattern begins by forbidding a text anywhere, as ``(?!.*sorry)``, but matches an answer with the text:
     elsewhere, since it is not anchored, or if the text is on another line."""
     parsed = parser.parse(pattern)
-    flags, parts = parsed.state.flags, list(parsed)
-    anchored = bool(parts) and parts[0] in (_START, _BEGIN) and not (parts[0] == _BEGIN and flags & re.MULTILINE)
-    while parts and parts[0][0] is code.AT:
-        parts.pop(0)
-    if not parts or parts[0][0] is not code.ASSERT_NOT:
-        return False
-    _, forbidden = parts[0][1]
-    if not len(forbidden) or not _unbounded(*forbidden[0]):
-        return False
-    skipped = [operation for operation, _ in forbidden[0][1][2]]
-    return not anchored or (skipped == [code.ANY] and not flags & re.DOTALL)
+    return _forbids_in_part(parsed, parsed.state.flags)
 
 
-_START, _BEGIN = (code.AT, code.AT_BEGINNING_STRING), (code.AT, code.AT_BEGINNING)
+def _forbids_in_part(parts: Any, flags: int) -> bool:
+    anchored = False
+    for operation, argument in parts:
+        if operation is code.AT:
+            anchored = anchored or argument == code.AT_BEGINNING_STRING
+            anchored = anchored or (argument == code.AT_BEGINNING and not flags & re.MULTILINE)
+        elif operation is code.SUBPATTERN:
+            _, added, removed, body = argument
+            inner = ([(code.AT, code.AT_BEGINNING_STRING)] if anchored else []) + list(body)
+            return _forbids_in_part(inner, (flags | added) & ~removed)
+        elif operation is code.ASSERT_NOT:
+            _, forbidden = argument
+            if len(forbidden) and _unbounded(*forbidden[0]):
+                return not anchored or not _crosses_lines(forbidden[0][1][2], flags)
+        elif operation is not code.ASSERT:
+            return False
+    return False
+
+
+def _crosses_lines(skipped: Any, flags: int) -> bool:
+    """True if a repeated part of a pattern may also match the end of a line."""
+    if list(skipped) == [(code.ANY, None)]:
+        return bool(flags & re.DOTALL)
+    return list(skipped) != [(code.NOT_LITERAL, ord("\n"))]
 
 
 def _explodes(parsed: Any) -> bool:

@@ -9,11 +9,18 @@ from functools import lru_cache
 
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _MARKS = re.compile(
-    r"(?<!\*)\*\*(?!\*)|(?<!_)__(?!_)|~~|`|</?(?:b|i|u|s|em|strong|mark|code|kbd|span|small)>", re.IGNORECASE
+    r"(?<!\*)\*\*(?!\*)|(?<!_)__(?!_)|~~|`"
+    r"|</?(?:a|b|i|u|s|em|strong|mark|code|kbd|span|small|sub|sup|del|ins|font)>|^[ \t]*(?:>[ \t]?)+",
+    re.IGNORECASE | re.MULTILINE,
 )
-"""The marks of bold text and code, of Markdown and HTML; a row of asterisks hides something, which is no mark."""
+"""The marks of bold text, code and quotations, of Markdown and HTML; a row of asterisks hides something, which is no
+mark."""
+_BREAK = re.compile(r"<br\s*/?>|\\$", re.IGNORECASE | re.MULTILINE)
+_TAG = re.compile(r"</?[a-z!]", re.IGNORECASE)
 _EMPHASIS = re.compile(r"(?<![\w*_])(\*{1,3}|_{1,3})(?=\S)([^*_\n]+)(?<=\S)\1(?![\w*_])")
-_LINK = re.compile(r"\[([^\[\]\n]+)\]\([^()\s]*\)")
+_LINK = re.compile(r"\[([^\[\]\n]+)\](?:\((?:[^()\n]|\([^()\n]*\))*\)|\[[^\[\]\n]*\])")
+"""A link, of which its reader sees the text: with an address and perhaps a title, or with a reference."""
+_ATTRIBUTES = re.compile(r"<([a-z]+)\s[^<>]*>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 _LIKE = dict.fromkeys("‘’‚‛′ʹʼ´", "'") | dict.fromkeys("“”„‟″«»", '"') | dict.fromkeys("−⁻₋⁃", "-")
 """Signs that look like another; besides these, all punctuation of the category of dashes."""
@@ -25,33 +32,37 @@ class ShownText:
     """A text as its reader sees it."""
 
     def __init__(self, text: str) -> None:
+        self._exact = {text, unicodedata.normalize("NFKC", text)}
         self._spellings = {text, *(_SPACES.sub(" ", one) for one in spellings(text))}
         self._folded = {spelling.casefold() for spelling in self._spellings}
 
     def says(self, phrase: str, *, ignore_case: bool = False) -> bool:
         """True if the phrase is in the text, whatever the spelling of both.
 
-        A phrase without a letter or digit, such as a dash, is about the spelling: only this spelling is found.
+        A phrase without a letter or digit, such as a dash, or with a tag is about the spelling: only this spelling is
+        found.
         """
-        wanted, plain = {phrase}, wording(phrase)
-        if any(map(str.isalnum, plain)):
-            wanted.add(plain)
-        texts = self._spellings
+        plain = wording(phrase)
+        if _TAG.search(phrase) or not any(map(str.isalnum, plain)):
+            if ignore_case:
+                return any(phrase.casefold() in text.casefold() for text in self._exact)
+            return any(phrase in text for text in self._exact)
         if ignore_case:
-            texts = self._folded
-            wanted = {one.casefold() for one in wanted}
-        return any(one in text for text in texts for one in wanted)
+            wanted = (phrase.casefold(), plain.casefold())
+            return any(one in text for text in self._folded for one in wanted)
+        return any(one in text for text in self._spellings for one in (phrase, plain))
 
 
 def spellings(text: str) -> set[str]:
     """Return a text as it is, in plain spelling with its marks, and as its reader sees it; with its lines."""
-    return {text, _plain(text), as_read(_LINK.sub(r"\1", text))}
+    return {text, _plain(text), as_read(_ATTRIBUTES.sub(r"<\1>", _LINK.sub(r"\1", text)))}
 
 
 def as_read(text: str) -> str:
     """Return a text as its reader sees it: in plain spelling, and without the marks of Markdown and HTML for bold text,
     emphasis and code."""
-    text = _MARKS.sub("", _ESCAPED.sub(r"\1", html.unescape(text)))
+    text = _ESCAPED.sub(r"\1", _BREAK.sub("\n", html.unescape(text)))
+    text = _MARKS.sub("", text)
     return _plain(_EMPHASIS.sub(r"\2", text))
 
 

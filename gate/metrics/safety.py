@@ -164,8 +164,8 @@ def _listed(further: tuple[str, ...]) -> tuple[Mapping[str, str], re.Pattern[str
     return kinds, re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)", re.IGNORECASE)
 
 
-_NO_CATEGORY = {"", "none", "no violation", "n/a", "safe"}
-"""Names that judges give to no category."""
+_NO_CATEGORY = re.compile(r"\W*(?:(?:none?|not|nil|null|nothing|n/?a|safe)\b.*)?", re.IGNORECASE | re.DOTALL)
+"""Words by which judges say that no category is violated: *None*, *no violation*, *N/A*."""
 
 
 class Safety(Answer):
@@ -178,7 +178,7 @@ class Safety(Answer):
     @model_validator(mode="after")
     def _is_one_vote(self) -> Self:
         """Refuse a vote for both sides: it cannot be read."""
-        named = {one.strip().lower() for one in self.categories} - _NO_CATEGORY
+        named = [one for one in self.categories if not _NO_CATEGORY.fullmatch(one)]
         if named and not self.violation:
             raise ValueError("it names categories that are violated, and says that none is")
         return self

@@ -8,11 +8,13 @@ from unicodedata import category
 
 from msgspec import Struct
 
+from gate.model.bounds import Amount, Count
+
 MAX_SECONDS = 1e15
 """The longest plausible duration, in seconds."""
 
 
-class ToolCall(Struct, frozen=True, gc=False):
+class ToolCall(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """A tool that the agent called, or that the author of a case expects it to call."""
 
     name: str
@@ -22,7 +24,7 @@ class ToolCall(Struct, frozen=True, gc=False):
     result: Any = None
     error: str | None = None
     """The error inside the tool, if the agent reports one."""
-    duration: float | None = None
+    duration: Amount | None = None
     category: str | None = None
     """Expected calls only: any tool of this category is accepted, and ``name`` is empty."""
     any_args: bool = False
@@ -62,19 +64,19 @@ def is_blank(text: str) -> bool:
     return all(char in _FILLERS or category(char) in _UNSEEN for char in text)
 
 
-class Usage(Struct, frozen=True, gc=False):
+class Usage(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Tokens, cost and calls of a turn or a trial. None means that the agent did not report it."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    model_calls: int | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_usd: Amount | None = None
+    model_calls: Count | None = None
     model: str | None = None
     """The model named in the answer, else the one that was requested; None if neither is known."""
     system: str | None = None
     """The provider's fingerprint of the system that answered (``system_fingerprint``), if the answer has one."""
     cut_off: bool = False
-    """True if an answer of the model says that it ended at the limit of its length."""
+    """True if an answer of the model says that it is not whole: it ended at the limit of its length or by a filter."""
 
     @property
     def tokens(self) -> int | None:
@@ -90,7 +92,7 @@ SILENT = "-"
 """The digest of an answer without text."""
 
 
-class ForeignScore(Struct, frozen=True, gc=False):
+class ForeignScore(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """A score that another tool gave to a recorded trial."""
 
     scorer: str
@@ -139,25 +141,26 @@ class Invocation(Struct, frozen=True, gc=False):
         return self.reports_calls or bool(self.tool_calls)
 
 
-def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
-    """Return the sum of usages, field by field. A field is None if no part reports it, model or system if they
-    differ."""
-    if not parts:
-        return None
+def total_usage(parts: Iterable[Usage | None]) -> Usage | None:
+    """Return the sum of usages, field by field; None if no part reports anything.
+
+    A field is None if a part does not report it, since the sum of the others would look cheap; model and system are
+    None if the parts differ.
+    """
+    usages = [part or Usage() for part in parts]
     total: dict[str, Any] = {}
     for name in ("input_tokens", "output_tokens", "cost_usd", "model_calls"):
-        known = []
-        for part in parts:
-            value = getattr(part, name)
-            if value is not None:
-                known.append(value)
-        if known:
-            total[name] = sum(known)
+        values = [getattr(usage, name) for usage in usages]
+        if None not in values:
+            total[name] = sum(values)
     for name in ("model", "system"):
-        stated = {getattr(part, name) for part in parts}
+        stated = {getattr(usage, name) for usage in usages}
         if len(stated) == 1:
             total[name] = stated.pop()
-    return Usage(**total, cut_off=any(part.cut_off for part in parts))
+    whole = Usage(**total, cut_off=any(usage.cut_off for usage in usages))
+    if not usages or whole == Usage():
+        return None
+    return whole
 
 
 class ToolTime(Struct, frozen=True):

@@ -443,8 +443,17 @@ PROBLEMS: Mapping[KindName, FindingKind] = {
         wanted=NUMBER,
         quarantined=FLAG,
     ),
-    # ``compared``: false if there is no baseline; then every case fails
-    "outage": kind("Most of what answered before fails alike.", ERROR, cases=int, of=int, compared=bool, error=str),
+    # ``compared``: false if there is no baseline; then every case fails; ``setup``: by its error, the agent is set up
+    # wrongly, and nothing was down
+    "outage": kind(
+        "Most of what answered before fails alike.",
+        ERROR,
+        cases=int,
+        of=int,
+        compared=bool,
+        error=str,
+        setup=FLAG,
+    ),
     "agent_fails": OF_CRITERION["agent_fails"],
     # ``copies``: repeats are copies of one answer, as with a cache; else the suite is too small
     "collapsed": kind(

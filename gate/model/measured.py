@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from gate.model.bounds import Amount, Ordinal
 from gate.model.conversation import Usage, total_usage
 from gate.model.trial import ENDS, End, ErrorKind, Models, Score, Side
 
@@ -19,16 +20,16 @@ class MeasuredTurn(Struct, frozen=True, gc=False):
 class MeasuredTrial(Struct, frozen=True, gc=False):
     """One execution of a case, kept in the form of its record: a history reads a hundred thousand of them."""
 
-    case_id: str
-    number: int
+    case_id: str = field(name="case")
+    number: Ordinal = field(name="n")
     tag: str | None = None
     """None means `FULL`."""
     side: Side = Side.CANDIDATE
     scores: Mapping[str, float | Score | None] = {}
     """By criterion name. A number is short for a `Score` of that value, None for one that does not apply."""
     error: tuple[ErrorKind, str] | None = None
-    duration: float | None = None
-    turns: Sequence[MeasuredTurn] = ()
+    duration: Amount | None = None
+    turns: tuple[MeasuredTurn, ...] = ()
     users: Models = ()
     """The models that played the user."""
 
@@ -38,10 +39,10 @@ class MeasuredTrial(Struct, frozen=True, gc=False):
 
     @property
     def usage(self) -> Usage | None:
-        """Return the usage summed over the turns; None if no turn reported any."""
+        """Return the total usage of the turns; None if no turn reported any."""
         if len(self.turns) == 1:
             return self.turns[0].usage
-        return total_usage(tuple([turn.usage for turn in self.turns if turn.usage is not None]))
+        return total_usage(turn.usage for turn in self.turns)
 
 
 def values_of(name: str, trials: Iterable[MeasuredTrial]) -> list[float | None]:

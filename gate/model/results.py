@@ -217,10 +217,6 @@ class CrashFacts(Struct, frozen=True):
     PASS."""
 
 
-NOT_STORED = "no baseline of"
-"""The beginning of `BaselineInfo.missing` if a baseline is wanted and nothing is stored."""
-
-
 class BaselineInfo(Struct, frozen=True):
     """The baseline that the candidate was compared with."""
 
@@ -232,6 +228,8 @@ class BaselineInfo(Struct, frozen=True):
     source: str = ""
     missing: str = ""
     """The reason why there is no baseline; empty if there is one."""
+    none_yet: bool = False
+    """True if there is no baseline because nothing was ever stored."""
     never_stored: int = 0
     """Commits of the base's history that have the configuration, if no record of the suite was ever stored."""
     of_itself: bool = False

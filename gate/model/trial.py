@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
+from gate.model.bounds import Amount, Count
 from gate.model.conversation import Invocation, Usage, total_usage
 
 Models = tuple[tuple[str, str], ...]
@@ -15,7 +16,7 @@ Models = tuple[tuple[str, str], ...]
 another model later. Models that did not state a name are left out."""
 
 
-class Score(Struct, frozen=True, gc=False):
+class Score(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """The score of a metric in one trial.
 
     ``value`` is None with ``error`` set: it could not be measured, which fails closed. ``value`` is None without
@@ -140,29 +141,39 @@ REPEAT = "repeat"
 """Tag of a round that repeats a few steady cases, to see if repeated trials are independent."""
 
 
-class Replay(Struct, frozen=True, gc=False):
+MAX_ADDRESS = 200
+"""The most characters in the name of a recording."""
+MAX_DIFFERENCE = 500
+"""The most characters of a difference in words."""
+MOST_LISTS = 100
+"""The most lists of tools told to a trial, and the most tools that changed in them."""
+_Address = Annotated[str, Meta(max_length=MAX_ADDRESS)]
+_Difference = Annotated[str, Meta(max_length=MAX_DIFFERENCE)]
+
+
+class Replay(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """The share of a trial's outside world that was answered from an earlier trial's recording.
 
     The gate's proxy reports it, never the agent.
     """
 
-    source: str
+    source: _Address = ""
     """The ``recording`` of the trial of the same case that it was coupled with; empty if there is none."""
-    replayed: int
+    replayed: Count = 0
     """Calls answered from the recording."""
-    live: int
+    live: Count = 0
     """Calls that went to the real model or tool."""
-    difference: str = ""
+    difference: _Difference = ""
     """The first difference, in words: limited in length and redacted."""
-    recording: str = ""
+    recording: _Address = ""
     """The name by which later trials replay this one, ``<run id>:<trial number>:<digest>``, with the number from its
     run; empty if nothing was recorded. It stays when stored records are united and trials renumbered. The digest is
     that of its answers, so that a recording written by somebody else has a different one."""
-    saved_usd: float | None = None
+    saved_usd: Amount | None = None
     """The known part of the cost of the replayed calls when they were recorded."""
-    tools: tuple[str, ...] = ()
+    tools: Annotated[tuple[_Address, ...], Meta(max_length=MOST_LISTS)] = ()
     """The lists of tools that MCP servers offered, each as ``<server> <digest>``."""
-    tools_changed: tuple[str, ...] = ()
+    tools_changed: Annotated[tuple[_Difference, ...], Meta(max_length=MOST_LISTS)] = ()
     """The differences of those lists from the recording's, tool by tool, in words: limited in length and redacted."""
 
     @property
@@ -260,5 +271,5 @@ class Trial(Struct, frozen=True, gc=False):
 
     @property
     def usage(self) -> Usage | None:
-        """Return the usage summed over the turns; None if no turn reported any."""
-        return total_usage(tuple(i.usage for i in self.invocations if i.usage is not None))
+        """Return the total usage of the turns; None if no turn reported any."""
+        return total_usage(turn.usage for turn in self.invocations)

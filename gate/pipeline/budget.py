@@ -202,7 +202,7 @@ def spent_on(trials: Iterable[Trial]) -> Spent:
                 continue
             told += 1
             spent += cost
-            if usage is not None and usage.cost_usd is not None:
+            if usage is not None and usage.cost_usd == cost:
                 reported = True
             else:
                 listed = True

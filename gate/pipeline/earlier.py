@@ -41,10 +41,10 @@ from gate.model import STORED, Side, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
+from gate.pipeline.identity import may_change, measures_alike
 from gate.pipeline.journal import newest_first, path_of, records_folder, take_back
-from gate.pipeline.launch import measures_alike
 from gate.pipeline.references import References
-from gate.pipeline.session import Session, check_version, may_change
+from gate.pipeline.session import Session, check_version, unconfirmed
 from gate.pipeline.terms import Terms
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import judge_record, load_to_judge
@@ -85,27 +85,26 @@ class EarlierDraws(Struct, frozen=True):
     notes: tuple[str | Finding, ...] = ()
 
 
-def continue_earlier(config: Config, header: Header, git: Git, *, anchored: bool) -> str:
+def continue_earlier(session: Session, header: Header) -> str:
     """Copy the newest record of the same agent and plan to the path where this commit's run continues it.
 
     Return a description of that record; empty if there is none, or if the commit already has a record. An unreadable
-    one is skipped, and everything is run. ``anchored``: the commit is on the default branch, where each commit is a
-    change of its own.
+    one is skipped, and everything is run. On the default branch each commit is a change of its own.
     """
+    config = session.config
     path = path_of(config, header)
     if path is None or path.exists():
         return ""
     change = header
-    if anchored:
+    if session.where.anchored:
         change = replace(header, branch="")
-    for found, other in _of_this_change(config, change, git, []):
+    for found, other in _of_this_change(config, change, session.git, []):
         if other.dirty:
             continue
         if other.agent != header.agent or difference(replace(other, commit=header.commit), header):
             continue
         with suppress(GateError):
-            unsure = may_change(config)  # of the version that answered, until it is looked up again
-            record = read_closed_part(found) if unsure else read_record(found, complete=False)
+            record = read_closed_part(found) if unconfirmed(session, other) else read_record(found, complete=False)
             if not record.trials:
                 continue
             record = against_base(record, header.base_commit)

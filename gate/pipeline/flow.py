@@ -18,12 +18,8 @@ from gate.pipeline.launch import check_base_address, wants_base_beside
 from gate.pipeline.measurement import MeasuredSuite, measure_suite
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_all_references
-from gate.pipeline.session import (
-    RunOptions,
-    Session,
-    open_session,
-)
-from gate.pipeline.terms import Terms, after_proofs, job_settings, step_down, with_settings_of_run
+from gate.pipeline.session import RunOptions, Session, open_session
+from gate.pipeline.terms import after_proofs, job_settings, step_down, with_settings_of_run
 from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shown_trials
 from gate.records import read_header
 from gate.reports.files import Outputs, check_outputs, write_reports
@@ -63,15 +59,23 @@ async def run_gate(
             session.run_budget.reserved = session.settings.most_epochs * sum(len(rest.suite.cases) for rest in plans)
             suites.append(await measure_suite(session, plan, found))
             del plan  # drop the cases and recordings: judging needs only the record
-        results = [suite.of_shard or _judged(suite, suite.terms) for suite in suites]
-        results = _stepped_down(suites, results, environment)
+        results = step_down(len(suites), lambda number, proven: _judged(suites[number], proven, environment))
         return _report(session, suites, results, outputs)
 
 
-def _judged(suite: MeasuredSuite, terms: Terms) -> SuiteResult:
-    """Return the verdict on a suite's record, which needs nothing else."""
+def _judged(suite: MeasuredSuite, proven: int, environment: Mapping[str, str]) -> SuiteResult:
+    """Return the verdict on a suite's record, after so many suites are proven. If only the error budget left by those
+    makes it a proof, its record states that."""
+    if suite.of_shard is not None:
+        return suite.of_shard
+    terms = suite.terms
+    if proven:
+        terms = with_settings_of_run(terms, after_proofs(terms.settings, proven))
     record = load_to_judge(suite.path, criteria=terms.criteria)
-    return accepted(judge_record(record, suite.found.all, terms), suite.found)
+    result = accepted(judge_record(record, suite.found.all, terms), suite.found)
+    if proven and result.verdict is Verdict.REGRESSED:
+        close_again(suite.path, load_to_judge(suite.path), terms.plain(), environment)
+    return result
 
 
 def _report(
@@ -96,23 +100,6 @@ def _with_shared_budget(session: Session, plans: Sequence[Plan], baselines: Sequ
     beside = [wants_base_beside(session, found.first) for found in baselines]
     settings = job_settings(session.config, session.settings, plans, baselines, session.options.rules, beside=beside)
     return replace(session, settings=settings)
-
-
-def _stepped_down(
-    suites: Sequence[MeasuredSuite], results: Sequence[SuiteResult], environment: Mapping[str, str]
-) -> list[SuiteResult]:
-    """Return the results, each judged again with the error budget left over by the proven suites, as its record
-    states."""
-
-    def again(number: int, proven: int) -> SuiteResult:
-        suite = suites[number]
-        terms = with_settings_of_run(suite.terms, after_proofs(suite.terms.settings, proven))
-        result = _judged(suite, terms)
-        if result.verdict is Verdict.REGRESSED:
-            close_again(suite.path, load_to_judge(suite.path), terms.plain(), environment)
-        return result
-
-    return step_down(results, again)
 
 
 def _check_not_all_in_quarantine(plans: Sequence[Plan], settings: Settings) -> None:

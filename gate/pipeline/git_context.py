@@ -49,8 +49,12 @@ def changed_files(config: Config, git: Git, written: Sequence[str] = ()) -> tupl
     """Return the user's files that differ from HEAD; ``written``: files that a run creates, relative to the root."""
     if not git.is_repository():
         return ()
-    own = (config.file.output, config.file.baseline.folder, REPORTS)  # the gate itself writes these
-    return tuple(git.changed(exclude=(*own, *written)))
+    return tuple(git.changed(exclude=(*own_places(config), *written)))
+
+
+def own_places(config: Config) -> tuple[str, ...]:
+    """Return the files and folders, relative to the root, that the gate itself writes."""
+    return (config.file.output, config.file.baseline.folder, REPORTS)
 
 
 def git_context(
@@ -98,7 +102,7 @@ def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | No
     """Return the commit that the change is measured against (see `git_context`); ``tip`` is the default branch's."""
     against, remote = config.file.baseline.against, config.file.baseline.remote
     if against is not None:
-        found = git.resolve(against) or git.resolve(f"{remote}/{against}")
+        found = git.resolve(against) or git.resolve(f"{remote}/{against}") or _remote_tip(git, against, remote)
         if found is None:
             place = config.place_of("baseline", "against")
             raise ConfigError(f"no commit {against!r} here", where=place, hint="fetch it first")
@@ -147,8 +151,11 @@ def _default_tip(git: Git, remote: str) -> str | None:
         found = git.resolve(f"refs/{name}")
         if found is not None:
             return found
-    if branch is None:
-        return None
+    return _remote_tip(git, branch, remote) if branch is not None else None
+
+
+def _remote_tip(git: Git, branch: str, remote: str) -> str | None:
+    """Return the newest commit of a branch that the clone may lack, fetched; None if the remote has none."""
     try:
         return git.remote_tip(branch, remote=remote, depth=SEARCHED)
     except GitError:

@@ -1,8 +1,8 @@
-"""Files of records: the one that a run writes, the one it continues, and those of other runs next to it."""
+"""The file of a run's record: the one that it writes, and the one that it continues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain, count
@@ -10,15 +10,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.config.load import Config, load_config
-from gate.config.schema import File
+from gate.config.load import Config
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
 from gate.records import (
     Header,
     Record,
     RecordWriter,
-    is_closed,
     read_closed_part,
     read_header,
     read_record,
@@ -67,7 +65,7 @@ def open_journal(
     path = path_of(config, header, by_commit=by_commit)
     if path is not None and (not path.exists() or _continues(path, header)):
         return RecordWriter(path, header, resume=path.exists(), keep=keep)
-    return RecordWriter(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), header, keep=keep)
+    return RecordWriter(free_path(folder, header, now), header, keep=keep)
 
 
 def without(journal: RecordWriter, left_out: Collection[Trial], why: str) -> RecordWriter:
@@ -89,9 +87,25 @@ def without(journal: RecordWriter, left_out: Collection[Trial], why: str) -> Rec
 def anew(journal: RecordWriter, header: Header, folder: Path, now: datetime) -> RecordWriter:
     """Begin the journal anew under the run of ``header``; its old record is kept among the earlier measurements."""
     record = read_record(journal.path, complete=False)
-    write_record(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), record)
+    write_record(free_path(folder, header, now), record)
     journal.close()
     return RecordWriter(journal.path, header, keep=journal.keep)
+
+
+def uncommitted(journal: RecordWriter, path: Path) -> RecordWriter:
+    """Continue the journal at ``path`` as one of a work tree with uncommitted changes.
+
+    The commit's record, if it is another file, keeps what earlier runs have closed.
+    """
+    record = read_record(journal.path, complete=False)
+    header = replace(journal.header, dirty=True)
+    write_record(path, replace(record, header=header))
+    if path != journal.path:
+        take_back(journal.path)
+    journal.close()
+    moved = RecordWriter(path, header, resume=True, keep=journal.keep)
+    moved.resumed = journal.resumed
+    return moved
 
 
 def take_back(path: Path) -> None:
@@ -174,8 +188,9 @@ def _continues(path: Path, header: Header) -> bool:
         return False
 
 
-def _free(folder: Path, stem: str) -> Path:
+def free_path(folder: Path, header: Header, now: datetime) -> Path:
     """Create an empty file under a new name, as two runs may start at the same moment."""
+    stem = f"{now:%Y%m%dT%H%M%S}{_part(header)}"
     try:
         files.make_folder(folder)  # a file in the folder's place would make every name look taken
         for name in chain([stem], (f"{stem}-{number}" for number in count(2))):
@@ -187,89 +202,3 @@ def _free(folder: Path, stem: str) -> Path:
     except OSError as problem:
         raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(folder)) from None
     raise AssertionError("there is always a further name")
-
-
-# --- records of earlier runs ----------------------------------------------------------------------
-# Every command takes its arguments in one order: first the record that is judged, then the one it is compared with.
-
-
-MOST_LISTED = 400
-"""The number of newest files in the results folder that are searched."""
-
-
-def results_folder(config_path: Path) -> Path:
-    """Return the folder that a run of this configuration writes to; the default folder if there is no configuration.
-
-    Raises:
-        ConfigError: the configuration exists but cannot be read.
-    """
-    if config_path.is_file():
-        return load_config(config_path).output
-    return config_path.parent / str(File.model_fields["output"].default)
-
-
-def newest_record(config_path: Path) -> Path:
-    """Return the newest finished record of all suites. Raises `MeasureError` if there is none."""
-    found = next(_finished(config_path), None)
-    if found is None:
-        raise _no_record_in(config_path, "no finished record")
-    return found[0]
-
-
-def record_before(record: Path, config_path: Path) -> Path:
-    """Return the newest finished record of the same suite, from another run that began before this one.
-
-    Raises:
-        MeasureError: there is none, or the record cannot be read.
-    """
-    header = read_header(record)
-    for path, other in _finished(config_path):
-        earlier = other.created < header.created and other.run_id != header.run_id
-        if earlier and other.suite_id == header.suite_id:
-            return path
-    raise _no_record_in(config_path, f"no earlier record to compare {record} with")
-
-
-def _no_record_in(config_path: Path, what: str) -> MeasureError:
-    folder = results_folder(config_path) / "records"
-    return MeasureError(what, where=str(folder), hint="`gate run` writes one; or name a record")
-
-
-def _finished(config_path: Path) -> Iterator[tuple[Path, Header]]:
-    """Yield the closed records of whole runs, newest first, skipping unreadable ones."""
-    folder = results_folder(config_path) / "records"
-    folders = [path for path in folder.glob("*") if path.is_dir()]
-    for path in newest_first(*folders)[:MOST_LISTED]:
-        with suppress(GateError, OSError):
-            if is_closed(path):
-                header = read_header(path)
-                if header.shard == (1, 1):
-                    yield path, header
-
-
-# --- other runs of one commit ---------------------------------------------------------------------
-# Anyone who chooses among several runs of the same commit and agent may choose the luckiest.
-
-
-MOST_BESIDE = 100
-"""The number of a folder's newest files that are searched."""
-
-
-def other_runs_beside(path: Path, header: Header, folder: Path, *, known: Collection[str] = ()) -> list[Path]:
-    """Return records of further runs of the same plan, criteria, commit and agent, next to ``path`` or in ``folder``.
-
-    ``known``: runs to leave out, such as those already stored.
-    """
-    if header.commit is None or header.dirty:
-        return []
-    found, seen = [], {header.run_id, *known}
-    for other in newest_first(*{path.parent.resolve(), folder.resolve()})[:MOST_BESIDE]:
-        with suppress(GateError, OSError):
-            theirs = read_header(other)
-            if theirs.run_id in seen or theirs.stripped or theirs.definition != header.definition:
-                continue
-            if difference(theirs, header):
-                continue
-            seen.add(theirs.run_id)
-            found.append(other)
-    return found

@@ -6,10 +6,9 @@ The base commit's agent is started from its work tree when the schedule first ne
 from __future__ import annotations
 
 import os
-import re
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,16 +18,22 @@ from msgspec import Struct
 from gate.agents.base import AgentOptions, expand
 from gate.agents.http import server_of
 from gate.agents.python import WORKER, PythonOptions, interpreter_of
-from gate.agents.sources import INSTALLED, imported_from, named_by
+from gate.agents.sources import imported_from
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.reference import Reference
 from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError
-from gate.formats.documents import parse_document
 from gate.pipeline.git_context import REPORTS
-from gate.pipeline.session import Session, fingerprint_of_version
+from gate.pipeline.identity import (
+    MOST_NAMED,
+    definition_differs,
+    fingerprint_of_version,
+    has_configuration,
+    surroundings_differ,
+)
+from gate.pipeline.session import Session
 from gate.reports.formatting import listing
 from gate.security.environment import in_ci
 from gate.security.escape import one_line
@@ -36,7 +41,7 @@ from gate.security.files import OWN_FOLDER
 from gate.security.limits import shorten
 from gate.security.tree import KnownTree
 from gate.suites import case_files
-from gate.system.git import Git
+from gate.system.git import Git, repository_above
 from gate.system.own_files import own_files_in
 from gate.system.own_user import OwnUser, can_switch, open_to_others
 
@@ -64,7 +69,7 @@ def own_user(config: Config, root: Path, options: AgentOptions, environment: Map
     else:
         hidden += suite
     try:
-        user.give(root, top=_top(root), hidden=hidden, kept=kept)
+        user.give(root, top=repository_above(root), hidden=hidden, kept=kept)
     except BaseException:
         user.end()
         raise
@@ -95,11 +100,6 @@ def _programs(options: AgentOptions, root: Path, environment: Mapping[str, str])
         found = shutil.which(word, path=environment.get("PATH"))
         if found is not None:
             yield Path(found)
-
-
-def _top(root: Path) -> Path:
-    """Return the repository's folder, or the configuration's folder outside a repository."""
-    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
 
 
 def _of_the_gate(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
@@ -303,46 +303,6 @@ async def _other_version(session: Session, reference: Reference, url: str) -> st
     return f"{url} serves version {told!r}, and the stored baseline is of another"
 
 
-# --- whether it can be run here -------------------------------------------------------------------
-# The gate starts it from its own work tree, but with the change's packages, variables and agent definition. Where the
-# change touches those, the base's agent would fail as the change's does, and a regression would pass for drift.
-
-
-MOST_NAMED = 80
-"""The longest name shown, in characters."""
-_JOBS = re.compile(
-    r"\.gitlab-ci\.ya?ml|\.github/workflows/.+|\.circleci/.+|Jenkinsfile|(?:azure|bitbucket)-pipelines\.ya?ml"
-)
-"""Files that define what a CI job does, relative to the repository's top."""
-_OF_A_RUN = frozenset(
-    (
-        "version",
-        "base",
-        "user",
-        "reads_suite",
-        "timeout",
-        "concurrency",
-        "retries",
-        "transient",
-        "sources",
-        "traces",
-        "reports_calls",
-    )
-)
-"""Keys of ``agent`` that concern the measurement, not the agent that is measured."""
-
-_MEASURING = ("fields", "format", "tool_categories", "judge", "simulated_user", "world")
-"""Keys of a configuration that decide how a conversation is held, answered or scored."""
-
-
-def has_configuration(config: Config, git: Git, commit: str) -> bool:
-    """True if the commit has a file at the configuration's path, readable or not."""
-    try:
-        return _stored(config, git, commit) is not None
-    except GateError:
-        return True
-
-
 def _imported_from(config: Config, git: Git, environment: Mapping[str, str]) -> list[PurePosixPath]:
     """Return the folders of this work tree from which the base commit's agent would import modules, because this job
     installed them or names them in ``PYTHONPATH``; not those that it looks up in its own work tree first."""
@@ -354,95 +314,3 @@ def _imported_from(config: Config, git: Git, environment: Mapping[str, str]) -> 
     own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
     first = {own, *(PurePosixPath(os.path.normpath(own / name)) for name in getattr(options, "path", ()))}
     return [folder for folder in imported_from(git.top(), prefixes, stated) if folder not in first]
-
-
-def surroundings_differ(
-    config: Config,
-    git: Git,
-    commit: str,
-    setup: str | None = None,
-    imported: Sequence[PurePosixPath] = (),
-) -> str:
-    """Return the file or key that keeps the base commit's agent from running as it did; empty if nothing does.
-
-    Args:
-        config: the change's configuration.
-        git: the change's repository.
-        commit: the base.
-        setup: the commands that this job ran, if they are not the configuration's.
-        imported: folders, relative to the repository's top, of which the base's agent would import the change's files.
-    """
-    own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
-    measured = [own / config.path.name, *(own / name for name in config.file.suite)]
-    installed = [*named_by(config.file.setup or "" if setup is None else setup, own), *imported]
-    had_job = has_configuration(config, git, commit)  # else no job of the base measured its agent differently
-    for name in git.differing(commit):
-        path = PurePosixPath(name)
-        if any(map(path.is_relative_to, measured)):
-            continue
-        near = path.parent.is_relative_to(own) or own.is_relative_to(path.parent)
-        is_installed = (near and INSTALLED.fullmatch(path.name)) or any(map(path.is_relative_to, installed))
-        if is_installed or (had_job and _JOBS.fullmatch(name)):
-            return f"{one_line(name, MOST_NAMED)} differs"
-    return definition_differs(config, git, commit)
-
-
-def definition_differs(config: Config, git: Git, commit: str, *, but: Sequence[str] = ()) -> str:
-    """Return the key by which the configuration starts a different agent than at the commit; empty if there is none.
-
-    ``but``: options of the agent's kind that are replaced for the base.
-    """
-    before, now = _before_and_now(config, git, commit)
-    if before is None or now is None:  # no such file, or an unreadable one: the commit is taken at its word
-        return ""
-    if before.get("setup") != now.get("setup"):
-        return "setup differs"
-    old, new = _definition(before.get("agent"), but), _definition(now.get("agent"), but)
-    for key in sorted({*old, *new}):
-        if old.get(key) != new.get(key):
-            return f"agent.{one_line(key, MOST_NAMED)} differs"
-    return ""
-
-
-def measures_alike(config: Config, git: Git, commit: str) -> bool:
-    """True if the configuration at the commit holds and scores conversations as this one does.
-
-    The fingerprints of the agent, the cases and the criteria do not cover that.
-    """
-    before, now = _before_and_now(config, git, commit)
-    if before is None or now is None:
-        return False
-    return all(before.get(key) == now.get(key) for key in _MEASURING)
-
-
-def _before_and_now(config: Config, git: Git, commit: str) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
-    """Return the configuration as written at the commit and as written now; None for an unreadable one."""
-    return _read(lambda: _stored(config, git, commit)), _read(config.path.read_bytes)
-
-
-def _stored(config: Config, git: Git, commit: str) -> bytes | None:
-    """Return the configuration file's content at the commit; None if the commit has no such file."""
-    return git.show(commit, os.path.relpath(config.path, git.root))
-
-
-def _read(content: Callable[[], bytes | None]) -> Mapping[str, Any] | None:
-    """Return a configuration as written, without overrides from the command line or the action."""
-    with suppress(GateError, OSError, UnicodeDecodeError):
-        text = content()
-        if text is not None:
-            found = parse_document(text.decode(), "gate.yaml")
-            if isinstance(found, Mapping):
-                return found
-    return None
-
-
-def _definition(agent: Any, but: Sequence[str]) -> dict[str, Any]:
-    if not isinstance(agent, Mapping):
-        return {}
-    found = {key: value for key, value in agent.items() if key not in _OF_A_RUN}
-    for key, value in found.items():
-        if but and isinstance(value, str):
-            found[key] = ""  # only an address
-        elif but and isinstance(value, Mapping):
-            found[key] = {name: held for name, held in value.items() if name not in but} or ""
-    return found

@@ -23,21 +23,29 @@ from gate.errors import GateError, MeasureError
 from gate.model import SuiteResult, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
-from gate.pipeline.journal import anew, check_untracked, close_again, open_journal, records_folder, take_back, without
-from gate.pipeline.launch import base_agent
-from gate.pipeline.past import past_rates
-from gate.pipeline.references import References
-from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage
-from gate.pipeline.session import (
-    Session,
+from gate.pipeline.identity import (
     about_address,
     about_literal_version,
     about_sources,
     about_unused_sources,
-    check_package,
-    check_version,
     may_change,
 )
+from gate.pipeline.journal import (
+    anew,
+    check_untracked,
+    close_again,
+    free_path,
+    open_journal,
+    records_folder,
+    take_back,
+    uncommitted,
+    without,
+)
+from gate.pipeline.launch import base_agent
+from gate.pipeline.past import past_rates
+from gate.pipeline.references import References
+from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage
+from gate.pipeline.session import Session, change_of_files, check_package, check_version, unconfirmed
 from gate.pipeline.store import store_kind
 from gate.pipeline.storing import run_stored_epochs
 from gate.pipeline.terms import Terms, terms_of_plan
@@ -77,7 +85,7 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
     with ExitStack() as stack:
         journal, origin = _open_journal(session, plan, header)
         journal = stack.enter_context(journal)
-        journal, unsure = _without_unconfirmed_version(session, journal, stack)
+        journal, unsure = _without_unconfirmed(session, journal, stack)
         earlier_trials = len(journal.resumed)
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         journal = stack.enter_context(_without_outage(session, journal, header, in_outage))
@@ -93,11 +101,15 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
             run = SuiteRun(session, plan, found.all, journal, runner, base, draws.verdicts)
             await run.measure()
             await _check_end(session, journal)
+            changed = change_of_files(session)
+            if changed:
+                run.journal = journal = stack.enter_context(_as_uncommitted(session, journal))
             left_out = earlier_trials - len(journal.resumed)
             past = _past_rates(session, header, found)
-            measurement = _Measurement(run, found, draws, past, started, origin, unsure, left_out)
+            measurement = _Measurement(run, found, draws, past, started, origin, (unsure, changed), left_out)
             measurement.close()
-            if session.fills_baseline and not session.run_budget.stopped and not journal.header.runs:
+            fills = session.fills_baseline and not changed
+            if fills and not session.run_budget.stopped and not journal.header.runs:
                 await _store_further(measurement)
     measured = MeasuredSuite(journal.path, found, measurement.terms)
     if not session.options.is_shard:
@@ -109,8 +121,8 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
 class _Measurement:
     """A suite whose trials were run: the terms that its record is closed with, and its verdict so far.
 
-    ``origin`` describes the record that it continues; ``unsure`` is a note on trials that another version of the agent
-    may have answered; ``left_out`` is the number of an earlier session's trials that ran in an outage.
+    ``origin`` describes the record that it continues; ``doubts`` are notes on which agent answered, some of them empty;
+    ``left_out`` is the number of an earlier session's trials that ran in an outage.
     """
 
     def __init__(
@@ -121,19 +133,20 @@ class _Measurement:
         past: tuple[float, ...],
         started: float,
         origin: str,
-        unsure: str,
+        doubts: Sequence[str],
         left_out: int,
     ) -> None:
         self.run, self._found, self._draws, self._past, self._started = run, found, draws, past, started
-        self._origin, self._unsure, self._left_out = origin, unsure, left_out
-        self._saving = about_sources(run.session)
-        self._unused = about_unused_sources(run.session.config, run.session.git)
+        self._origin, self._doubts, self._left_out = origin, doubts, left_out
+        session = run.session
+        self._saving = about_sources(session.config, session.git, session.where, session.files)
+        self._unused = about_unused_sources(session.config, session.files)
         self.terms = self._terms_now()
 
     def _terms_now(self, *more: str) -> Terms:
         run, draws = self.run, self._draws
         session = run.session
-        told = (*self._notes(), *self._found.notes, self._unsure, run.base.note, self._missing_at_base())
+        told = (*self._notes(), *self._found.notes, *self._doubts, run.base.note, self._missing_at_base())
         notes = [note for note in (*told, *run.notes, *run.runner.notes, *draws.notes, *more) if note]
         terms = _terms(session, run.plan, run.settings, notes, self._found)
         return replace(
@@ -222,6 +235,10 @@ async def _store_further(measurement: _Measurement) -> None:
     except MeasureError as error:
         measurement.close_without_further(str(error))
         return
+    changed = change_of_files(run.session)
+    if changed:
+        measurement.close_without_further(changed)
+        return
     try:
         check_package(run.session)
     except GateError:
@@ -235,8 +252,7 @@ def _open_journal(session: Session, plan: Plan, header: Header) -> tuple[RecordW
     options, origin = session.options, session.options.origin
     redefines = options.rules is not None and options.rules.redefines
     if options.record_path is None and not options.resume and not redefines:
-        anchored = session.where.anchored
-        origin = continue_earlier(session.config, header, session.git, anchored=anchored) or origin
+        origin = continue_earlier(session, header) or origin
     journal = open_journal(
         session.config,
         header,
@@ -249,18 +265,26 @@ def _open_journal(session: Session, plan: Plan, header: Header) -> tuple[RecordW
     return journal, origin
 
 
-def _without_unconfirmed_version(session: Session, journal: RecordWriter, stack: ExitStack) -> tuple[RecordWriter, str]:
-    """Return the journal without trials that another version of the agent may have answered, and a note about them.
+def _without_unconfirmed(session: Session, journal: RecordWriter, stack: ExitStack) -> tuple[RecordWriter, str]:
+    """Return the journal without trials that another agent may have answered, and a note about them.
 
-    They are from a session that was cut short before it checked the version again.
+    They are from a session that was cut short before it checked that the agent was still the same.
     """
-    unsure = len(journal.resumed) - journal.closed_trials if may_change(session.config) else 0
-    if not unsure:
+    unsure = len(journal.resumed) - journal.closed_trials
+    if not unsure or not unconfirmed(session, journal.header):
         return journal, ""
     sure = journal.closed_trials
     kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED))
     what = f"{count(unsure, 'trial')} of a run that was cut short do not count"
-    return kept, f"{what}: nobody knows whether the agent's version stayed the same"
+    return kept, f"{what}: nobody knows whether the agent stayed the same"
+
+
+def _as_uncommitted(session: Session, journal: RecordWriter) -> RecordWriter:
+    """Return the journal as that of a work tree with uncommitted changes; see `uncommitted`."""
+    if session.options.record_path is not None:
+        return uncommitted(journal, journal.path)
+    folder = records_folder(session.config, journal.header.suite_id)
+    return uncommitted(journal, free_path(folder, journal.header, now()))
 
 
 def _without_outage(

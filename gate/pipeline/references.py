@@ -38,7 +38,6 @@ from gate.decision.gaps import are_few
 from gate.errors import BaselineError, GateError
 from gate.model import BaselineInfo, Case, Suite
 from gate.model.finding import Finding
-from gate.model.results import NOT_STORED
 from gate.pipeline.git_context import GitContext
 from gate.pipeline.past import (
     acceptance_of,
@@ -207,7 +206,7 @@ class Search(Struct, frozen=True, dict=True):
             exclude.add(found.commit)
             found = self.store.find(self.suite_id, where.ancestors, exclude=exclude)
         if found is not None:
-            return found
+            return self._from_base(found)
         if where.head:
             here = self.store.find(self.suite_id, (where.head,), exclude=exclude)
             if here is not None and not self._is_own(here):
@@ -216,10 +215,9 @@ class Search(Struct, frozen=True, dict=True):
             raise self._error_of_missing()
         found = self._saved_last(exclude)
         if found is None:
-            missing = f"{NOT_STORED} {self.suite_id!r} in the store"
             if self.store.latest(self.suite_id) is not None:
-                missing = ALL_BELOW
-            return Reference(BaselineInfo(None, missing=missing))
+                return Reference(BaselineInfo(None, missing=ALL_BELOW))
+            return Reference(BaselineInfo(None, missing=self._nothing_stored, none_yet=True))
         if self._is_own(found):
             return Reference(BaselineInfo(None, missing=OWN, of_itself=True))
         if where.head is None:
@@ -227,6 +225,16 @@ class Search(Struct, frozen=True, dict=True):
         relation = "not known to be" if where.is_cut else "not"
         source = f"{found.info.source} (saved last; {relation} an ancestor of this commit)"
         return replace(found, info=replace(found.info, source=source))
+
+    def _from_base(self, found: Reference) -> Reference:
+        """Return a reference that was found from the base, with the number of commits that lie between.
+
+        With ``--against HEAD`` the base is this very commit, which does not lie between.
+        """
+        distance, where = found.info.distance, self.where
+        if not distance or where.dirty or where.base != where.head:
+            return found
+        return replace(found, info=replace(found.info, distance=distance - 1))
 
     def _saved_last(self, exclude: Set[str]) -> Reference | None:
         """Return the newest record that did not fall short, for a commit without a stored ancestor.
@@ -244,12 +252,16 @@ class Search(Struct, frozen=True, dict=True):
         differ."""
         return found.commit is not None and found.commit == self.where.head and bool(found.records[0].header.agent)
 
+    @property
+    def _nothing_stored(self) -> str:
+        return f"no baseline of {self.suite_id!r} in the store"
+
     def _error_of_missing(self) -> BaselineError:
         """Return the error under ``on_missing: fail``, which counts only records of ancestors."""
         nearest = self.where.base or self.where.head
-        what = f"{NOT_STORED} {self.suite_id!r} in the store"
+        what = self._nothing_stored
         if nearest is not None:
-            what = f"{NOT_STORED} {self.suite_id!r} at {nearest[:12]}"
+            what = f"no baseline of {self.suite_id!r} at {nearest[:12]}"
             before = len(self.where.ancestors) - 1
             if before > 0:
                 what += f" or the {count(before, 'commit')} before it"

@@ -18,7 +18,7 @@ from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
 from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_round, next_step, trials_in_outage
 from gate.decision.next_step import MOST_RETRIES
-from gate.decision.outages import LEAST_IN_VAIN, commonest_error
+from gate.decision.outages import LEAST_IN_VAIN, outage_of
 from gate.decision.rules import regressed_ago
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import ConfigError, GateError, MeasureError
@@ -28,7 +28,7 @@ from gate.pipeline.budget import spent_on
 from gate.pipeline.execute import Job
 from gate.pipeline.launch import BaseAgent
 from gate.pipeline.session import Session
-from gate.pipeline.trials import BaseStartError, Replayer, TrialRunner, asks_judge, check_executor
+from gate.pipeline.trials import BaseStartError, Replayer, TrialRunner, check_executor
 from gate.pipeline.verdict import left_out_by
 from gate.records import Header, PlannedCase, RecordWriter, assign_shards
 from gate.reports.formatting import count
@@ -274,7 +274,7 @@ class SuiteRun:
         jobs = [job for job in recorded if (job.case.id, job.number) not in done]
         if jobs:
             self.session.progress.plan(self.plan.suite.id, len(jobs), "replaying recorded trials")
-            if asks_judge(self.plan):
+            if self.plan.judged:  # then trials are scored one by one, many at a time
                 await self._run(jobs, self.trials)
             else:
                 await self._replay_batches(jobs)
@@ -488,7 +488,7 @@ def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, mos
         return Finding.of("trials_lost", lost=errors, of=len(trials), most=most)
     if trials and not any(trial.answered for trial in trials):
         cases = {trial.case_id for trial in trials}
-        return Finding.of("outage", cases=len(cases), of=len(own), compared=False, error=commonest_error(trials))
+        return outage_of(trials, cases=len(cases), of=len(own), compared=False)
     silent = set(own).difference([trial.case_id for trial in trials])
     if silent:
         return Finding.of("not_run", cases=tuple(sorted(silent)))

@@ -4,22 +4,19 @@ fingerprint."""
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 import gate
-from gate.agents.base import referred_to
-from gate.agents.http import server_of, shown_address, stated_options
-from gate.agents.sources import Sources, sources_of, started_by, what_installs
+from gate.agents.sources import AgentFiles
 from gate.agents.version import version_of
 from gate.baselines import Store
-from gate.baselines.fingerprint import files_named, of_agent, of_version
+from gate.baselines.fingerprint import files_named
 from gate.config.base_policy import Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan
@@ -28,16 +25,19 @@ from gate.config.settings import settings_of, wanted_trials
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.git_context import REPORTS, GitContext, git_context
+from gate.pipeline.git_context import GitContext, git_context, own_places
+from gate.pipeline.identity import agent_fingerprint, files_of_agent, from_root, may_change
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_references
 from gate.pipeline.store import store_of
-from gate.security.environment import in_ci, is_allowed, is_secret, varies_by_run
+from gate.records import Header
+from gate.reports.formatting import listing
+from gate.security.environment import in_ci
+from gate.security.escape import one_line
 from gate.security.limits import shorten
 from gate.security.tree import OwnPackage
-from gate.suites import case_files
 from gate.system.clock import now
-from gate.system.git import MAX_SUBJECT, Git
+from gate.system.git import MAX_SUBJECT, Git, GitError
 
 MOST_SHARDS = 10_000
 _SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
@@ -46,12 +46,6 @@ BRANCHES = (
     *("SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH", "BITBUCKET_BRANCH", "BRANCH_NAME"),
 )
 """Variables of GitHub, GitLab, Jenkins, CircleCI, Azure and Bitbucket that name the branch, a change's own first."""
-MOST_SOURCES = 5
-"""The most sources that a note proposes by name."""
-STARTS_UNKNOWN = (
-    "the command names no program of this repository, so it may read anything; name one, such as [python, agent.py]"
-)
-"""The reason why no sources of an agent can be told."""
 
 
 class RunOptions(Struct, frozen=True):
@@ -111,6 +105,8 @@ class Session(Struct, frozen=True):
     where: GitContext
     agent: str
     """The agent's fingerprint; empty if its source is not here and it has no version."""
+    files: AgentFiles
+    """The files of the repository that are the agent's, as they were when the run began."""
     store: Store | None
     settings: Settings
     run_budget: RunBudget
@@ -118,6 +114,8 @@ class Session(Struct, frozen=True):
     """The agent's version from `agent.version`; empty if it has none."""
     package: OwnPackage | None = None
     """The gate's own files before the agent was started; None if the gate does not start it."""
+    written: tuple[str, ...] = ()
+    """Files that this run writes, relative to the root."""
 
     @property
     def fills_baseline(self) -> bool:
@@ -152,6 +150,7 @@ def open_session(
     where = git_context(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
     where = replace(where, branch=where.branch or _branch_in_ci(environment))
     budget = config.file.budget
+    files = files_of_agent(config, git, options.setup)
     store = store_of(config, environment, proofs=not options.is_shard)
     if store is not None:
         stack.enter_context(store)
@@ -162,12 +161,14 @@ def open_session(
         progress,
         git,
         where,
-        agent_fingerprint(config, git, environment, left, version, where, options.setup),
+        agent_fingerprint(config, git, environment, left, version, where, files, options.setup),
+        files,
         store,
         settings_of(config, now(), release=bool(where.release)),
         RunBudget(budget, judge_budget(budget)),
         version,
         OwnPackage(Path(gate.__file__).parent) if config.agent.is_local else None,
+        tuple(left),
     )
 
 
@@ -185,195 +186,6 @@ def _branch_in_ci(environment: Mapping[str, str]) -> str:
     return next((environment[name][:MAX_SUBJECT] for name in BRANCHES if environment.get(name)), "")
 
 
-def agent_fingerprint(
-    config: Config,
-    git: Git,
-    environment: Mapping[str, str],
-    left: Sequence[str],
-    version: str,
-    where: GitContext,
-    setup: str | None,
-) -> str:
-    """Return a fingerprint of the agent's files, settings, version and environment, without secrets.
-
-    If the agent's source is not here, it is the fingerprint of its version; empty if it has none. ``left`` are the
-    files that this run writes; they are not part of the agent. ``setup``: as in `RunOptions`.
-    """
-    agent = config.agent
-    if not agent.is_local:
-        return fingerprint_of_version(config, version)
-    options = stated_options(agent)
-    settings = [
-        {key: value for key, value in options.items() if key not in ("version", "base", "user", "reads_suite")},
-        config.file.setup if setup is None else setup,
-        _handed_on(agent.env, environment),
-    ]
-    if version:
-        settings.append(version)
-    if agent.reads_suite:
-        settings.append("reads_suite")
-    root = git.root.resolve()
-    cases = {config.path.name}
-    for path in case_files([Path(name) for name in config.file.suite], config.root):
-        cases.add(os.path.relpath(path.resolve(), root))
-    files = git.files()
-    scope = scope_of(config, git, files, setup)
-    return of_agent(
-        git,
-        files=files,
-        sources=scope.sources,
-        entry=scope.entry,
-        exclude=(config.file.output, REPORTS, *left),
-        cases=cases,
-        stored=config.file.baseline.folder,
-        changed=_changed_baselines(git, where),
-        settings=settings,
-    )
-
-
-def _handed_on(env: Mapping[str, str | None], environment: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the variables of the environment that the agent is handed, by name, by pattern or within a value, without
-    secrets; those that each run sets anew count only by name."""
-    found: dict[str, str | None] = {}
-    for name, stated in env.items():
-        if stated is not None:
-            names = referred_to(stated)
-        else:
-            names = [name]
-            names += [one for one in environment if is_allowed(one, (name,)) and not varies_by_run(one)]
-        for one in names:
-            if not is_secret(one):
-                found[one] = environment.get(one)
-    return found
-
-
-class Scope(Struct, frozen=True):
-    """The files of the repository that count as the agent's."""
-
-    sources: tuple[str, ...]
-    """The globs of `agent.sources`; none if every file counts."""
-    entry: tuple[str, ...]
-    """Names of files and folders that count whatever the globs say: what starts and what installs the agent."""
-    starts: tuple[str, ...]
-    """The files that start it; none if nobody can tell."""
-    installs: tuple[str, ...]
-    """The tracked files and folders that install it, whatever its sources say."""
-
-
-def scope_of(config: Config, git: Git, files: Mapping[str, str | None] | None, setup: str | None = None) -> Scope:
-    """Return which of the repository's ``files`` (the result of `Git.files`) count. ``setup``: as in `RunOptions`."""
-    starts, installs = _starts(config, files), _installs(config, git, files, setup)
-    sources = config.agent.sources
-    if files is not None and not starts:
-        sources = ()
-    return Scope(sources, (*config.agent.entry, *starts, *installs), tuple(starts), tuple(installs))
-
-
-def _starts(config: Config, files: Mapping[str, str | None] | None) -> list[str]:
-    return started_by(config.agent.entry, config.agent.modules, config.root, files or ())
-
-
-def _installs(config: Config, git: Git, files: Mapping[str, str | None] | None, setup: str | None) -> list[str]:
-    if files is None:
-        return []
-    if setup is None:
-        setup = config.file.setup or ""
-    tracked = {name.rstrip("/") for name, commit in files.items() if commit is not None}
-    for name in list(tracked):
-        while name := posixpath.dirname(name):
-            if name in tracked:
-                break
-            tracked.add(name)
-    found = what_installs(git.root.resolve(), git.top(), setup)
-    return [name for name in found if not tracked.isdisjoint((name, *map(str, PurePosixPath(name).parents[:-1])))]
-
-
-def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
-    """Return the tracked files, baselines among them, that differ from the base of a change, relative to the root."""
-    if where.base is None or where.anchored or where.base == where.head:
-        return frozenset()
-    return frozenset(_differing_here(git, where.base))
-
-
-def _differing_here(git: Git, commit: str) -> list[str]:
-    """Return the files that differ from a commit, relative to the root."""
-    below = Path(git.prefix() or ".")
-    return [os.path.relpath(name, below) for name in git.differing(commit)]
-
-
-def proposed_sources(config: Config, git: Git, files: Mapping[str, str | None] | None, scope: Scope) -> Sources:
-    """Return the sources that `agent.sources` could state, or the reason why they cannot be told. ``files`` is the
-    result of `Git.files`, and ``scope`` what `scope_of` finds in it."""
-    agent = config.agent
-    if not scope.starts:
-        return Sources(problem=STARTS_UNKNOWN)
-    named = [value for value in agent.env.values() if value]
-    if config.agent_kind != "python":
-        named += agent.entry
-    top = git.top() if files is not None else None
-    return sources_of((*agent.entry, *scope.starts), git.root.resolve(), files or (), named, scope.installs, top)
-
-
-def about_sources(session: Session) -> str:
-    """Return a note if this change would have cost nothing with `agent.sources` set; else empty.
-
-    That is so if it touches neither the suite, nor the configuration, nor any file that the agent imports or names.
-    """
-    config, git, where = session.config, session.git, session.where
-    agent = config.agent
-    if not agent.is_local or agent.sources or where.base is None or where.anchored:
-        return ""
-    changed, files = _differing_here(git, where.base), git.files()
-    scope = scope_of(config, git, files, session.options.setup)
-    sources = proposed_sources(config, git, files, scope).names
-    fixed = [config.path.name, *config.file.suite]
-    if not changed or not sources or files_named(changed, [*sources, *fixed], scope.entry):
-        return ""
-    stated = ", ".join(sources[:MOST_SOURCES]) + (", …" if len(sources) > MOST_SOURCES else "")
-    return f"this change touches none of the agent's files: with `agent.sources: [{stated}]` it would cost no run"
-
-
-def about_unused_sources(config: Config, git: Git) -> str:
-    """Return a note if `agent.sources` is stated but has no effect; else empty."""
-    if not config.agent.is_local or not config.agent.sources:
-        return ""
-    files = git.files()
-    if files is None or _starts(config, files):
-        return ""
-    return f"every file counts as the agent's, in spite of `agent.sources`: {STARTS_UNKNOWN}"
-
-
-def about_address(config: Config, agent: str) -> str:
-    """Return a note if no verdict is tied to a commit: the agent is behind an address and has no fingerprint."""
-    server = server_of(config.agent, config.agent_kind)
-    if agent or server is None:
-        return ""
-    address = shown_address(server.url)
-    what = f"this verdict is about whatever answers at {address}, not about a commit"
-    return f"{what}: restart the server after each commit, or set `agent.version`"
-
-
-def about_literal_version(config: Config) -> str:
-    """Return a note if the version for which runs are saved is a fixed text that may not have been raised; else
-    empty."""
-    source = config.agent.version
-    if config.agent.is_local or source is None or source.text is None or "${" in source.text:
-        return ""
-    return (
-        f"`agent.version` is the text {shorten(source.text, 60)!r}, which stays until somebody changes it: "
-        "whether the same agent answers now, nobody has asked; a command or a header would tell"
-    )
-
-
-def may_change(config: Config) -> bool:
-    """True if the agent's version is looked up, so that it may have changed by the end of the run.
-
-    Then trials count only once `check_version` has passed, and the record is closed only after that.
-    """
-    source = config.agent.version
-    return source is not None and source.text is None
-
-
 async def check_version(session: Session) -> None:
     """Raise MeasureError if the agent's version has changed, as its answers belong to neither version."""
     if not session.version:
@@ -385,6 +197,74 @@ async def check_version(session: Session) -> None:
         raise MeasureError(what, where="agent.version", hint="measure again once it is stable; nothing was stored")
 
 
+def unconfirmed(session: Session, header: Header) -> bool:
+    """True if nobody knows which agent answered in a run, with this header, that was cut short."""
+    return may_change(session.config) or _touched_since(session, header.created)
+
+
+MOST_NAMED = 3
+"""The most changed files that a note names."""
+
+
+def change_of_files(session: Session) -> str:
+    """Return a note if the agent's files are no longer those of the commit that this run is recorded under; else empty.
+
+    Then the record counts as one with uncommitted changes. A CI job is not checked: nobody works on its tree, so what
+    changes there, the agent writes itself.
+    """
+    where, git = session.where, session.git
+    if not where.head or where.dirty or not _is_worked_on(session):
+        return ""
+    exclude = (*own_places(session.config), *session.written)
+    try:
+        names = _of_agent(session, from_root(git, git.no_longer_as_in(where.head, exclude=exclude)))
+    except GitError as error:
+        return f"nobody knows whether the agent's files changed during the run ({error}): {AS_UNCOMMITTED}"
+    if not names:
+        return ""
+    shown = [one_line(name, 60) for name in names[:MOST_NAMED]]
+    if len(names) > MOST_NAMED:
+        shown.append(f"{len(names) - MOST_NAMED} more")
+    return f"{listing(shown)} changed during the run: {AS_UNCOMMITTED}"
+
+
+AS_UNCOMMITTED = "it counts as a run with uncommitted changes"
+
+
+def _touched_since(session: Session, at: float) -> bool:
+    """True if one of the agent's tracked files was written after ``at`` (Unix time), even if it was restored.
+
+    Then nobody knows what answered a run that began at that time and was cut short. A CI job is not checked: all of its
+    files are new.
+    """
+    git = session.git
+    if not session.where.head or not _is_worked_on(session):
+        return False
+    late = []
+    for name, commit in (session.files.files or {}).items():
+        if commit is not None and _written_at(git.root / name) > at:
+            late.append(name)
+    return bool(_of_agent(session, late))
+
+
+def _is_worked_on(session: Session) -> bool:
+    """True if somebody may change the agent's files while the gate runs."""
+    return session.config.agent.is_local and not in_ci(session.environment)
+
+
+def _written_at(path: Path) -> float:
+    """Return when a file was last written, renamed or given another mode; 0 if it is gone."""
+    try:
+        return path.lstat().st_ctime
+    except OSError:
+        return 0.0
+
+
+def _of_agent(session: Session, names: Sequence[str]) -> list[str]:
+    """Return those of these files that count as the agent's."""
+    return files_named(names, session.files.sources, session.files.entry)
+
+
 def check_package(session: Session) -> None:
     """Raise ConfigError if one of the gate's own files has changed: an agent that runs as the same user can write to
     it."""
@@ -394,8 +274,3 @@ def check_package(session: Session) -> None:
     if changed:
         what = f"{shorten(changed, 200)!r} of the gate's own package was changed during the run"
         raise ConfigError(what, hint="reinstall the gate, and run the agent as another user: agent.user")
-
-
-def fingerprint_of_version(config: Config, version: str) -> str:
-    """Return the fingerprint of an agent that the gate does not start; empty if it has no version."""
-    return of_version(config.agent_kind, stated_options(config.agent), version) if version else ""

@@ -316,12 +316,13 @@ def after_proofs(settings: Settings, proven: int) -> Settings:
     return replace(settings, comparisons=max(1, settings.comparisons - proven))
 
 
-def step_down(found: Sequence[SuiteResult], again: Callable[[int, int], SuiteResult]) -> list[SuiteResult]:
-    """Return the suites' results; suites are judged again with the error budget left after each proof.
+def step_down(suites: int, judge: Callable[[int, int], SuiteResult]) -> list[SuiteResult]:
+    """Return the results of a job's suites; suites are judged again with the error budget left after each proof.
 
-    ``again(number, proven)`` judges a suite from the existing trials, after this many proofs.
+    ``judge(number, proven)`` judges a suite from the existing trials, after this many proofs.
     """
-    results, judged_after = list(found), 0
+    results = [judge(number, 0) for number in range(suites)]
+    judged_after = 0
     while True:
         proven = sum(one.verdict is Verdict.REGRESSED for one in results)
         if proven <= judged_after:
@@ -330,6 +331,6 @@ def step_down(found: Sequence[SuiteResult], again: Callable[[int, int], SuiteRes
         for number, one in enumerate(results):
             if one.verdict is Verdict.REGRESSED:
                 continue
-            other = again(number, proven)
+            other = judge(number, proven)
             if other.verdict is Verdict.REGRESSED:
                 results[number] = other

@@ -317,7 +317,7 @@ class TrialRunner:
 
     async def _open_judge(self) -> Judge | None:
         """Return the judge of the run; None if no criterion uses it."""
-        if self._judge is None and asks_judge(self.plan):
+        if self._judge is None and self.plan.judged:
             opened = judge_of(self.config, self.environment, self.run_budget.judge)
             self._judge = await self._stack.enter_async_context(opened)
         return self._judge
@@ -352,11 +352,6 @@ MOST_TRIALS = 500
 """Most trials in a batch: no more are lost if the gate is killed."""
 QUICK_SECONDS, SLOW_SECONDS = 0.1, 0.4
 """A batch that took less is followed by a larger one, and one that took more by a smaller one."""
-
-
-def asks_judge(plan: Plan) -> bool:
-    """True if scoring waits for a judge; then trials are scored one by one, many at a time."""
-    return any(scorer.needs_judge for scorer in plan.scorers)
 
 
 class Replayer:
@@ -448,8 +443,7 @@ def in_order(recorded: Iterable[RecordedTrial]) -> Mapping[str, Sequence[Recorde
 def check_executor(config: Config, plan: Plan) -> None:
     """Raise ConfigError if an executor is named but there is nothing for it to do."""
     named = config.file.executor.named
-    judged = next((scorer.criterion.name for scorer in plan.scorers if scorer.needs_judge), None)
-    if not named or judged is None:
+    if not named or not plan.judged:
         return
-    what = f"executor.{named} scores without a judge, and {judged} asks one"
+    what = f"executor.{named} scores without a judge, and {plan.judged[0].criterion.name} asks one"
     raise ConfigError(what, where=str(config.path), hint="remove `executor`: judge calls overlap anyway")

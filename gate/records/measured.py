@@ -10,34 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, TypeVar
 
-from msgspec import MsgspecError, Struct, field
+from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder
 
 from gate.errors import MeasureError
-from gate.model import MeasuredTrial, MeasuredTurn, Side, values_of
+from gate.model import MeasuredTrial, Side, values_of
+from gate.model.bounds import Amount, Ordinal
 from gate.records.lines import CLOSING, read_line
-from gate.records.model import Amount, Footer, Header, Ordinal
+from gate.records.model import Footer, Header
 from gate.records.reader import HINT_TRUNCATED, RecordReader, away, lines_of
-from gate.records.wire import ClosingLine, MalformedError, ScoreObject, UsageObject, to_footer
+from gate.records.wire import ClosingLine, MalformedError, to_footer
 from gate.security.limits import MAX_LINE_BYTES
 
 S = TypeVar("S", bound=Struct)
 BLOCK = 1 << 20
 """Bytes to read at once."""
-
-
-class _Turn(MeasuredTurn, frozen=True, gc=False):
-    usage: UsageObject | None = None
-
-
-class _Line(MeasuredTrial, frozen=True, gc=False, kw_only=True):
-    """A trial's line; other keys are skipped."""
-
-    case_id: str = field(name="case")
-    number: Ordinal = field(name="n")
-    scores: dict[str, float | ScoreObject | None] = field(default_factory=dict)
-    duration: Amount | None = None
-    turns: tuple[_Turn, ...] = ()
 
 
 class _First(Struct, gc=False):
@@ -56,7 +43,7 @@ def created_in(first: bytes) -> float:
 
 
 _FIRST = Decoder(_First)
-_LINE = Decoder(_Line)
+_LINE = Decoder(MeasuredTrial)
 
 
 class MeasuredReader:
@@ -102,21 +89,21 @@ class MeasuredReader:
                 raise self._unreadable("cut short", HINT_TRUNCATED)
             yield block
 
-    def _taken(self, block: bytes) -> list[_Line]:
+    def _taken(self, block: bytes) -> list[MeasuredTrial]:
         """Return the trials on these lines."""
         try:
             found = _LINE.decode_lines(block)  # skipped values may nest to any depth
         except (MsgspecError, ValueError, RecursionError):
             found = []
         if len(found) != block.count(b"\n"):  # empty lines, or a trial over several lines
-            found = [self._read(_Line, line, "trial") for line in block[:-1].split(b"\n")]
+            found = [self._read(MeasuredTrial, line, "trial") for line in block[:-1].split(b"\n")]
         self._check_keys(found)
         self._check_scores(found)
         self._checksum.update(block)
         self.footer = None
         return found
 
-    def _check_keys(self, trials: Sequence[_Line]) -> None:
+    def _check_keys(self, trials: Sequence[MeasuredTrial]) -> None:
         """Raise an error for a trial that appears twice, or of a case outside the plan."""
         keys = {(trial.case_id, trial.number, trial.side) for trial in trials}
         if len(keys) == len(trials) and self._seen.isdisjoint(keys) and self._known.issuperset([k[0] for k in keys]):
@@ -129,7 +116,7 @@ class MeasuredReader:
                 raise self._edited(f"trial {trial.number} of case {trial.case_id[:60]!r} {what}")
             self._seen.add(key)
 
-    def _check_scores(self, trials: Sequence[_Line]) -> None:
+    def _check_scores(self, trials: Sequence[MeasuredTrial]) -> None:
         """Raise an error for a score outside its scale."""
         for name, (low, high) in self._ranges.items():
             values = [value for value in values_of(name, trials) if value is not None]

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import zip_longest
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
 from gate.model import Case, Complexity, Criterion, Location, Part, ToolCall, Trial, Turn
+from gate.model.bounds import Amount, Count
 
 FORMAT = 2
 """The format that is written and read."""
 INTERRUPTED = "interrupted"
 """The reason given for the end of a run that never closed its record, in a closed copy of the record."""
-
-
-MAX_COUNT = 2**53
-"""An upper bound on counts, seeds and line numbers: no honest one is larger."""
-Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
-Ordinal = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
-Amount = Annotated[float, Meta(ge=0)]
-"""A duration, a time, a cost."""
 
 
 class PlannedCase(Struct, frozen=True, gc=False):
@@ -77,7 +70,7 @@ class Header(Struct, frozen=True):
     base_commit: str | None = None
     """The commit that the change is measured against."""
     dirty: bool = False
-    """True if the work tree differed from ``commit``."""
+    """True if the work tree differed from ``commit``, when the run began or while it ran."""
     agent: str = ""
     """Fingerprint of the agent's source; empty if unknown, which equals nothing."""
     seed: int = 0

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.model import (
     SILENT,
     Invocation,
-    Models,
     Part,
     Score,
     ToolCall,
@@ -32,77 +32,44 @@ ANSWER_BYTES = 6
 """Bytes in the digest of an answer: two different answers of a case share one once in 2⁴⁸."""
 
 
+_NAMES = frozenset(
+    {
+        *("case_id", "tag", "side", "answer", "process", "run", "kind"),
+        *("id", "category", "usage", "digest", "unseen", "scorer"),
+        *("source", "recording", "tools"),
+    }
+)
+"""The fields of a trial and its parts that name things or count: they are kept as they are."""
+
+
 def redacted(trial: Trial, redactor: Redactor) -> Trial:
     """Return the trial with every known secret masked in all texts from outside."""
-    text = redactor.redact
-    scores = {}
-    for name, given in trial.scores.items():
-        scores[name] = replace(
-            given,
-            reason=text(given.reason),
-            error=_redacted_or_none(given.error, redactor),
-            details=redactor.redact_json(given.details),
-            judges=_redacted_models(given.judges, redactor),
-        )
-    error, replay = trial.error, trial.replay
-    if error is not None:
-        error = TrialError(error.kind, text(error.message))
-    if replay is not None:
-        changed = tuple(map(text, replay.tools_changed))
-        replay = replace(replay, difference=text(replay.difference), tools_changed=changed)
-    earlier = []
-    for attempt in trial.earlier:
-        earlier.append(_redacted_turns(attempt, redactor))
-    return replace(
-        trial,
-        invocations=_redacted_turns(trial.invocations, redactor),
-        scores=scores,
-        error=error,
-        log=tail(text(trial.log), MAX_LOG_CHARS),  # mask before cutting: half a secret is not recognized
-        replay=replay,
-        users=_redacted_models(trial.users, redactor),
-        earlier=tuple(earlier),
-    )
+    found: Trial = _redacted(trial, redactor)
+    return replace(found, log=tail(found.log, MAX_LOG_CHARS))  # masked before it is cut: half a secret looks like none
 
 
-def _redacted_turns(turns: Sequence[Invocation], redactor: Redactor) -> tuple[Invocation, ...]:
-    found = []
-    for turn in turns:
-        calls, foreign = [], []
-        for call in turn.tool_calls:
-            calls.append(
-                replace(
-                    call,
-                    name=redactor.redact(call.name),
-                    args=redactor.redact_json(call.args),
-                    result=redactor.redact_json(call.result),
-                    error=_redacted_or_none(call.error, redactor),
-                )
-            )
-        for score in turn.foreign:
-            foreign.append(replace(score, reason=redactor.redact(score.reason)))
-        masked = replace(
-            turn,
-            user=redactor.redact(turn.user),
-            response=_redacted_parts(turn.response, redactor),
-            intermediate=_redacted_parts(turn.intermediate, redactor),
-            tool_calls=tuple(calls),
-            foreign=tuple(foreign),
-        )
-        found.append(masked)
-    return tuple(found)
+def _redacted(value: Any, redactor: Redactor) -> Any:
+    """Return a part of a trial with its texts masked; of a mapping by name, such as scores, the names are kept."""
+    if isinstance(value, str):
+        return redactor.redact(value)
+    if isinstance(value, tuple):
+        return tuple([_redacted(one, redactor) for one in value])
+    if isinstance(value, Mapping):
+        return {name: _redacted(held, redactor) for name, held in value.items()}
+    if not isinstance(value, Struct):
+        return value
+    changed = {}
+    for name in value.__struct_fields__:
+        held = getattr(value, name)
+        if name in _JSON:
+            changed[name] = redactor.redact_json(held)
+        elif name not in _NAMES:
+            changed[name] = _redacted(held, redactor)
+    return replace(value, **changed)
 
 
-def _redacted_parts(parts: Sequence[Part], redactor: Redactor) -> tuple[Part, ...]:
-    return tuple([Part(redactor.redact(part.text), part.thought) for part in parts])
-
-
-def _redacted_models(models: Models, redactor: Redactor) -> Models:
-    return tuple([(redactor.redact(asked), redactor.redact(name)) for asked, name in models])
-
-
-def _redacted_or_none(text: str | None, redactor: Redactor) -> str | None:
-    return None if text is None else redactor.redact(text)
+_JSON = ("args", "result", "details")
+"""The fields that hold any JSON value, whose own keys may tell a secret."""
 
 
 def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:

@@ -8,8 +8,8 @@ bytes, and `reader` how lines fit together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, astuple, replace
@@ -32,38 +32,14 @@ from gate.model import (
     TrialError,
     Usage,
 )
-from gate.records.model import FORMAT, MAX_COUNT, Amount, Count, Footer, Header, Ordinal, PlannedCase, Run
+from gate.model.bounds import MAX_COUNT, Amount, Count, Ordinal
+from gate.model.trial import MAX_ADDRESS, MAX_DIFFERENCE, MOST_LISTS
+from gate.records.model import FORMAT, Footer, Header, PlannedCase, Run
 from gate.security.limits import cut
-
-S = TypeVar("S", bound=Struct)
-MAX_ADDRESS = 200
-"""The most characters in the name of a recording."""
-MAX_DIFFERENCE = 500
-"""The most characters of the first difference."""
-MOST_LISTS = 100
-"""The most lists of tools told to a trial, and the most tools that changed in them."""
 
 
 class MalformedError(ValueError):
     """A line does not follow the format; the message names the field."""
-
-
-def _as(kind: type[S], struct: Struct | None) -> S | None:
-    """Return a struct as another kind with the same fields."""
-    return None if struct is None else kind(*astuple(struct))
-
-
-def _all_as(kind: type[S], structs: Iterable[Struct]) -> tuple[S, ...]:
-    """Return structs as another kind with the same fields."""
-    return tuple([kind(*astuple(struct)) for struct in structs])
-
-
-def _turns_as(kind: type[S], turns: Sequence[Iterable[Struct] | None]) -> tuple[tuple[S, ...] | None, ...]:
-    """Return the calls expected in each turn as another kind; None for turns without an expectation."""
-    found: list[tuple[S, ...] | None] = []
-    for calls in turns:
-        found.append(None if calls is None else _all_as(kind, calls))
-    return tuple(found)
 
 
 # --- header ---------------------------------------------------------------------------------------
@@ -114,7 +90,7 @@ _ALIKE = (set(HeaderLine.__struct_fields__) & set(Header.__struct_fields__)) - {
 def header_line(header: Header) -> HeaderLine:
     """Return the header's line, without its plan."""
     alike: dict[str, Any] = {name: getattr(header, name) for name in _ALIKE}
-    criteria = _all_as(CriterionObject, header.criteria)
+    criteria = tuple([CriterionObject(*astuple(one)) for one in header.criteria])
     return HeaderLine(gate_record=FORMAT, cases=len(header.plan), criteria=criteria, **alike)
 
 
@@ -128,16 +104,11 @@ def to_header(line: HeaderLine) -> Header:
     if len({run.id for run in line.runs}) < len(line.runs):
         raise MalformedError("a run is named twice")
     alike: dict[str, Any] = {name: getattr(line, name) for name in _ALIKE}
-    return Header(plan=(), criteria=_all_as(Criterion, line.criteria), **alike)
+    criteria = tuple([Criterion(*astuple(one)) for one in line.criteria])
+    return Header(plan=(), criteria=criteria, **alike)
 
 
 # --- plan -----------------------------------------------------------------------------------------
-
-
-class CallObject(ToolCall, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """A tool call, made or expected. ``args`` left out differs from ``{}``."""
-
-    duration: Amount | None = None
 
 
 class PlannedObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -152,7 +123,7 @@ class PlannedObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     thresholds: dict[str, float] = field(default_factory=dict)
     equivalent: str = ""
     cluster: str = ""
-    expect: tuple[tuple[CallObject, ...] | None, ...] = ()
+    expect: tuple[tuple[ToolCall, ...] | None, ...] = ()
     responses: tuple[str | None, ...] = ()
 
 
@@ -174,7 +145,7 @@ def _planned_object(case: PlannedCase) -> PlannedObject:
         at = [case.location.path]
         if case.location.line is not None:
             at.append(case.location.line)
-    expect = _turns_as(CallObject, case.expected)
+    expect = case.expected
     if expect == (None,) * len(expect):
         expect = ()
     return PlannedObject(
@@ -203,7 +174,7 @@ def _planned_case(case: PlannedObject) -> PlannedCase:
         case.hint,
         case.shard,
         case.thresholds,
-        _turns_as(ToolCall, case.expect),
+        case.expect,
         case.equivalent,
         case.cluster,
         case.responses,
@@ -222,50 +193,22 @@ def _location(at: list[str | int] | None) -> Location | None:
 # --- trials ---------------------------------------------------------------------------------------
 
 
-class UsageObject(Usage, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    input_tokens: Count | None = None
-    output_tokens: Count | None = None
-    cost_usd: Amount | None = None
-    model_calls: Count | None = None
-
-
 class ThoughtObject(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A part that the model marked as a thought; other parts are plain text."""
 
     thought: str
 
 
-class ForeignObject(ForeignScore, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """A score from another tool's scorer."""
-
-
 class TurnObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     user: str = ""
     response: tuple[str | ThoughtObject, ...] = ()
-    calls: tuple[CallObject, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     intermediate: tuple[str | ThoughtObject, ...] = ()
-    usage: UsageObject | None = None
+    usage: Usage | None = None
     duration: Amount | None = None
     reports_calls: bool = False
     unseen: tuple[str, ...] = ()
-    foreign: tuple[ForeignObject, ...] = ()
-
-
-class ScoreObject(Score, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """A score with more than a value; others are a number, or null if the metric does not apply."""
-
-
-class ReplayObject(Replay, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    source: Annotated[str, Meta(max_length=MAX_ADDRESS)] = ""
-    replayed: Count = 0
-    live: Count = 0
-    difference: Annotated[str, Meta(max_length=MAX_DIFFERENCE)] = ""
-    recording: Annotated[str, Meta(max_length=MAX_ADDRESS)] = ""
-    saved_usd: Amount | None = None
-    tools: Annotated[tuple[Annotated[str, Meta(max_length=MAX_ADDRESS)], ...], Meta(max_length=MOST_LISTS)] = ()
-    tools_changed: Annotated[
-        tuple[Annotated[str, Meta(max_length=MAX_DIFFERENCE)], ...], Meta(max_length=MOST_LISTS)
-    ] = ()
+    foreign: tuple[ForeignScore, ...] = ()
 
 
 class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -275,7 +218,8 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     tag: str | None = None
     """None means `FULL`."""
     side: Side = Side.CANDIDATE
-    scores: dict[str, float | ScoreObject | None] = field(default_factory=dict)
+    scores: dict[str, float | Score | None] = field(default_factory=dict)
+    """A number is short for a score of that value, null for one that does not apply."""
     error: tuple[ErrorKind, str] | None = None
     duration: Amount | None = None
     attempts: Count = 1
@@ -285,7 +229,7 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     answer: Annotated[str, Meta(max_length=32)] = ""
     process: Annotated[str, Meta(max_length=32)] = ""
     log: str = ""
-    replay: ReplayObject | None = None
+    replay: Replay | None = None
     users: Models = ()
     earlier: tuple[tuple[TurnObject, ...], ...] = ()
     sum: str | None = None
@@ -312,7 +256,7 @@ def trial_line(trial: Trial) -> TrialLine:
         trial.answer,
         trial.process,
         trial.log,
-        None if trial.replay is None else _replay_object(trial.replay),
+        None if trial.replay is None else _bounded(trial.replay),
         trial.users,
         tuple(map(_turn_objects, trial.earlier)),
     )
@@ -321,7 +265,7 @@ def trial_line(trial: Trial) -> TrialLine:
 def to_trial(line: TrialLine) -> Trial:
     scores = {}
     for name, score in line.scores.items():
-        scores[name] = Score(*astuple(score)) if isinstance(score, ScoreObject) else Score(score)
+        scores[name] = score if isinstance(score, Score) else Score(score)
     return Trial(
         line.case,
         line.n,
@@ -338,21 +282,20 @@ def to_trial(line: TrialLine) -> Trial:
         line.answer,
         line.process,
         log=line.log,
-        replay=_as(Replay, line.replay),
+        replay=line.replay,
         users=line.users,
         earlier=tuple(map(_invocations, line.earlier)),
     )
 
 
-def _replay_object(replay: Replay) -> ReplayObject:
-    """Return the line's form, cut to what a reader accepts."""
-    found = ReplayObject(*astuple(replay))
-    changed = tuple([cut(one, MAX_DIFFERENCE) for one in found.tools_changed[:MOST_LISTS]])
-    lists = tuple([cut(one, MAX_ADDRESS) for one in found.tools[:MOST_LISTS]])
-    return replace(found, difference=cut(found.difference, MAX_DIFFERENCE), tools=lists, tools_changed=changed)
+def _bounded(replay: Replay) -> Replay:
+    """Return a replay cut to what a reader accepts."""
+    changed = tuple([cut(one, MAX_DIFFERENCE) for one in replay.tools_changed[:MOST_LISTS]])
+    lists = tuple([cut(one, MAX_ADDRESS) for one in replay.tools[:MOST_LISTS]])
+    return replace(replay, difference=cut(replay.difference, MAX_DIFFERENCE), tools=lists, tools_changed=changed)
 
 
-def _score_object(score: Score) -> float | ScoreObject | None:
+def _score_object(score: Score) -> float | Score | None:
     value, error = score.value, score.error
     if value is not None:
         if math.isfinite(value):
@@ -361,7 +304,7 @@ def _score_object(score: Score) -> float | ScoreObject | None:
             value, error = None, error or f"not a finite number: {value}"
     if error is None and not (score.reason or score.per_turn or score.details or score.judges):
         return value
-    return ScoreObject(value, score.reason, error, score.per_turn, score.details, score.judges)
+    return Score(value, score.reason, error, score.per_turn, score.details, score.judges)
 
 
 def _turn_objects(turns: Sequence[Invocation]) -> tuple[TurnObject, ...]:
@@ -371,13 +314,13 @@ def _turn_objects(turns: Sequence[Invocation]) -> tuple[TurnObject, ...]:
             TurnObject(
                 turn.user,
                 _texts(turn.response),
-                _all_as(CallObject, turn.tool_calls),
+                turn.tool_calls,
                 _texts(turn.intermediate),
-                _as(UsageObject, turn.usage),
+                turn.usage,
                 turn.duration,
                 turn.reports_calls,
                 turn.unseen,
-                _all_as(ForeignObject, turn.foreign),
+                turn.foreign,
             )
         )
     return tuple(found)
@@ -390,13 +333,13 @@ def _invocations(turns: Sequence[TurnObject]) -> tuple[Invocation, ...]:
             Invocation(
                 turn.user,
                 _parts(turn.response),
-                _all_as(ToolCall, turn.calls),
+                turn.calls,
                 _parts(turn.intermediate),
-                _as(Usage, turn.usage),
+                turn.usage,
                 turn.duration,
                 reports_calls=turn.reports_calls,
                 unseen=turn.unseen,
-                foreign=_all_as(ForeignScore, turn.foreign),
+                foreign=turn.foreign,
             )
         )
     return tuple(found)

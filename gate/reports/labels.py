@@ -54,7 +54,7 @@ EXIT_MEANINGS = {
     ExitCode.PASS: "pass",
     ExitCode.FAILED: "the check failed",
     ExitCode.CONFIGURATION: "bad configuration or suite",
-    ExitCode.NOT_MEASURED: "could not measure",
+    ExitCode.NOT_MEASURED: "could not decide",
     ExitCode.BASELINE: "baseline missing or damaged",
     ExitCode.PUBLISH: "passed, but could not publish",
     ExitCode.BASELINE_WRITE: "the baseline could not be written",

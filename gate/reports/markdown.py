@@ -89,7 +89,7 @@ def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, plac
 
 def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
     """Return the report on a run that ended without a result."""
-    title = f"### 💥 Could not measure {escape.markdown_code(place.head[:7])}".rstrip()
+    title = f"### 💥 Could not decide {escape.markdown_code(place.head[:7])}".rstrip()
     return (
         f"{title}\n\n{escape.markdown(error, 1_000)}\n\n"
         f"**Next:** fix the problem and push, or run the job again.{_remark(place)}{_links(place)}\n"

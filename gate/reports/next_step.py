@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict
 from gate.reports.certainty import deciding_row
-from gate.reports.words import is_of_setup, losses_only_warn
+from gate.reports.words import losses_only_warn
 
 TO_MEASURE = "fix what prevented the measurement, then run the job again"
 AMEND_SETUP = "correct the model's name, the key or the address that the error names; running again changes nothing"
@@ -50,7 +50,7 @@ def _accept(suite: SuiteResult, label: str) -> str:
         return f"add the label `{label.replace('`', '')}` if this is intended"
     if any(one.reference == "anchor" for one in (suite, *suite.further)):  # only what is merged is compared with it
         return 'if this is intended, run `gate baseline accept --why "…"`'
-    return 'if this is intended, merge it, then run `gate baseline accept --why "…"`'
+    return 'if this is intended, merge it, `gate run` there, then `gate baseline accept --why "…"`'
 
 
 def _other_demand(suite: SuiteResult) -> str:
@@ -108,7 +108,7 @@ def _after_error(suite: SuiteResult) -> str:
     cause = suite.cause
     if cause.kind == "shard":
         cause = cause["problem"]
-    if cause.kind == "outage" and is_of_setup(cause["error"]):
+    if cause.kind == "outage" and cause["setup"]:
         return AMEND_SETUP
     if cause.kind in ("outage", "agent_fails"):
         return LOOK_AT_ERRORS

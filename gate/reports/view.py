@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from gate.model import BaselineInfo, CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict, worst
 from gate.model.finding import Fell, Finding, KindName, Wording
-from gate.model.results import NOT_STORED
 from gate.reports import cases, labels, replayed
 from gate.reports.by_tag import where
 from gate.reports.certainty import how_sure
@@ -505,7 +504,7 @@ def _no_baseline(found: BaselineInfo | None) -> str:
     """Return the sentence that nothing is compared; more explicit if a baseline should exist by now."""
     if found is not None and found.of_itself:
         return "nothing to compare with yet: the stored baseline is of this very commit; the next is compared with it"
-    if found is not None and found.missing and not found.missing.startswith(NOT_STORED):
+    if found is not None and found.missing and not found.none_yet:
         return f"nothing is compared: {found.missing}"
     if found is None or found.never_stored < LONG:
         return "no baseline yet"

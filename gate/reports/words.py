@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from gate.decision.outcomes import PASS_RATE
-from gate.errors import brief
-from gate.model import CrashFacts, CriterionResult, Direction, ErrorKind, Scale, SuiteResult, Verdict
+from gate.errors import ExitCode, brief
+from gate.model import CrashFacts, CriterionResult, Direction, Scale, SuiteResult, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import CaseTally, Finding, Uncompared, Wording
 from gate.reports import reasons
@@ -29,7 +29,7 @@ from gate.reports.formatting import (
     same_cases,
     with_means,
 )
-from gate.reports.labels import VERDICTS
+from gate.reports.labels import EXIT_MEANINGS, VERDICTS
 from gate.reports.reasons import (
     broken_of,
     fails,
@@ -57,7 +57,7 @@ def tell_cause(suite: SuiteResult) -> tuple[str, tuple[str, ...]]:
     """Return the cause of the verdict: a title, and clauses with details."""
     cause = suite.cause
     if cause.problem:
-        title, *more = _could_not_measure(cause, suite)
+        title, *more = _could_not_decide(cause, suite)
     else:
         title, *more = clauses(cause, WORDS, suite)
     return title, tuple(more)
@@ -232,21 +232,14 @@ def pooled(cases: Iterable[CaseTally]) -> str:
 # --- causes ---------------------------------------------------------------------------------------
 
 
-def _could_not_measure(cause: Finding, suite: SuiteResult) -> list[str]:
-    """Return that the suite could not be measured, and why."""
-    title = "could not measure"
-    if cause.kind in MEASURED or (cause.kind == "trials_lost" and cause["decide"]):
-        title = "could not decide"
-    said = [title, tell(cause)]
+def _could_not_decide(cause: Finding, suite: SuiteResult) -> list[str]:
+    """Return that there is no verdict on the suite, and why."""
+    said = [EXIT_MEANINGS[ExitCode.NOT_MEASURED], tell(cause)]
     if cause.kind == "agent_fails" and suite.crashes is not None:
         said.append(f"the error: {suite.crashes.message}")
     if suite.course is not None and suite.course.stopped:
         said.append(f"stopped: {suite.course.stopped}")
     return said
-
-
-MEASURED = ("agent_fails", "collapsed")
-"""Problems of a suite that was measured but could not be decided."""
 
 
 def _same_agent(cause: Finding, suite: SuiteResult) -> list[str]:
@@ -452,11 +445,6 @@ def _collapsed(found: Finding, suite: SuiteResult | None) -> str:
     return f"{fell}, but {cases} {agree(found['cases'], 'is', 'are')} too few to prove a loss"
 
 
-def is_of_setup(error: str) -> bool:
-    """True if an error, after its kind, says that the agent is set up wrongly: nothing was down."""
-    return error.startswith(f"{ErrorKind.SETUP.value}: ")
-
-
 def _outage(found: Finding, _: object) -> str:
     cases = found["cases"]
     if not found["compared"]:
@@ -467,7 +455,7 @@ def _outage(found: Finding, _: object) -> str:
     else:
         of = count(found["of"], "case")
         said = f"{cases} of {of} that answered at the baseline {agree(cases, 'fails', 'fail')} alike"
-        if not is_of_setup(found["error"]):
+        if not found["setup"]:
             said = f"an outage: {said}"
     if found["error"]:
         said += f": {brief(found['error'])}"
@@ -628,7 +616,7 @@ WORDS: Table = {
             "shard {shard} of {of}",
             "{trials:trial} of {cases:case}; `gate merge` decides once all shards are done",
         ),
-        Verdict.ERROR: ("could not measure shard {shard} of {of}", "{problem}"),
+        Verdict.ERROR: ("shard {shard} of {of} was not measured", "{problem}"),
     },
     "passes": _passes,
     "cases_broke": _cases_broke,
@@ -665,7 +653,9 @@ WORDS: Table = {
         "one_answer": SAY_LITTLE + "the agent gave one and the same answer {answers:time} in {cases:case}",
         "steady": ALIKE + ": a fixed seed, a cache, or a deterministic agent",
         "faster": ALIKE + ", and five times faster: a cache, or a server that was still starting",
-        "cut_off": "{answers} of {of:answer} ended at the model's limit of length: raise it (`max_tokens`)",
+        "cut_off": (
+            "{answers} of {of:answer} ended early, at the model's limit of length (`max_tokens`) or by a content filter"
+        ),
         "other_runs_differ": (
             ALIKE + " in {cases} of {of:case}, and other runs give other answers: repeats count as one trial "
             "(is there a cache?)"

@@ -294,7 +294,8 @@ def _unseen(metric: Metric[Any], performance: TrialOutput) -> Score | None:
     missing = [UNRECORDED[part] for part in PARTS if part in lacking & reads]
     if not missing:
         return None
-    return Score(None, error=f"the trace does not hold {' and '.join(missing)}: turn on its recording of content")
+    lacking_parts = " and ".join(missing)
+    return Score(None, error=f"not recorded: {lacking_parts}; let the trace hold content, or return every call")
 
 
 UNRECORDED = {

@@ -61,7 +61,9 @@ _OF_CHANGES = ("push", "merge_request_event", "external_pull_request_event", "pa
 """Sources of GitLab pipelines in which a change's code runs."""
 
 
-_PERHAPS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
+_PERHAPS_SECRET = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:\A|_)(?:PASS|CREDS?)(?:_|\Z)|_PWD(?:_|\Z)", re.IGNORECASE
+)
 _SECRET_WORDS = re.compile(
     r"(?:API|ACCESS|PRIVATE|SECRET)?KEYS?|TOKEN|SECRETS?|\w*PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?"
 )

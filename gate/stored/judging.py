@@ -28,10 +28,10 @@ from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import against_base, earlier_draws, with_stored_trials
 from gate.pipeline.git_context import SEARCHED, GitContext, git_context
-from gate.pipeline.journal import close_again, other_runs_beside
+from gate.pipeline.identity import about_address
+from gate.pipeline.journal import close_again
 from gate.pipeline.past import LUCKY
 from gate.pipeline.references import References, find_all_references, find_references
-from gate.pipeline.session import about_address
 from gate.pipeline.store import store_kind, store_of
 from gate.pipeline.terms import (
     Terms,
@@ -65,6 +65,7 @@ from gate.records import (
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.security.environment import in_ci
+from gate.stored.results import other_runs_beside
 from gate.system.clock import now
 from gate.system.git import Git
 
@@ -417,8 +418,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 
-    suites = step_down([judge(number, 0) for number in range(len(records))], judge)
-    return result_of(suites, settings, command=command)
+    return result_of(step_down(len(records), judge), settings, command=command)
 
 
 def _as_its_run(terms: Terms, record: Record) -> Terms:

@@ -26,7 +26,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.git_context import changed_files, git_context
-from gate.pipeline.journal import newest_first, other_runs_beside, records_folder
+from gate.pipeline.journal import newest_first, records_folder
 from gate.pipeline.references import References, Search, find_references
 from gate.pipeline.store import is_lost, store_kind, store_of
 from gate.pipeline.terms import Terms, own_terms
@@ -42,6 +42,7 @@ from gate.security.environment import in_ci
 from gate.security.escape import console, one_line
 from gate.security.signing import signed
 from gate.stored.judging import find_as_run_did, plan_of, suite_ids, with_key_of_judge
+from gate.stored.results import other_runs_beside
 from gate.system.clock import now
 from gate.system.git import Git
 from gate.world import pruning
@@ -278,11 +279,18 @@ def save_newest(config: Config, environment: Mapping[str, str], *, release: str 
 
 
 def _newest_finished(config: Config, suite_id: str) -> Path:
+    for path, _ in _finished(config, suite_id):
+        return path
     folder = records_folder(config, suite_id)
-    for path in newest_first(folder):
-        if read_header(path).shard == (1, 1) and is_closed(path):
-            return path
     raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
+
+
+def _finished(config: Config, suite_id: str) -> Iterator[tuple[Path, Header]]:
+    """Yield the finished records of a suite, newest first."""
+    for path in newest_first(records_folder(config, suite_id)):
+        header = read_header(path)
+        if header.shard == (1, 1) and is_closed(path):
+            yield path, header
 
 
 def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proofs]) -> tuple[Proofs, Sequence[str]]:
@@ -320,12 +328,13 @@ def accept_baseline(
 ) -> str:
     """Make the stored record of a commit the anchor of each suite that has one. Return a description of what was done.
 
-    ``until`` is the last day on which the acceptance is valid, in UTC; None: the last that ``baseline.accept_days``
-    allows.
+    If none is stored, the newest finished one here is saved first. ``until`` is the last day on which the acceptance is
+    valid, in UTC; None: the last that ``baseline.accept_days`` allows.
 
     Raises:
         BaselineError: no suite has a record of this commit, or such a record misses a threshold; then nothing is
             stored.
+        BaselineWriteError: the record here cannot be a baseline, or not be written.
         ConfigError: there is no such commit, the person who accepts is unknown, no reason is given, or the day is not
             allowed.
     """
@@ -334,7 +343,8 @@ def accept_baseline(
     last = _last_day(config, until)
     git = Git(config.root, environment=environment)
     commit = _commit(git, revision)
-    who, name, done = by or _person(git, environment), key_of(commit), []
+    who, name = by or _person(git, environment), key_of(commit)
+    done = _saved_here(config, environment, commit, key)
     with _store(config, environment) as store:
         stored: dict[str, None] = {}
         for suite_id in suite_ids(config, environment):
@@ -350,10 +360,48 @@ def accept_baseline(
             store.note(suite_id, lines)
             what = f"{(commit or 'the record')[:12]} is the long-term baseline now, by {console(who)}, until {last}"
             done.append(f"{console(suite_id)}: {what}")
-    if not done:
-        what = f"no record of {(commit or 'a run outside of git')[:12]} is stored"
-        raise BaselineError(what, where=str(config.path), hint="`gate baseline save` stores the last run")
+    if not stored:
+        raise _not_measured(config, environment, commit, git.head())
     return "\n".join(done)
+
+
+def _saved_here(config: Config, environment: Mapping[str, str], commit: str | None, key: bytes | None) -> list[str]:
+    """Save the records of a commit that were measured here, for each suite without a stored one. Return what was
+    done."""
+    own = {suite_id: _finished_of(config, suite_id, commit) for suite_id in suite_ids(config, environment)}
+    found = {suite_id: path for suite_id, path in own.items() if path is not None}
+    if not found:
+        return []
+    with _store(config, environment) as store:
+        for suite_id in list(found):
+            if any(entry.key == key_of(commit) for entry in store.entries(suite_id)):
+                del found[suite_id]
+    for path in found.values():
+        _refuse_missed(read_record(path), config, environment)
+    return [save_baseline(config, path, environment, key=key) for path in found.values()]
+
+
+def _finished_of(config: Config, suite_id: str, commit: str | None) -> Path | None:
+    """Return the newest finished record of a commit and no uncommitted changes; None if there is none here."""
+    with suppress(GateError):  # whoever accepts a stored record does not need the ones here
+        for path, header in _finished(config, suite_id):
+            if header.commit == commit and not header.dirty:
+                return path
+    return None
+
+
+def _not_measured(
+    config: Config, environment: Mapping[str, str], commit: str | None, head: str | None
+) -> BaselineError:
+    """Return the error that a commit has no record, with the command that makes one."""
+    what, run = f"no record of {(commit or 'a run outside of git')[:12]} is stored or here", "`gate run`"
+    if commit != head:
+        run = "check it out, `gate run`"
+    elif changed_files(config, Git(config.root, environment=environment)):
+        run = "commit or stash your changes, `gate run`"
+    if store_kind(config, environment) != "file":
+        run = f"wait for its job, or {run}"
+    return BaselineError(what, where=str(config.path), hint=f"{run}, then accept it")
 
 
 def _refuse_missed(record: Record, config: Config, environment: Mapping[str, str]) -> None:

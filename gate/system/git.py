@@ -41,6 +41,8 @@ _NEUTRAL = (
     "maintenance.auto=false",
     "submodule.recurse=false",
     "advice.detachedHead=false",
+    "diff.autoRefreshIndex=true",  # or a file that was merely touched would count as changed
+    "diff.relative=false",
     "safe.bareRepository=explicit",  # or a folder of the change could pass for a repository
     "protocol.ext.allow=never",
 )
@@ -102,10 +104,12 @@ COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 class GitError(GateError):
     """A git command failed; callers that know its purpose raise their own kind of error."""
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", output: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", output: str = "", is_local: bool = False) -> None:
         super().__init__(what, where=where, hint=hint)
         self.output = output
         """The output of git, redacted."""
+        self.is_local = is_local
+        """True if the command works without a network."""
 
 
 class Sealed(Struct, frozen=True):
@@ -292,7 +296,8 @@ class Git:
             reason = "the folder has the files of a git repository in it, which git would take for the whole"
             hint = "remove HEAD, objects and refs from it"
         what = f"git {arguments[0]} failed: {shorten(reason, 300)}"
-        return GitError(what, where=str(self.root), hint=hint, output=shorten(said, 2000))
+        is_local = not self._signs_in(_command_of(arguments))
+        return GitError(what, where=str(self.root), hint=hint, output=shorten(said, 2000), is_local=is_local)
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -317,8 +322,7 @@ class Git:
 
     def is_out_of_reach(self) -> bool:
         """True if there seems to be a repository but no git to read it."""
-        root = self.root.resolve()
-        return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
+        return not self.program and (repository_above(self.root.resolve()) / ".git").exists()
 
     def resolve(self, revision: str) -> str | None:
         """Return the id of the commit that a revision names; None if it names none that the repository has.
@@ -337,17 +341,22 @@ class Git:
         return found
 
     def _check_unambiguous(self, revision: str) -> None:
-        """Raise ConfigError if a revision begins with a name that tags and branches use for different commits."""
+        """Raise ConfigError if a revision begins with a name that tags and branches use for different commits: also a
+        branch that only a remote has, since a job's clone often lacks its own."""
         name = _SUFFIX.split(revision, maxsplit=1)[0]
         if name in ("", "HEAD") or name.startswith("refs/") or COMMIT_ID.fullmatch(name):
             return
         refs = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
         form = "--format=%(refname)%09%(objectname)%09%(*objectname)"
-        found = {}
-        for line in self.text("for-each-ref", form, *refs).splitlines():
+        found, far = {}, {}
+        for line in self.text("for-each-ref", form, *refs, f"refs/remotes/*/{name}").splitlines():
             ref, target, annotated = line.split("\t")
             if ref in refs:  # a pattern also matches whatever is below it
                 found[ref] = annotated or target
+            elif ref.startswith("refs/remotes/") and ref.endswith(f"/{name}"):
+                far[ref] = target
+        if refs[1] not in found and refs[0] in found:  # a branch here may well be older than the remote's
+            found |= far
         if len(set(found.values())) > 1:
             hint = f"write {' or '.join(sorted(found))}"
             raise ConfigError(f"{revision!r} names several commits", where=str(self.root), hint=hint)
@@ -367,12 +376,8 @@ class Git:
         records, bytecode folders and virtual environments do not count, either, nor do records and reports outside of
         the root. Files in LFS are ignored if git-lfs is not installed: their content would look like a change.
         """
-        inside = [path for path in exclude if not path.startswith(("/", ".."))]
-        paths = [":/", *(f":(exclude,literal){path}" for path in inside)]
-        if not self.has_lfs:
-            paths.append(":(exclude,attr:filter=lfs)")
         found = []
-        for status, name in self._status("--untracked-files=normal", "--", *paths):
+        for status, name in self._status("--untracked-files=normal", "--", *self._all_but(exclude)):
             is_inside, is_tracked = name.startswith(self.prefix()), status != "??"
             if (is_inside and is_tracked) or ((is_inside or is_tracked) and not self._is_generated(name)):
                 found.append(name)
@@ -411,7 +416,24 @@ class Git:
 
     def differing(self, commit: str) -> list[str]:
         """Return the tracked files of the whole work tree that differ from a commit's; names start from the top."""
-        return self.entries("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--")
+        return self._differing(commit)
+
+    def no_longer_as_in(self, commit: str, *, exclude: Sequence[str] = ()) -> list[str]:
+        """Return the files of a commit that the whole work tree does not have as they are there; names start from the
+        top. ``exclude``, and files in LFS: see `changed`."""
+        return self._differing(commit, "--diff-filter=a", "--", *self._all_but(exclude))
+
+    def _differing(self, commit: str, *more: str) -> list[str]:
+        plain = ("--name-only", "-z", "--no-renames", "--no-ext-diff")
+        return self.entries("diff", *plain, checked_revision(commit), *(more or ("--",)))
+
+    def _all_but(self, exclude: Sequence[str]) -> list[str]:
+        """Return the paths for a git command on the whole work tree, but not on these paths relative to the root."""
+        inside = [path for path in exclude if not path.startswith(("/", ".."))]
+        paths = [":/", *(f":(exclude,literal){path}" for path in inside)]
+        if not self.has_lfs:
+            paths.append(":(exclude,attr:filter=lfs)")
+        return paths
 
     def tracked_in(self, folder: Path) -> str | None:
         """Return a tracked file in a folder, or one in the place of a folder on the way to it: a link, another
@@ -653,6 +675,14 @@ class Git:
 
 
 HINT_HISTORY = "check out with fetch-depth: 0, or run git fetch --unshallow"
+
+
+def repository_above(folder: Path) -> Path:
+    """Return the nearest repository that a folder is in, without asking git; the folder itself if there is none."""
+    for one in (folder, *folder.parents):
+        if (one / ".git").exists():
+            return one
+    return folder
 
 
 def _is_pointer(path: Path) -> bool:

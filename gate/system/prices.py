@@ -23,7 +23,14 @@ def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
 
 
 def turn_cost(usage: Usage | None) -> float | None:
-    """Return one turn's cost in US dollars: as reported by the agent, else by list price; None if neither is known."""
-    if usage is None or usage.cost_usd is not None or usage.model is None or usage.tokens is None:
-        return None if usage is None else usage.cost_usd
-    return price(usage.model, usage.input_tokens or 0, usage.output_tokens or 0)
+    """Return one turn's cost in US dollars: as reported by the agent, else by list price; None if neither is known.
+
+    A reported cost of 0 gives way to a list price, since libraries report 0 for models that they do not know. A local
+    model has no list price, and is free.
+    """
+    if usage is None:
+        return None
+    if usage.cost_usd or usage.model is None or usage.tokens is None:
+        return usage.cost_usd
+    listed = price(usage.model, usage.input_tokens or 0, usage.output_tokens or 0)
+    return usage.cost_usd if listed is None else listed

@@ -241,15 +241,12 @@ def _folded(texts: Sequence[str]) -> str:
 
 
 def _usage(draft: Draft) -> Usage | None:
-    """Return the total usage of the model calls; None unless all that did not fail without output report it."""
-    found = [step.usage for step in draft.metered if step.usage is not None]
-    silent = 0
+    """Return the total usage of the model calls, except those that failed without output."""
+    found: list[Usage | None] = [step.usage for step in draft.metered if step.usage is not None]
+    expected = 0
     for call in draft.models:
-        silent += call.came_to_nothing and not any(step.usage for step in call.steps)
-    if not found or len(found) < len(draft.models) - silent:
-        return None
-    if any(usage.cost_usd is None for usage in found):
-        found = [replace(usage, cost_usd=None) for usage in found]
+        expected += not call.came_to_nothing or any(step.usage for step in call.steps)
+    found += [None] * (expected - len(found))
     try:
         total = usage_of(found)
     except FormatError:
@@ -352,7 +349,8 @@ def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Call
     known = {one.id for _, one, _ in wanting if one.id}
     told: set[tuple[str, str, str]] = set()
     for place, model in enumerate(models):
-        for given in said.results_in(model.inputs()):
+        own = [one for one in said.results_in(model.outputs()) if one.id in known]  # of tools that the provider ran
+        for given in (*said.results_in(model.inputs()), *own):
             key = (given.id, given.name, "" if given.id else repr(given.result))
             if given.result is UNSET or key in told:
                 continue

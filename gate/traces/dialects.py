@@ -10,9 +10,10 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from gate.formats.messages import is_length
+from gate.formats.endings import cut_off_by
 from gate.formats.shapes import as_list, as_mapping, as_text
 from gate.model import Usage
+from gate.model.bounds import MAX_COUNT
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 from gate.traces import said
 from gate.traces.said import Message
@@ -20,7 +21,6 @@ from gate.traces.span import Event, Piece, Span
 from gate.traces.values import first_recorded, is_placeholder, listed, mapping, parsed, text_in
 
 MAX_ERROR_CHARS = 1_000
-MAX_COUNT = 2**53
 MAX_LITERAL_CHARS = 10_000
 
 
@@ -356,7 +356,7 @@ def _usage(span: Span) -> Usage | None:
         told = mapping(mapping(attributes["gcp.vertex.agent.llm_response"]).get("usage_metadata"))
         read, written = _count(told, ("prompt_token_count",)), _count(told, ("candidates_token_count",))
     cost, model = _number(attributes, _COST), text_in(attributes, *_MODEL) or None
-    cut_off = any(map(is_length, _finish_reasons(span)))
+    cut_off = any(map(cut_off_by, _finish_reasons(span)))
     if read is None and written is None and cost is None and not cut_off:
         return None
     return Usage(read, written, cost, model=model, cut_off=cut_off)

@@ -9,13 +9,12 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, is_result
 from gate.formats.reading import says_something
 from gate.formats.shapes import as_text
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.traces.values import is_placeholder, listed, mapping, parsed, present
 
-_ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool", "developer": "system"}
-_READ_ROLES = frozenset({"user", "assistant", "system", "tool"})
 _INDEXED = re.compile(r"(\d{1,5})\.(.+)", re.DOTALL)
 
 
@@ -76,7 +75,7 @@ def message(raw: Any, role: str = "user") -> Message:
         for call in filter(None, map(_called, listed(raw["tool_calls"]))):
             if call.id not in known:  # LangChain repeats the calls of its content
                 called.append(call)
-    if found not in _READ_ROLES:
+    if found not in _ROLES:
         other.append(f"a message of {shorten(repr(found), MAX_ID_CHARS)}")
     return Message(found, tuple(texts), tuple(called), tuple(returned), tuple(other))
 
@@ -100,7 +99,7 @@ def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[st
             texts.append(part)
         elif isinstance(part, dict):
             kind = part.get("type")
-            known = not isinstance(kind, dict | list) and (role != "user" or kind in _OF_USERS)
+            known = not isinstance(kind, dict | list) and (role != "user" or _is_of_users(kind))
             if not known or not _read_part(kind, present(part), texts, called, returned):
                 other.append(f"a part of type {shorten(repr(kind), MAX_ID_CHARS)}")
     if role == "tool" and texts and not returned:
@@ -110,11 +109,11 @@ def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[st
 
 def _read_part(kind: Any, part: Mapping[str, Any], texts: list[str], called: list[Call], returned: list[Call]) -> bool:
     """Add a part to the list for its kind. False if the kind is unknown and the part is not empty."""
-    if kind in _CALLS or not _CALL_KEYS.isdisjoint(part):
+    if kind in CALLS or not _CALL_KEYS.isdisjoint(part):
         call = _called(_held(part, _CALL_KEYS))
         if call is not None:
             called.append(call)
-    elif kind in _RESULTS or not _RESULT_KEYS.isdisjoint(part):
+    elif is_result(str(kind)) or not _RESULT_KEYS.isdisjoint(part):
         returned.append(_returned(_held(part, _RESULT_KEYS), UNSET))
     elif kind in ("reasoning", "thinking") or part.get("thought") is True:
         return True
@@ -136,17 +135,19 @@ def _held(part: Mapping[str, Any], keys: Set[str]) -> Mapping[str, Any]:
     return part
 
 
-_CALLS = frozenset({"tool_call", "tool-call", "tool_use", "function_call"})
+_ROLES = {**ROLES, "model": "assistant"}
 _CALL_KEYS = dict.fromkeys(("toolUse", "function_call", "functionCall")).keys()
-_RESULTS = frozenset({"tool_call_response", "tool-result", "tool_result", "function_call_output"})
 _RESULT_KEYS = dict.fromkeys(("toolResult", "function_response", "functionResponse")).keys()
-_OF_USERS = frozenset({None, "text", "input_text", *_CALLS, *_RESULTS})
-"""The types of parts for texts of the user and results of tools; a summary of the conversation is neither."""
-_IDS = ("id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id")
 
 
-def _id(raw: Mapping[str, Any], keys: Sequence[str] = _IDS) -> str:
-    for key in keys:
+def _is_of_users(kind: Any) -> bool:
+    """True for the types of parts for texts of the user and results of tools; a summary of the conversation is
+    neither."""
+    return kind in (None, "text", "input_text") or kind in CALLS or is_result(str(kind))
+
+
+def _id(raw: Mapping[str, Any]) -> str:
+    for key in (*CALL_ID, "id"):
         value = raw.get(key)
         if isinstance(value, str) and value:
             return value
@@ -159,21 +160,21 @@ def _called(raw: Any) -> Call | None:
     body = raw.get("function")
     if not isinstance(body, dict):
         body = raw
-    name = body.get("name", body.get("toolName"))
+    name = next((body[key] for key in NAME if key in body), None)
     if not isinstance(name, str) or is_placeholder(name):
         return None
-    for key in ("arguments", "args", "input"):
+    for key in ARGUMENTS:
         if key in body:
             return Call(name, _id(raw), content(body[key]))
     return Call(name, _id(raw))
 
 
 def _returned(raw: Mapping[str, Any], value: Any) -> Call:
-    for key in ("response", "result", "output", "content"):
+    for key in RESULT:
         if value is UNSET and key in raw:
             value = raw[key]
-    name = as_text(raw.get("name", raw.get("toolName")))
-    return Call(name, _id(raw, ("tool_call_id", *_IDS)), result=content(value))
+    name = next((raw[key] for key in NAME if key in raw), "")
+    return Call(as_text(name), _id(raw), result=content(value))
 
 
 def content(value: Any) -> Any:

@@ -485,7 +485,7 @@ def test_no_report_of_an_earlier_run_is_left_by_one_without_a_verdict(
     assert (result["verdict"], result["exit_code"], result["problems"]) == ("error", code, [why])
     Draft202012Validator(schema()).validate(result)
     assert said["openmetrics"] == "# EOF\n"
-    assert said["markdown"].startswith("### 💥 Could not measure")
+    assert said["markdown"].startswith("### 💥 Could not decide")
     assert "<h1>not measured</h1>" in said["html"]
 
 

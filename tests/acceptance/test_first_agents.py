@@ -46,7 +46,12 @@ if __name__ == "__main__":
 UVICORN = "import uvicorn\nfrom bot.api import app\nuvicorn.run('bot.api:app', port=9002)\n"
 COMPOSE = "services: {bot: {build: ., ports: ['${PORT:-9003}:8000']}, db: {ports: ['1:1']}}"
 SERVERS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "package.json": ({"package.json": PACKAGE, "server.js": SERVER, "cli.js": ""}, "npm start", "4100/chat"),
+    "package.json": ({"package.json": PACKAGE, "server.js": SERVER, "cli.js": ""}, "npm run start", "4100/chat"),
+    "a server that is built": (
+        {"package.json": {"scripts": {"start": "node dist/x.js", "dev": "tsx src/x.ts"}}, "src/x.ts": SERVER},
+        "npm run dev",
+        "4100/chat",
+    ),
     "a folder of Node's": ({"web/package.json": PACKAGE, "web/server.js": SERVER}, "npm --prefix web", "4100/chat"),
     "Flask": ({"api.py": f"{FLASK}    app.run('0.0.0.0', port=5001)\n"}, "api:app run --port 5001", "5001/ask"),
     "a variable's default": (
@@ -153,5 +158,5 @@ def test_the_workflow_of_a_node_server_installs_and_starts_it(project: Project) 
     project.write(".github/CODEOWNERS", "")
     ran = project.gate("init", "--no-run")
     workflow = (project.root / ".github/workflows/gate.yml").read_text()
-    assert "npm ci" in workflow and "npm start > server.log 2>&1 &" in workflow
+    assert "npm ci" in workflow and "npm run start > server.log 2>&1 &" in workflow
     assert "to fill in: a CI job with Node" in ran.out

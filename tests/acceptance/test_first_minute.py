@@ -120,6 +120,75 @@ def test_an_agent_with_a_type_is_one(project: Project) -> None:
     assert "OpenAI Agents SDK in bot.py:2" in project.gate("init", "--no-run").out
 
 
+@pytest.mark.parametrize(
+    ("code", "call"),
+    [
+        (
+            "from pydantic_ai import Agent\nclass Deps: ...\nagent = Agent('openai-chat:gpt-5', deps_type=Deps)\n",
+            "agent.run(message, message_history=histories.get(session_id), deps=Deps())",
+        ),
+        (
+            "from langchain.agents import create_agent\nfrom .ctx import User\n"
+            "agent = create_agent('gpt-5', context_schema=User)\n",
+            'agent.ainvoke({"messages": messages}, config, context=User())',
+        ),
+        (
+            "from agents import Agent\nfrom ctx import User\nagent = Agent[User](name='x', model='gpt-5')\n",
+            "Runner.run(agent, messages, context=User())",
+        ),
+        ("from agents import Agent\nagent = Agent[None](name='gpt')\n", "Runner.run(agent, messages)"),
+    ],
+    ids=["deps", "context schema", "type argument", "no type"],
+)
+def test_an_agent_gets_what_its_tools_need(project: Project, code: str, call: str) -> None:
+    project.write("bot.py", code)
+    project.gate("init", "--no-run")
+    written = (project.root / "gate_agent.py").read_text()
+    assert call in written
+    if "User()" in call:
+        assert "from bot import User, agent\n" in written
+    assert agent_of(project)["env"] == ["OPENAI_*"]
+
+
+CREW = """\
+from crewai import Agent, Crew, Task
+from crewai.tools import tool
+
+@tool("lookup")
+def lookup(order: str) -> str:
+    return f"{order} has shipped"
+
+clerk = Agent(role="clerk of {shop}", goal="help", backstory="none", tools=[lookup])
+task = Task(description="Answer: {question}", expected_output="a sentence", agent=clerk)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "call"),
+    [
+        ("crew = Crew(agents=[clerk], tasks=[task])\n", "own = crew.copy()"),
+        ("def build():\n    return Crew(agents=[clerk], tasks=[task])\n\ncrew = build()\n", "own = crew.copy()"),
+    ],
+)
+def test_a_crew_is_asked_by_the_names_in_its_braces(project: Project, made: str, call: str) -> None:
+    project.write("team.py", CREW + made)
+    project.gate("init", "--no-run")
+    written = (project.root / "gate_agent.py").read_text()
+    assert call in written
+    assert '(inputs={**state, "question": message})  # state of a case: shop\n' in written
+    assert agent_of(project)["env"] == ["OPENAI_*"]  # the provider that CrewAI takes by default
+
+
+def test_a_crew_in_yaml_is_asked_by_the_names_in_its_braces(project: Project) -> None:
+    shutil.copytree(SAMPLES / "crewai", project.root, dirs_exist_ok=True)
+    project.write("src/orders/crew.py", (project.root / "src/orders/crew.py").read_text().replace("{message}", "x"))
+    project.write("src/orders/config/tasks.yaml", "answer:\n  description: >\n    Research {topic}\n  agent: clerk\n")
+    project.write("src/orders/config/agents.yaml", "clerk:\n  llm: claude-haiku-4-5\n")
+    project.gate("init", "--no-run")
+    assert 'Orders().crew().kickoff(inputs={"topic": message})\n' in (project.root / "gate_agent.py").read_text()
+    assert agent_of(project)["env"] == ["ANTHROPIC_*", "OPENAI_*"]
+
+
 def test_a_function_that_takes_a_history_is_no_agent_by_itself(project: Project) -> None:
     """It would be called with a text, so the route that fills the history is the agent."""
     project.write("talk.py", "async def chat(history: 'list[dict]') -> dict:\n    return {'answer': history[-1]}\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -264,7 +266,7 @@ COMMANDS = (
     Slip("", "", "", 2, "commit 'mian' not found", "run -q --rules-from mian"),
     Slip("", "", "", 4, "No such remote 'origin' (`git remote add origin URL`", "run -q --store git"),
     Slip(".git/config", "", OFFLINE, 4, "cannot be read: Failed to connect … (check", "run -q --store git"),
-    Slip("", "", "", 4, "(`gate baseline save` stores the last run)", "baseline accept --why x"),
+    Slip("", "", "", 4, "is stored or here (`gate run`, then accept it)", "baseline accept --why x"),
     Slip("", "", "", 2, "Missing option '--why'", "baseline accept"),
     Slip("", "", "", 2, "the html report: evals is a folder (name a file in it)", "run -q --html evals"),
     Slip("", "", "", 2, "bot.py/r.html: the html report cannot be written", "run -q --html bot.py/r.html"),
@@ -310,7 +312,7 @@ def test_a_slip_is_one_line_that_says_what_to_write(
         main()
     shown = capfd.readouterr()
     errors = [line for line in shown.err.splitlines() if line.startswith("gate: ")]
-    verdict = shown.out.partition("\n")[0].removeprefix("evals: error: ").removeprefix("could not measure: ")
+    verdict = shown.out.partition("\n")[0].removeprefix("evals: error: ").removeprefix("could not decide: ")
     line = errors[-1] if errors else verdict.removesuffix("; no baseline yet")
     assert ended.value.code == slip.code, line
     place = -1
@@ -386,3 +388,26 @@ def test_a_response_that_no_criterion_reads_is_said_with_the_key_to_add(ready: P
     project.write("gate.yaml", CONFIG + "  response_match_score: 0.5\n")
     said = project.gate("run").out
     assert "no criterion reads" not in said and "no criterion checks" not in said
+
+
+def test_a_full_folder_of_temporary_files_is_no_matter_of_the_remote(project: Project, tmp_path: Path) -> None:
+    project.write("suite.yaml", {"cases": [{"id": "c", "input": "?"}]})
+    project.write("gate.yaml", "suite: suite.yaml\nagent: {python: 'agent:answer'}\nbaseline: {store: git}\n")
+    project.write("agent.py", "def answer(message):\n    return message\n")
+    project.commit()
+    project.git("remote", "add", "origin", str(project.root))
+    git = project.write(
+        "bin/git",
+        f"""#!/bin/sh
+case " $* " in *" init "*)
+    echo "fatal: cannot create the folder /tmp/gate-baselines-x/refs/heads: No space left on device" >&2; exit 128
+esac
+exec {shutil.which("git")} "$@"
+""",
+    )
+    git.chmod(0o755)
+    ran = project.gate("baseline", "list", PATH=f"{git.parent}{os.pathsep}{os.environ['PATH']}")
+    assert ran.code == 4
+    assert ran.err.strip().endswith(
+        ": No space left on device (is there room for temporary files? TMPDIR names another folder)"
+    )

@@ -171,7 +171,7 @@ def test_answers_that_were_cut_off_are_counted(project: Project) -> None:
     set_up(project, agent, {"not_contains": {"values": ["secret"]}}, trials=1)
     result = project.gate("run")
     assert result.code == 0
-    assert "1 of 3 answers ended at the model's limit of length" in " ".join(result.out.split())
+    assert "1 of 3 answers ended early, at the model's limit of length" in " ".join(result.out.split())
 
 
 # --- nothing to check, and selections -------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,12 @@ pytestmark = pytest.mark.connectors
 ORDERS = ["A1", "B2"]
 
 
-def turns(project: Project, interpreter: Path, module: str, function: str = "result") -> list[dict[str, object]]:
+def turns(
+    project: Project, interpreter: Path, module: str, function: str = "result", orders: Sequence[str] = ORDERS
+) -> list[dict[str, object]]:
     for path in AGENTS.glob("*.py"):
         shutil.copy(path, project.root)
-    project.write("cases.json", suite(ORDERS))
+    project.write("cases.json", suite(list(orders)))
     agent = {"python": f"{module}:{function}", "executable": str(interpreter), "env": {"OTEL_SDK_DISABLED": "true"}}
     criteria = {"tool_trajectory_avg_score": 1.0, "forbidden_tools": {"tools": ["delete"]}}
     project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": criteria, "trials": 1})
@@ -44,12 +47,28 @@ def test_events_of_adk_are_an_answer(project: Project, agentevals: Path) -> None
     check(turns(project, agentevals.with_name("python"), "adk_events"), "adk_events")
 
 
+@pytest.mark.parametrize("module", ["openai_agents_agent", "pydantic_ai_agent", "langchain_agent", "claude_messages"])
+def test_a_result_tells_that_its_answer_was_cut_off(project: Project, frameworks: Path, module: str) -> None:
+    check_cut_off(project, frameworks, module)
+
+
+def test_events_of_adk_tell_that_their_answer_was_cut_off(project: Project, agentevals: Path) -> None:
+    check_cut_off(project, agentevals.with_name("python"), "adk_events")
+
+
+def check_cut_off(project: Project, interpreter: Path, module: str) -> None:
+    """The scripted models stop at the limit of length in the case of order Z9."""
+    found = turns(project, interpreter, module, orders=["A1", "Z9"])
+    assert [turn["usage"].get("cut_off", False) for turn in found] == [False, True]  # type: ignore[attr-defined]
+
+
 CREWS: dict[str, list[tuple[str, str | None]] | None] = {
     "two tasks": [("lookup_order", None), ("lookup_order", None)],
     "alone": [("lookup_order", None)],
     "failing": [("lookup_order", "no such order")],
     "used before": None,
     "refused once": None,
+    "shared model": None,
 }
 """The calls that each crew's output tells, and what they failed with; None where some may be missing."""
 
@@ -67,7 +86,22 @@ def test_a_crew_tells_its_calls_where_its_output_has_all_of_them(project: Projec
         for case, turn in turns.items()
     }
     assert found == CREWS
+    assert {case for case, turn in turns.items() if turn.get("unseen") == ["calls"]} == {
+        case for case, calls in CREWS.items() if calls is None
+    }
+    assert {case for case, turn in turns.items() if "usage" in turn} == {
+        case for case, calls in CREWS.items() if calls is not None
+    }
     assert all(turn["response"] == ["Order A1 has shipped."] for case, turn in turns.items() if case != "two tasks")
+
+
+@pytest.mark.parametrize("module", ["openai_agents_agent", "pydantic_ai_agent"])
+def test_a_failure_that_the_framework_hides_is_the_error_of_its_call(
+    project: Project, frameworks: Path, module: str
+) -> None:
+    (turn,) = turns(project, frameworks, module, orders=["F6"])
+    (call,) = turn["calls"]  # type: ignore[misc]
+    assert call["error"]
 
 
 def check(found: list[dict[str, object]], module: str) -> None:

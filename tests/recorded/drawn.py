@@ -211,7 +211,7 @@ def against(*records: Record, name: str = "baseline", distance: int = 0, of_chan
 
 
 def none(why: str = "no baseline of 'support' in the store") -> Reference:
-    return Reference(BaselineInfo(None, missing=why))
+    return Reference(BaselineInfo(None, missing=why, none_yet=True))
 
 
 def alone(record: Record) -> list[Suite]:

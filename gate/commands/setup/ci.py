@@ -9,8 +9,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gate.commands.setup.openapi import NODE, FoundAgent
-from gate.commands.setup.survey import start_of
+from gate.commands.setup.found import FoundAgent
+from gate.commands.setup.openapi import NODE
+from gate.commands.setup.tree import start_of
 
 GITHUB = """\
 # Agent Gate on every pull request and after every merge. `gate help ci` explains it.
@@ -87,7 +88,9 @@ def workflow_of(folder: Path, keys: Sequence[str], agent: FoundAgent | None = No
     start = agent.start if agent else ""
     branch, remote = default_branch(folder), remote_of(folder)
     install = _install(folder, is_node=agent is not None and agent.framework == NODE)
-    commands = [*install, *([f"{start} > server.log 2>&1 &"] if start else [])]
+    commands = [*install]
+    if start:
+        commands.append(f"{start} > server.log 2>&1 &")
     secrets = tuple([f"{key}_API_KEY" for key in keys])
     said = f"The first push to {branch} stores the baseline on the branch gate-baselines (job `baseline`). "
     said += "Until then, "
@@ -110,8 +113,11 @@ def _install(folder: Path, *, is_node: bool) -> list[str]:
     """Return the commands that install the agent."""
     if is_node:
         return ["npm ci" if (folder / "package-lock.json").is_file() else "npm install"]
-    known = {"requirements.txt": "pip install -r requirements.txt", "pyproject.toml": "pip install ."}
-    return next(([command] for name, command in known.items() if (folder / name).is_file()), [])
+    if (folder / "requirements.txt").is_file():
+        return ["pip install -r requirements.txt"]
+    if (folder / "pyproject.toml").is_file():
+        return ["pip install ."]
+    return []
 
 
 def _setup(commands: Sequence[str]) -> str:
@@ -125,8 +131,10 @@ def _setup(commands: Sequence[str]) -> str:
 def _environment(secrets: Sequence[str]) -> str:
     if not secrets:
         return ""
-    lines = [f"        {name}=${{{{ secrets.{name} }}}}\n" for name in secrets]
-    return "".join(["    secrets:\n      env: |\n", *lines])
+    text = "    secrets:\n      env: |\n"
+    for name in secrets:
+        text += f"        {name}=${{{{ secrets.{name} }}}}\n"
+    return text
 
 
 def default_branch(folder: Path) -> str:

@@ -23,10 +23,10 @@ from gate.judges.calibration import load as load_calibration
 from gate.judges.options import CALIBRATION_FILE, NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial, Turn
 from gate.pipeline.git_context import NO_GIT, git_context
+from gate.pipeline.identity import files_of_agent
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import no_own_user
 from gate.pipeline.references import Search
-from gate.pipeline.session import proposed_sources, scope_of
 from gate.pipeline.store import store_kind, store_of
 from gate.reports.formatting import count, listing
 from gate.scoring.score import Scorer
@@ -121,22 +121,22 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
     try:
         if not config.agent.is_local or not git.is_repository():
             return
-        files = git.files() or {}
-        scope = scope_of(config, git, files)
-        tracked = [name for name, commit in files.items() if commit is not None]
+        found = files_of_agent(config, git)
+        sources, entry = found.sources, found.entry
     except GateError:
         return  # reported with the job
+    tracked = [name for name, commit in (found.files or {}).items() if commit is not None]
     if not tracked and not config.agent.sources:
         return
-    if scope.sources:
-        own = files_named(tracked, scope.sources, scope.entry)
+    if sources:
+        own = files_named(tracked, sources, entry)
         what = f"{len(own)} of {count(len(tracked), 'tracked file')}"
         if own:
             yield ok(FILES, "agent", f"{what}: {listing(own)}")
         else:
             yield note(FILES, "agent", f"{what}: agent.sources names none", "commit the agent's files")
         return
-    proposed = proposed_sources(config, git, files, scope)
+    proposed = found.proposed
     if config.agent.sources:
         remedy = f"agent.sources has no effect: {proposed.problem}"
     elif proposed.problem:
@@ -242,10 +242,11 @@ def _needs(scorer: Scorer) -> str:
 
 
 async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> list[Checkup]:
-    judged = [scorer for plan in plans for scorer in plan.scorers if scorer.needs_judge]
-    if not judged:
+    found = []
+    for plan in plans:
+        found += [_calibration(config, scorer) for scorer in plan.judged]
+    if not found:
         return []
-    found = [_calibration(config, scorer) for scorer in judged]
     try:
         jury = members(config.file.judge or JudgeOptions(), environment)
     except GateError:

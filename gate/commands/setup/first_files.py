@@ -16,9 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.commands.setup import adapters, ci
-from gate.commands.setup.openapi import FoundAgent
+from gate.commands.setup.found import FoundAgent, Survey
 from gate.commands.setup.remedies import remedy_for
-from gate.commands.setup.survey import Survey, sources_of_agent, start_of
+from gate.commands.setup.survey import sources_of_agent
+from gate.commands.setup.tree import start_of
 from gate.config import FILE_NAME
 from gate.errors import ConfigError, ExitCode, GateError
 from gate.model import Invocation, Result, Suite, Trial
@@ -241,6 +242,8 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
     if agent is None:
         return []
     own = {"OpenAI Agents SDK": {"OPENAI"}, "Google ADK": {"GOOGLE"}}.get(agent.framework, set())
+    if agent.framework == "CrewAI" and not found.keys:
+        own = {"OPENAI"}  # its default
     return sorted(found.keys | own)[:MOST_KEYS]
 
 
@@ -355,7 +358,10 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     except GateError as error:
         return First((str(error),), error.exit_code, remedy=_remedy(str(error), path, environment, proposal))
     trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}
-    reasons = list(dict.fromkeys(reason for suite in result.suites for case in suite.cases for reason in case.reasons))
+    reasons: list[str] = []
+    for suite in result.suites:
+        for case in suite.cases:
+            reasons += [reason for reason in case.reasons if reason not in reasons]
     remedy = _remedy(" ".join(reasons), path, environment, proposal)
     return First(_outcome_lines(result, reasons, trials, short=bool(remedy)), result.exit_code, trials, remedy)
 
@@ -365,9 +371,13 @@ def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFil
     if not proposal.own_cases or not answers:
         return proposal
     told = {CASES: own_cases(answers)}
-    if any(turn.shows_calls for trial in answers.values() for turn in trial.invocations):
+    if any(turn.shows_calls for turn in _turns(answers)):
         told[FILE_NAME] = proposal.files[FILE_NAME].replace(criteria_for(()), criteria_for((), states_tools=True))
     return replace(proposal, files={**proposal.files, **told})
+
+
+def _turns(trials: Mapping[str, Trial]) -> list[Invocation]:
+    return [turn for trial in trials.values() for turn in trial.invocations]
 
 
 def _outcome_lines(
@@ -381,9 +391,10 @@ def _outcome_lines(
     lines += [reason for reason in reasons if reason[:LEAST_ALIKE] not in headline][:3]
     if short:
         lines = [shorten(line, MOST_SHORT) for line in lines]
-    said = [turn.text for trial in trials.values() for turn in trial.invocations if turn.text]
-    if said:
-        lines.append(f"it answered: {said[0]}")
+    for turn in _turns(trials):
+        if turn.text:
+            lines.append(f"it answered: {turn.text}")
+            break
     return tuple(lines)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
+from gate.commands.setup.found import FoundAgent
 from gate.formats.shapes import as_list, as_mapping, as_text, mappings_in
 
 MESSAGE = ("message", "question", "query", "prompt", "user_message", "input", "text", "user_input", "content")
@@ -65,38 +65,6 @@ KEY_VARIABLE = "AGENT_API_KEY"
 """The variable that holds the server's key in a proposal."""
 
 Schema = Mapping[str, Any]
-
-
-class FoundAgent(Struct, frozen=True):
-    """An agent that the repository seems to contain or that a server offers, and how to call it."""
-
-    framework: str
-    why: str
-    agent: Mapping[str, Any]
-    """The section ``agent`` in gate.yaml."""
-    fill: tuple[str, ...] = ()
-    """The parts that only a person who knows the agent can fill in."""
-    where: str = ""
-    """File and line, or the server's address."""
-    rank: tuple[int, ...] = (9,)
-    """The rank among the proposals; the lowest comes first."""
-    adapter: str = ""
-    """The content of the adapter file that calls it, if it needs one."""
-    module: Path | None = None
-    """The module of the agent, if the gate starts it."""
-    start: str = ""
-    """The command that starts its server."""
-
-    @property
-    def place(self) -> str:
-        """Its place, in words: ``in bot.py:3`` or ``at http://127.0.0.1:8000``."""
-        preposition = "at" if "://" in self.where else "in"
-        return f"{preposition} {self.where}"
-
-    @property
-    def is_server(self) -> bool:
-        """True if the gate calls it at an address, and does not start it."""
-        return any("://" in str(options) for options in self.agent.values())
 
 
 def agent_of(document: Any, *, origin: str = "", path: str = "") -> FoundAgent | None:

@@ -121,7 +121,7 @@ def _calls(config: Config, turns: Sequence[Invocation]) -> Checkup:
 
 
 def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
-    usage = total_usage(tuple(turn.usage for turn in turns if turn.usage is not None))
+    usage = total_usage(turn.usage for turn in turns)
     if usage is None or usage.tokens is None:
         remedy = "return usage: {input_tokens, output_tokens}"
         return [
@@ -139,7 +139,9 @@ def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(costs):
         return [told, note(AREA, "cost", "not reported, and the model has no list price", "return cost_usd")]
-    source = "reported" if all(turn.usage and turn.usage.cost_usd is not None for turn in turns) else "by list price"
+    source = "reported"
+    if any(turn.usage is None or turn.usage.cost_usd is None for turn in turns):
+        source = "by list price"
     return [told, ok(AREA, "cost", f"{dollars(sum(known))} for {count(len(turns), 'answer')}, {source}")]
 
 

@@ -21,15 +21,17 @@ REMEDIES = (
     (UNKNOWN_MODEL.pattern, "correct the model's name, or name one that the key may use, then: gate run"),
     (r"refused|cannot connect|connection|unreachable|name or service", START),
     (r"no answer within|timed out|timeout", "allow more time under agent.timeout, and run: gate run"),
-    (r"\b404\b|not found", "check the address and its path under agent in gate.yaml"),
+    (r"\bHTTP 404\b|no agent card", "check the address and its path under agent in gate.yaml"),
 )
 KEY = re.compile(r"api.?key|credential|unauthorized|\b401\b|authenticat", re.IGNORECASE)
 KEY_NAME = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|TOKEN)\b")
 
 PROVIDERS = (
     ("GOOGLE", r"\bgemini\b", r"ai\.google|gemini|genai"),
-    ("ANTHROPIC", r"\banthropic[:/]|Anthropic", r"anthropic|claude"),
-    ("OPENAI", r"\bopenai[:/]|OpenAI", r"openai"),
+    ("ANTHROPIC", r"\banthropic[:/]|Anthropic|(?:[\"']|: )claude-\w", r"anthropic|claude"),
+    ("OPENAI", r"\bopenai[\w-]*[:/]|OpenAI|(?:[\"']|: )gpt-\d", r"openai"),
+    ("GROQ", r"\bgroq[:/]|Groq\b", r"groq"),
+    ("MISTRAL", r"\bmistral(?:ai)?[:/]|Mistral", r"mistral"),
 )
 """Prefix of a provider's variables → the patterns of its traces in code, and in errors that do not name its key."""
 

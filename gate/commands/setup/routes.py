@@ -1,4 +1,4 @@
-"""Describes the routes of a FastAPI, Flask or Starlette module as OpenAPI, without importing it.
+"""Finds servers of FastAPI, Flask and Starlette: describes their routes as OpenAPI, without importing a module.
 
 The requests and answers of a route are read from its types, or without types from the keys that its code names.
 `openapi.agent_of` maps the result like the description of a running server.
@@ -7,13 +7,17 @@ The requests and answers of a route are read from its types, or without types fr
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from gate.commands.setup.openapi import MESSAGE, SESSION
-from gate.formats.python_text import dotted, imports
+from gate.commands.setup.found import Survey
+from gate.commands.setup.openapi import MESSAGE, PORT, SESSION, agent_of
+from gate.commands.setup.tree import Tree
+from gate.formats.python_text import dotted, imports, parsed
 
 APPS = {"fastapi.FastAPI": "FastAPI", "flask.Flask": "Flask", "starlette.applications.Starlette": "Starlette"}
 ROUTERS = {"fastapi.APIRouter": "prefix", "flask.Blueprint": "url_prefix"}
@@ -26,16 +30,14 @@ PLAIN = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"
 DEEPEST = 4
 """Maximum number of levels of nested classes to follow."""
 
+STARTS = {
+    "FastAPI": "uvicorn {folder}{module}:{app} --port {port}",
+    "Starlette": "uvicorn {folder}{module}:{app} --port {port}",
+    "Flask": "{path}flask --app {module}:{app} run --port {port}",
+}
+"""The command that starts a server of each framework; ``folder`` and ``path`` are for modules outside the root."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-FindClass = Callable[[str], "FoundClass | None"]
-"""Returns the class that a name in one module refers to, in any module of the repository."""
-
-
-class FoundClass(Struct, frozen=True):
-    """A class, and the function that finds the classes named in its module."""
-
-    node: ast.ClassDef
-    find: FindClass
 
 
 class RoutedModule(Struct):
@@ -53,9 +55,39 @@ class RoutedModule(Struct):
     """App → the port at which the code runs it: ``bot.api:app`` if it is named in a text."""
 
 
-def routes_of(module: ast.Module, find_class: FindClass) -> RoutedModule:
+def add_servers(tree: Tree, modules: Mapping[Path, RoutedModule], found: Survey) -> None:
+    """Add the server of each module that has an app: its routes, and those of routers in other modules."""
+    routers: dict[str, Any] = {}
+    ports: dict[str, int] = {}
+    for routed in modules.values():
+        ports |= routed.ports
+        if not routed.app:
+            routers |= routed.paths
+    for path, routed in modules.items():
+        place = tree.import_name(path)
+        if not routed.app or place is None:
+            continue
+        module, folder = place
+        port = routed.ports.get(routed.app) or ports.get(f"{module}:{routed.app}") or PORT
+        address = f"http://127.0.0.1:{port}"
+        described = agent_of({"servers": [{"url": address}], "paths": {**routers, **routed.paths}})
+        if described is None:
+            continue
+        start = STARTS[routed.framework].format(
+            module=module,
+            app=routed.app,
+            port=port,
+            folder=f"--app-dir {folder} " if folder else "",
+            path=f"PYTHONPATH={folder} " if folder else "",
+        )
+        where = f"{path.as_posix()}:{routed.line}"
+        found.agents.append(replace(described, where=where, rank=(6,), framework=routed.framework, start=start))
+
+
+def routes_of(tree: Tree, path: Path, module: ast.Module) -> RoutedModule:
     """Return the routes of a module; empty if it has none."""
-    names = imports(module.body)
+    reader = _Reader(tree, path, module)
+    names = reader.names
     found, prefixes = RoutedModule(), dict[str, str]()
     for node in module.body:
         assigned = assigned_call(node)
@@ -69,16 +101,15 @@ def routes_of(module: ast.Module, find_class: FindClass) -> RoutedModule:
         elif maker in ROUTERS:
             prefixes[name] = _text(_keyword(call, ROUTERS[maker]))
     found.ports = dict(_ports(module))
-    reader = _Reader(names, find_class)
     functions = {node.name: node for node in module.body if isinstance(node, Function)}
     for function in functions.values():
-        for path in _decorated_paths(function, prefixes):
+        for route in _decorated_paths(function, prefixes):
             found.functions.add(function.name)
-            found.paths[path] = {"post": reader.operation(function)}
-    for path, name in _listed_routes(module, names):
+            found.paths[route] = {"post": reader.operation(function)}
+    for route, name in _listed_routes(module, names):
         if name in functions:
             found.functions.add(name)
-            found.paths[path] = {"post": reader.operation(functions[name])}
+            found.paths[route] = {"post": reader.operation(functions[name])}
     return found
 
 
@@ -150,11 +181,19 @@ def _words(node: ast.expr | None) -> set[str]:
     return {_text(one).upper() for one in getattr(node, "elts", [])}
 
 
-class _Reader(Struct, frozen=True):
+class _Reader:
     """Reads the requests and answers of a module's functions."""
 
-    names: Mapping[str, str]
-    find_class: FindClass
+    def __init__(self, tree: Tree, path: Path, module: ast.Module) -> None:
+        self.names = imports(module.body)
+        self._tree, self._path = tree, path
+        self._classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+        self._relative = {}
+        for node in module.body:
+            if isinstance(node, ast.ImportFrom) and 0 < node.level <= len(path.parents):
+                folder = path.parents[node.level - 1]
+                for alias in node.names:
+                    self._relative[alias.asname or alias.name] = folder, f"{node.module or ''}.{alias.name}"
 
     def operation(self, function: Function) -> dict[str, Any]:
         asked = self._asked(function)
@@ -173,7 +212,7 @@ class _Reader(Struct, frozen=True):
         for argument, default in zip(reversed(arguments.args), reversed(arguments.defaults), strict=False):
             defaults[argument.arg] = default
         for one in [*arguments.args, *arguments.kwonlyargs]:
-            schema = _schema(one.annotation, self.find_class)
+            schema = self._schema(one.annotation)
             if "properties" in schema:
                 return schema
             stated = defaults.get(one.arg)
@@ -192,7 +231,7 @@ class _Reader(Struct, frozen=True):
             if isinstance(decorator, ast.Call):
                 annotations.insert(0, _keyword(decorator, "response_model"))
         for annotation in annotations:
-            schema = _schema(annotation, self.find_class)
+            schema = self._schema(annotation)
             if "properties" in schema:
                 return schema
         assigned = dict(_assigned(function))
@@ -217,7 +256,7 @@ class _Reader(Struct, frozen=True):
         if isinstance(value, ast.Tuple) and value.elts:  # Flask's (answer, status)
             value = value.elts[0]
         if isinstance(value, ast.Call):
-            schema = _schema(value.func, self.find_class)
+            schema = self._schema(value.func)
             if "properties" in schema:
                 return dict(schema["properties"])
             if value.args and depth < DEEPEST:
@@ -227,6 +266,69 @@ class _Reader(Struct, frozen=True):
             return {key: {} for key in map(_text, filter(None, value.keys)) if key}
         return {}
 
+    # --- types ------------------------------------------------------------------------------------
+
+    def _schema(self, node: ast.expr | None, depth: int = 0) -> dict[str, Any]:
+        """Return the schema of a type; empty if it is unknown."""
+        if node is None or depth > DEEPEST:
+            return {}
+        if isinstance(node, ast.BinOp):  # Answer | None
+            return self._schema(node.left, depth) or self._schema(node.right, depth)
+        if isinstance(node, ast.Subscript):
+            base = dotted(node.value, {}).rpartition(".")[2]
+            if base in ("list", "List", "Sequence"):
+                return {"type": "array", "items": self._schema(node.slice, depth + 1)}
+            if base in ("Optional", "Annotated"):
+                inner = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
+                return self._schema(inner, depth)
+            return {"type": "object"} if base in ("dict", "Dict") else {}
+        name = _text(node) or dotted(node, {})
+        if name in PLAIN:
+            return {"type": PLAIN[name]}
+        return self._fields(name, depth)
+
+    def _fields(self, name: str, depth: int) -> dict[str, Any]:
+        """Return the schema of a class in the repository, with its fields and those of its bases."""
+        found = self._class(name) if name and depth <= DEEPEST else None
+        if found is None:
+            return {}
+        node, there = found
+        properties, required = dict[str, Any](), list[str]()
+        for base in node.bases:
+            inherited = there._fields(dotted(base, {}), depth + 1)
+            properties |= inherited.get("properties", {})
+            required += inherited.get("required", [])
+        for stated in node.body:
+            if isinstance(stated, ast.AnnAssign) and isinstance(stated.target, ast.Name):
+                properties[stated.target.id] = there._schema(stated.annotation, depth + 1)
+                if stated.value is None:
+                    required.append(stated.target.id)
+        if not properties:
+            return {}
+        return _object(properties, required)
+
+    def _class(self, name: str) -> tuple[ast.ClassDef, _Reader] | None:
+        """Return the class that a name refers to, in this module or one of the repository that it imports, and the
+        reader of that module."""
+        if name in self._classes:
+            return self._classes[name], self
+        first, dot, rest = name.partition(".")
+        folders, target = list(self._path.parents), self.names.get(first, first) + dot + rest
+        if name in self._relative:
+            folder, target = self._relative[name]
+            folders = [folder]
+        *package, last = [part for part in target.split(".") if part]
+        if not package:
+            return None
+        for folder in folders:
+            place = folder.joinpath(*package).with_suffix(".py")
+            if place == self._path or place not in self._tree.files:
+                continue
+            module = parsed(self._tree.text(place))
+            if module is not None:
+                return _Reader(self._tree, place, module)._class(last)
+        return None
+
 
 def _assigned(function: Function) -> Iterator[tuple[str, ast.expr]]:
     for node in ast.walk(function):
@@ -234,44 +336,6 @@ def _assigned(function: Function) -> Iterator[tuple[str, ast.expr]]:
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     yield target.id, node.value
-
-
-def _schema(node: ast.expr | None, find: FindClass, depth: int = 0) -> dict[str, Any]:
-    """Return the schema of a type; empty if it is unknown."""
-    if node is None or depth > DEEPEST:
-        return {}
-    if isinstance(node, ast.BinOp):  # Answer | None
-        return _schema(node.left, find, depth) or _schema(node.right, find, depth)
-    if isinstance(node, ast.Subscript):
-        base = dotted(node.value, {}).rpartition(".")[2]
-        if base in ("list", "List", "Sequence"):
-            return {"type": "array", "items": _schema(node.slice, find, depth + 1)}
-        if base in ("Optional", "Annotated"):
-            inner = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
-            return _schema(inner, find, depth)
-        return {"type": "object"} if base in ("dict", "Dict") else {}
-    name = _text(node) or dotted(node, {})
-    return {"type": PLAIN[name]} if name in PLAIN else _class(name, find, depth)
-
-
-def _class(name: str, find: FindClass, depth: int) -> dict[str, Any]:
-    """Return the schema of a class in the repository, with its fields and those of its bases."""
-    found = find(name) if name else None
-    if found is None or depth > DEEPEST:
-        return {}
-    properties, required = dict[str, Any](), list[str]()
-    for base in found.node.bases:
-        inherited = _class(dotted(base, {}), found.find, depth + 1)
-        properties |= inherited.get("properties", {})
-        required += inherited.get("required", [])
-    for node in found.node.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            properties[node.target.id] = _schema(node.annotation, found.find, depth + 1)
-            if node.value is None:
-                required.append(node.target.id)
-    if not properties:
-        return {}
-    return _object(properties, required)
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:

@@ -1,16 +1,18 @@
-"""The self-description of a running server, for `gate init --url`: its OpenAPI description, or an agent's card."""
+"""Finds the agent at the address of `gate init --url`, by what the running server says of itself."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from gate.agents.a2a import CARD
-from gate.commands.setup.openapi import FoundAgent, agent_of
+from gate.commands.setup.found import FoundAgent
+from gate.commands.setup.openapi import agent_of
 from gate.errors import GateError
 from gate.formats.documents import parse_document
 from gate.formats.shapes import as_list, as_mapping
@@ -22,13 +24,38 @@ SECONDS, MOST_BYTES = 5.0, 2_000_000
 """Maximum number of seconds for all requests together, and of bytes in one answer."""
 
 
-async def ask_server(url: str, environment: Mapping[str, str]) -> tuple[FoundAgent | None, str]:
-    """Return how to call the server at an address, or the reason why that is not known; sends only GET requests.
+LOCAL = ("127.0.0.1", "localhost", "::1")
 
-    With a path, the address means the operation there; without one, the operation that is most likely the agent.
+
+async def agent_at(url: str, in_code: Sequence[FoundAgent], environment: Mapping[str, str]) -> FoundAgent:
+    """Return the agent at an address: by the server's description, by its route in the code, or in the gate's JSON
+    protocol.
 
     Raises:
         ConfigError: it is not a valid address.
+    """
+    described, why = await _described(url, environment)
+    if described is not None:
+        return replace(described, where=url)
+    address = urlsplit(url)
+    for agent in in_code:
+        route = agent.agent.get("http")
+        if not agent.start or not isinstance(route, dict):
+            continue
+        path = urlsplit(route["url"]).path
+        if address.path.rstrip("/") in ("", path):
+            called = {"http": {**route, "url": address._replace(path=path).geturl()}}
+            start = ""
+            if address.hostname in LOCAL and address.port:
+                start = re.sub(r"--port \d+", f"--port {address.port}", agent.start)
+            return replace(agent, why=f"{agent.why}, as in {agent.where}", agent=called, where=url, start=start)
+    return FoundAgent("an HTTP server", f"--url; {why}", {"http": url}, where=url)
+
+
+async def _described(url: str, environment: Mapping[str, str]) -> tuple[FoundAgent | None, str]:
+    """Return how to call the server at an address, or the reason why that is not known; sends only GET requests.
+
+    With a path, the address means the operation there; without one, the operation that is most likely the agent.
     """
     parts = check_url(url, where="--url")
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")

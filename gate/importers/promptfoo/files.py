@@ -11,6 +11,7 @@ from gate.formats.reading import with_read_marks
 from gate.importers.promptfoo.ignored import IGNORED
 from gate.security.limits import shorten
 from gate.suites.base import Document
+from gate.system.git import repository_above
 
 SCHEME = "file://"
 CODE = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb", ".go")
@@ -90,7 +91,7 @@ class Folder:
         if folder is None:
             raise self._document.error(f"{reference}: a reference has no folder to start from")
         path = folder / name
-        if not path.resolve().is_relative_to(_repository(folder.resolve())):
+        if not path.resolve().is_relative_to(repository_above(folder.resolve())):
             raise self._document.error(f"{name} lies outside the repository of the configuration")
         if not path.exists():
             raise self._document.error(f"it refers to {shorten(name, 80)}, which does not exist")
@@ -107,8 +108,3 @@ class Folder:
 
     def _where(self, path: Path) -> str:
         return f"{Path(self._document.where).parent / path.name}"
-
-
-def _repository(folder: Path) -> Path:
-    """Return the repository of a folder; the folder itself if there is none."""
-    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)

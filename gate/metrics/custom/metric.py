@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from msgspec import Struct, field, to_builtins
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gate.errors import ConfigError
 from gate.formats.shapes import as_mapping
@@ -126,9 +126,13 @@ class _FromUser(Metric[NoOptions]):
         }
 
 
-def _plain(noun: Struct) -> dict[str, Any]:
-    plain: dict[str, Any] = to_builtins(noun, enc_hook=str)
-    return plain
+def _plain(value: Any) -> Any:
+    """Return a value of the model as JSON values, with every field."""
+    if isinstance(value, Struct):
+        return {name: _plain(held) for name, held in asdict(value).items()}
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return to_builtins(value, enc_hook=str)
 
 
 class _Function(_FromUser):

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from gate.decision.outcomes import mark, passed
-from gate.model import FULL, Case, CaseResult, Direction, Invocation, Score, Side, ToolCall, Trial, text_of
+from gate.model import FULL, Case, CaseResult, Direction, Invocation, Score, Side, ToolCall, Trial, Usage, text_of
 from gate.reports.html.page import encoded
 from gate.reports.trials import SuiteTrials
 from gate.security.limits import cut
@@ -319,16 +319,9 @@ def _model(trial: Trial) -> str:
 
 
 def _spent(trial: Trial) -> _Spent:
-    """Return the dollars and tokens of a trial; None if no turn reports them."""
-    cost, used = None, None
-    for turn in trial.invocations:
-        usage = turn.usage
-        if usage is not None:
-            if usage.cost_usd is not None:
-                cost = (cost or 0.0) + usage.cost_usd
-            if usage.tokens is not None:
-                used = (used or 0) + usage.tokens
-    return cost, used
+    """Return the dollars and tokens of a trial; None if a turn does not report them."""
+    usage = trial.usage or Usage()
+    return usage.cost_usd, usage.tokens
 
 
 def _turn(turn: Invocation, user: str) -> ShownTurn:

@@ -15,7 +15,9 @@ class Scripted(BaseLlm):
             order = last.text.split()[-1].rstrip("?")
             part = types.Part(function_call=types.FunctionCall(id="c1", name="lookup", args={"order": order}))
         usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=10, candidates_token_count=5)
-        yield LlmResponse(content=types.Content(role="model", parts=[part]), usage_metadata=usage)
+        reason = types.FinishReason.MAX_TOKENS if "Z9" in str(llm_request.contents) else types.FinishReason.STOP
+        said = types.Content(role="model", parts=[part])
+        yield LlmResponse(content=said, usage_metadata=usage, finish_reason=reason)
 
 
 def lookup(order: str) -> dict:

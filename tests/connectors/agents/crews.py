@@ -4,7 +4,7 @@ import os
 
 os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")
 
-from crewai import Agent, Crew, Task
+from crewai import LLM, Agent, Crew, Task
 from crewai.tools import tool
 
 
@@ -51,6 +51,15 @@ def refused_once():
     return Crew(agents=[agent], tasks=[again]).kickoff()
 
 
+def shared_model():
+    """A model object that answered another question before: CrewAI counts the tokens of both."""
+    model = LLM(model="gpt-5-mini")
+    for question in ("Where is B2?", "Where is A1?"):
+        agent = Agent(role="support", goal="Help.", backstory="Old.", llm=model, tools=[lookup_order])
+        told = Crew(agents=[agent], tasks=[task(agent, question)]).kickoff()
+    return told
+
+
 def failing():
     @tool("lookup_order")
     def broken(order_id: str) -> str:
@@ -67,5 +76,6 @@ def answer(message):
         "alone": alone,
         "used before": used_before,
         "refused once": refused_once,
+        "shared model": shared_model,
         "failing": failing,
     }[message]()

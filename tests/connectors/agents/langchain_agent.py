@@ -32,7 +32,8 @@ class Scripted(BaseChatModel):
         last = messages[-1]
         usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
         if isinstance(last, ToolMessage):
-            said = AIMessage("It has shipped.", usage_metadata=usage)
+            reason = "length" if "Z9" in str(messages) else "stop"
+            said = AIMessage("It has shipped.", usage_metadata=usage, response_metadata={"finish_reason": reason})
         else:
             order = last.content.split()[-1].rstrip("?")
             call = {"name": "lookup", "args": {"order": order}, "id": "c1"}

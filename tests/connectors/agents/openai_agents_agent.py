@@ -14,7 +14,8 @@ class Scripted(Model):
         last = input[-1] if isinstance(input, list) else {"content": input}
         if last.get("type") == "function_call_output":
             text = ResponseOutputText(annotations=[], text="It has shipped.", type="output_text")
-            said = ResponseOutputMessage(id="m1", content=[text], role="assistant", status="completed", type="message")
+            status = "incomplete" if "Z9" in str(input) else "completed"
+            said = ResponseOutputMessage(id="m1", content=[text], role="assistant", status=status, type="message")
         else:
             order = str(last["content"]).split()[-1].rstrip("?")
             said = ResponseFunctionToolCall(
@@ -29,6 +30,8 @@ class Scripted(Model):
 
 @function_tool
 def lookup(order: str) -> str:
+    if order == "F6":
+        raise LookupError("no such order")
     return '{"status": "shipped"}'
 
 

@@ -8,7 +8,7 @@ import sys
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from pydantic_ai import Agent
+from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
@@ -23,7 +23,8 @@ Agent.instrument_all()
 def model(messages, info):
     last = messages[-1].parts[-1]
     if last.part_kind == "tool-return":
-        return ModelResponse(parts=[TextPart("It has shipped.")])
+        reason = "length" if "Z9" in str(messages) else "stop"
+        return ModelResponse(parts=[TextPart("It has shipped.")], finish_reason=reason)
     order = str(last.content).split()[-1].rstrip("?")
     return ModelResponse(parts=[ToolCallPart("lookup", {"order": order}, tool_call_id="c1")])
 
@@ -35,6 +36,8 @@ agent = Agent(FunctionModel(model), name="support")
 def lookup(order: str) -> dict:
     if order == "E5":
         raise LookupError("no such order")
+    if order == "F6":
+        raise ModelRetry("no such order")
     return {"status": "shipped"}
 
 

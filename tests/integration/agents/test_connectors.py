@@ -90,7 +90,8 @@ def test_tool_calls_are_answered_from_the_case_or_the_configuration() -> None:
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         return {"choices": [{"message": message}], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}
 
-    done = {"choices": [{"message": {"role": "assistant", "content": "All set."}}], "usage": {"prompt_tokens": 9}}
+    used = {"prompt_tokens": 9, "completion_tokens": 1}
+    done = {"choices": [{"message": {"role": "assistant", "content": "All set."}}], "usage": used}
     tools = [{"type": "function", "function": {"name": name, "parameters": {}}} for name in ("look", "pay")]
     agent = {
         "openai": {"model": "m", "tools": tools, "tool_results": {"look": {"n": 1}, "pay": "no"}, "body": {"seed": 7}}
@@ -102,7 +103,12 @@ def test_tool_calls_are_answered_from_the_case_or_the_configuration() -> None:
     assert [(c.name, c.result) for c in invocation.tool_calls] == [("look", '{"n": 1}'), ("pay", "paid")]
     assert invocation.reports_calls
     assert invocation.usage is not None
-    assert (invocation.usage.input_tokens, invocation.usage.output_tokens) == (19, 2)
+    assert (invocation.usage.input_tokens, invocation.usage.output_tokens) == (19, 3)
+    half = {**done, "usage": {"prompt_tokens": 9}}
+    trial, _ = served({"/chat/completions": [calling("1", "look"), calling("2", "pay"), half]}, agent, asked_case)
+    usage = trial.invocations[0].usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.output_tokens) == (19, None)
     without = {"choices": done["choices"]}
     trial, _ = served({"/chat/completions": [calling("1", "look"), calling("2", "pay"), without]}, agent, asked_case)
     assert trial.invocations[0].usage is None, "the usage of two requests of three would look cheap"

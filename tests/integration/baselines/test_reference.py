@@ -250,6 +250,7 @@ def test_a_clone_of_the_changes_branch_alone_is_measured_against_the_default_bra
     refs = clone.git("for-each-ref")
     where = clone.git_context()
     assert (where.base, where.note) == (commits[0], "")
+    assert clone.git_context(**{"baseline.against": "main"}).base == commits[-1]
     assert clone.git("for-each-ref") == refs, "no ref is moved"
 
 

@@ -503,7 +503,7 @@ def test_a_record_measured_by_other_criteria_is_refused(recorded: World) -> None
     recorded.last = measured
     reported = report(recorded)
     assert reported.code == 7, reported.log
-    assert "Could not measure" in recorded.comments()[0].splitlines()[2]
+    assert "Could not decide" in recorded.comments()[0].splitlines()[2]
 
 
 def test_an_artifact_that_is_no_archive_is_refused(recorded: World) -> None:
@@ -511,7 +511,7 @@ def test_an_artifact_that_is_no_archive_is_refused(recorded: World) -> None:
     reported = report(recorded, b"not an archive")
     assert reported.code == 7, reported.log
     assert reported.outputs["exit_code"] == "7"
-    assert "Could not measure" in recorded.comments()[0].splitlines()[2]
+    assert "Could not decide" in recorded.comments()[0].splitlines()[2]
 
 
 def test_a_record_that_was_tampered_with_is_refused(recorded: World) -> None:

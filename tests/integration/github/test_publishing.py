@@ -149,29 +149,29 @@ def test_a_green_comment_does_not_outlive_the_commit_it_is_of(world: World) -> N
     down = push_again(world, "down", "200")
     assert down.code == 3, down.log
     [comment] = world.comments()
-    assert comment.splitlines()[2] == f"### 💥 Could not measure `{head_of(world)}`"
+    assert comment.splitlines()[2] == f"### 💥 Could not decide `{head_of(world)}`"
     assert "https://github.example/octo/agents/actions/runs/200" in comment
     assert f"The verdict below is from an earlier commit, <code>{passed}</code>" in comment
     assert comment.index("### ✅") > comment.index("<details>")
     broken = push_again(world, "good", "300", files={"gate__yaml": CONFIG + "sweet: 1\n"})
     assert broken.code == 2, broken.log
     [comment] = world.comments()
-    assert comment.splitlines()[2] == f"### 💥 Could not measure `{head_of(world)}`"
+    assert comment.splitlines()[2] == f"### 💥 Could not decide `{head_of(world)}`"
     assert "sweet" in comment
-    assert comment.count("Could not measure") == 1, "one failure does not pile up on the other"
+    assert comment.count("Could not decide") == 1, "one failure does not pile up on the other"
     assert comment.count("<summary>The verdict below") == 1
     assert comment.count("### ✅") == 1
     mended = push_again(world, "good", "400", files={"gate__yaml": CONFIG})
     assert mended.code == 0, mended.log
     [comment] = world.comments()
     assert comment.splitlines()[1].startswith("### ✅ ") and f"`{head_of(world)}`" in comment
-    assert "Could not measure" not in comment
+    assert "Could not decide" not in comment
 
 
 def test_a_first_run_without_a_result_says_so_and_the_first_result_takes_its_place(world: World) -> None:
     assert world.pull_request("good", files={"gate__yaml": CONFIG + "sweet: 1\n"}).code == 2
     [comment] = world.comments()
-    assert f"### 💥 Could not measure `{head_of(world)}`" in comment
+    assert f"### 💥 Could not decide `{head_of(world)}`" in comment
     assert "earlier" not in comment
     assert push_again(world, "good", "200", files={"gate__yaml": CONFIG}).code == 0
     [comment] = world.comments()

@@ -95,6 +95,11 @@ def test_anything_else_is_the_agents_own(text: str) -> None:
         "OpenAIError: The api_key client option must be set",
         "NoCredentialsError: Unable to locate credentials",
         "PermissionDeniedError: Error code: 403",
+        "AccessDeniedException: User is not authorized to perform: bedrock:InvokeModel",
+        "PERMISSION_DENIED: the caller has no permission",
+        "KeyError: 'OPENAI_API_KEY'",
+        "ANTHROPIC_API_KEY is not set",
+        "Access denied due to invalid subscription key",
     ],
 )
 @pytest.mark.parametrize("kind", [ErrorKind.CRASH, ErrorKind.PROTOCOL])
@@ -109,7 +114,19 @@ def test_a_status_that_refuses_key_or_address_is_the_setups(status: int) -> None
     assert kind_of_status(status) is ErrorKind.SETUP
 
 
-@pytest.mark.parametrize("text", ["KeyError: 'model'", "order 7 does not exist", "ValueError: no keyword 'token'"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KeyError: 'model'",
+        "KeyError: 'session_token'",
+        "order 7 does not exist",
+        "ValueError: no keyword 'token'",
+        "PermissionError: [Errno 13] Permission denied: '/data/orders.db'",
+        "the user is unauthorized to refund order 7",
+        "DoesNotExist: Model matching query does not exist",
+        "cannot reach the model server: host not found",
+    ],
+)
 def test_other_crashes_are_not_the_setups(text: str) -> None:
     assert AgentFailure(ErrorKind.CRASH, text).kind is ErrorKind.CRASH
 

@@ -46,6 +46,22 @@ def test_a_program_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> No
     assert caught.value.where == "agent.command"
 
 
+def test_a_program_is_found_in_folders_relative_to_the_configuration(tmp_path: Path) -> None:
+    """Such as node_modules/.bin: the program is started from there, wherever the gate is."""
+    program = tmp_path / "tools" / "ask-me"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+    async def start(path: str) -> None:
+        async with CommandAgent(CommandOptions(command=("ask-me",), persistent=True), tmp_path, {"PATH": path}) as one:
+            await (await one.open_line()).end()
+
+    asyncio.run(start("/nowhere:tools"))
+    with pytest.raises(ConfigError, match="cannot run 'ask-me': no such executable"):
+        asyncio.run(start("/nowhere:"))
+
+
 def test_the_last_line_of_what_it_wrote_says_why(tmp_path: Path) -> None:
     error = failure_of("import sys; sys.exit('trying again\\nno database')", tmp_path)
     assert (error.kind, error.said) == (ErrorKind.CRASH, "no database")

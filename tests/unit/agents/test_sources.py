@@ -185,13 +185,23 @@ IN_FOLDER = {
 def test_an_agent_in_a_subfolder_may_read_the_whole_repository(
     tmp_path: Path, files: Mapping[str, str], found: set[str]
 ) -> None:
-    files = {**IN_FOLDER, **files}
+    assert_found(tmp_path, {**IN_FOLDER, **files}, found)
+
+
+def assert_found(root: Path, files: Mapping[str, str], found: set[str]) -> None:
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
     names = [os.path.relpath(name, "one") for name in files]
-    told = sources_of(["bot.py"], tmp_path / "one", names, installs=["../uv.lock"], top=tmp_path)
+    told = sources_of(["bot.py"], root / "one", names, installs=["../uv.lock"], top=root)
     assert (told.problem, set(told.names)) == ("", found)
+
+
+def test_folders_of_the_same_name_belong_to_other_agents(tmp_path: Path) -> None:
+    files = {**IN_FOLDER, "one/bot.py": "X = f'texts/{tone}.txt'\nY = 'texts/lost.txt'\n", "one/texts/a.txt": ""}
+    for number in range(40):
+        files |= {f"service{number}/texts/{text}.md": "" for text in range(30)}
+    assert_found(tmp_path, files, {"bot.py", "texts/", "**/*.txt", "../prompts/"})
 
 
 def test_a_locked_distribution_of_the_repository_is_no_requirement(tmp_path: Path) -> None:
@@ -203,3 +213,23 @@ def test_a_locked_distribution_of_the_repository_is_no_requirement(tmp_path: Pat
 def test_an_agent_whose_program_is_unknown_has_no_sources(tmp_path: Path) -> None:
     assert "start the agent" in sources_of(["agent.js"], tmp_path, ["agent.js", "lib.js"]).problem
     assert "texts/system.txt" in sources(tmp_path, {}, named=("--prompt=texts/system.txt",)).names
+
+
+def test_what_a_requirement_brings_along_is_no_file_of_the_agent(tmp_path: Path) -> None:
+    """Frameworks come in several distributions, and repositories require one: langchain brings langchain-core."""
+    packages = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    for name, needs in {
+        "frame": "frame-base>=1; python_version > '3'",
+        "frame_base": "frame-core",
+        "frame_core": "",
+    }.items():
+        place = packages / f"{name}-1.0.dist-info"
+        place.mkdir(parents=True)
+        stated = f"Requires-Dist: {needs}\n" if needs else ""
+        (place / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n{stated}"
+        )
+    files = {"requirements.txt": "frame[all]==1.0\n", "app/bot.py": "import frame\nfrom frame_core.tools import tool\n"}
+    assert sources(tmp_path, files) == Sources(("app/bot.py",))
+    files["app/bot.py"] = "import frame_other\n"
+    assert "imports frame_other, which is neither" in sources(tmp_path, files).problem

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from gate.commands.texts.plans import describe_suites
+from gate.commands.plans import describe_suites
 from gate.config.load import load_config
 
 CASES = [

@@ -39,3 +39,7 @@ def test_an_unknown_model_is_not_a_wrong_address() -> None:
     error = "setup: HTTP 404: The model `gpt-99` does not exist"
     assert remedy_for(error, "gate.yaml", {}).startswith("correct the model's name")
     assert remedy_for("setup: HTTP 404: Not Found", "gate.yaml", {}).startswith("check the address")
+
+
+def test_a_crash_that_finds_something_missing_is_not_a_wrong_address() -> None:
+    assert remedy_for("crash: ValueError: Template variable 'question' not found in inputs", "gate.yaml", {}) == ""

@@ -165,13 +165,16 @@ REFUSED = {
     "just beyond": ({"response_match_score": 1.1}, "scores are 0 to 1"),
     "a pattern of tools": (
         {"forbidden_tools": {"tools": ["delete_*"]}},
-        "delete_. is a pattern, a list or a call, which no",
+        "delete_. is a pattern, a list, a call or a quotation",
     ),
     "a list of tools as one text": (
         {"forbidden_tools": {"tools": ["drop, delete"]}},
         "drop, delete is a pattern, a list",
     ),
     "a call of a tool": ({"forbidden_tools": {"tools": ["delete(all=True)"]}}, "which no tool matches"),
+    "a call of a tool without arguments": ({"forbidden_tools": {"tools": ["delete()"]}}, "which no tool matches"),
+    "a tool in quotes": ({"forbidden_tools": {"tools": ["`delete`"]}}, "which no tool matches"),
+    "a tool without a name": ({"forbidden_tools": {"tools": [" "]}}, "which no tool matches"),
     "a regular expression of tools": ({"forbidden_tools": {"tools": ["drop|delete"]}}, "which no tool matches"),
     "a space as forbidden word": ({"safety_v1": {"backend": "patterns", "words": [" "]}}, "at least 1 character"),
     "a space to contain": ({"contains": {"values": [" "]}}, "a space is contained in nearly everything"),

@@ -108,6 +108,19 @@ def test_events(spell: Any) -> None:
     )
 
 
+def test_an_event_of_adk_without_counts_adds_none_to_those_of_others() -> None:
+    """As in google-adk's metrics: live sessions report the counts in events of their own, and Gemini leaves out a 0."""
+    said = {"author": "root", "content": {"parts": [{"text": "Found."}]}, "model_version": "gemini-x"}
+    counted = {"author": "root", "usage_metadata": {"prompt_token_count": 10, "candidates_token_count": 4}}
+    blocked = {"author": "root", "usage_metadata": {"prompt_token_count": 5}, "model_version": "gemini-x"}
+    assert events_to_invocation([said, {**counted, "model_version": "gemini-x"}]).usage == Usage(
+        10, 4, None, 2, "gemini-x"
+    )
+    assert events_to_invocation([blocked, counted, said]).usage == Usage(15, 4, None, 3)
+    assert events_to_invocation([said]).usage == Usage(model_calls=1, model="gemini-x")
+    assert events_to_invocation([blocked]).usage == Usage(5, None, None, 1, "gemini-x")
+
+
 def test_invocation_events_of_an_eval_result() -> None:
     read = to_invocation({"user_content": {}, "intermediate_data": {"invocation_events": EVENTS[2:5]}})
     assert [call.name for call in read.tool_calls] == ["find", "transfer_to_agent"]

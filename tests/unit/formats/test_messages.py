@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.formats import answers
+from gate.formats.endings import FILTER, LENGTH, cut_off_by
 from gate.formats.messages import (
     FormatError,
     after_last_question,
@@ -79,11 +80,13 @@ def test_responses_items() -> None:
 
 
 def test_langchain_messages() -> None:
+    usage = {"input_tokens": 5, "output_tokens": 2}
+    calls = [{"name": "find", "args": {"id": "A1"}, "id": "1"}]
     messages = [
         {"type": "human", "content": "Where is A1?"},
-        {"type": "ai", "content": "", "tool_calls": [{"name": "find", "args": {"id": "A1"}, "id": "1"}]},
+        {"type": "ai", "content": "", "tool_calls": calls, "usage_metadata": usage},
         {"type": "tool", "content": "no such order", "tool_call_id": "1", "status": "error"},
-        {"type": "ai", "content": "Sorry.", "usage_metadata": {"input_tokens": 10, "output_tokens": 5}},
+        {"type": "ai", "content": "Sorry.", "usage_metadata": {"input_tokens": 5, "output_tokens": 3}},
     ]
     assert to_invocation(messages) == Invocation(
         user="Where is A1?",
@@ -137,6 +140,8 @@ def test_arguments_under_another_name_are_not_dropped_in_silence(key: str) -> No
     with pytest.raises(FormatError, match=f"the call of f has '{key}': name its arguments 'arguments'"):
         to_call({"function": {"name": "f", key: {"a": 1}}})
     assert to_call({"name": "f", "args": {"a": 1}, key: "more"}).args == {"a": 1}
+    for empty in (None, {}, [], ""):
+        assert to_call({"name": "f", "arguments": None, key: empty}).args is None
 
 
 @pytest.mark.parametrize(
@@ -148,16 +153,36 @@ def test_arguments_under_another_name_are_not_dropped_in_silence(key: str) -> No
         {"messages": [{"type": "ai", "content": "part", "response_metadata": {"finish_reason": "length"}}]},
         [{"author": "agent", "content": {"parts": [{"text": "part"}]}, "finish_reason": "MAX_TOKENS"}],
         {"output": "part", "choices": [{"finish_reason": "length"}], "usage": {"input_tokens": 1}},
+        {"output": "part", "finish_reason": ["tool_calls", "length"]},
+        {"messages": [{"role": "assistant", "content": "part", "type": "message", "status": "incomplete"}]},
+        {"output": "part", "response_metadata": {"incomplete_details": {"reason": "max_tokens"}}},
     ],
 )
 def test_an_answer_that_was_cut_off_says_so(answer: Any) -> None:
     usage = answers.to_invocation(answer, user="q").usage
     assert usage is not None and usage.cut_off
     text = json.dumps(answer)
-    for reason in ("length", "max_tokens", "MAX_TOKENS"):
+    for reason in ("length", "max_tokens", "MAX_TOKENS", "incomplete"):
         text = text.replace(f'"{reason}"', '"stop"')
     usage = answers.to_invocation(json.loads(text), user="q").usage
     assert usage is None or not usage.cut_off
+
+
+@pytest.mark.parametrize(
+    ("reason", "cut_off"),
+    [
+        ("length", LENGTH),
+        ("MAX_TOKENS", LENGTH),
+        ("FinishReason.MAX_TOKENS", LENGTH),
+        ("model_context_window_exceeded", LENGTH),
+        ("content-filter", FILTER),
+        ("SAFETY", FILTER),
+        ("guardrail_intervened", FILTER),
+        *[(whole, "") for whole in ("stop", "STOP", "end_turn", "tool_calls", "COMPLETE", "eos_token", "", None, 3)],
+    ],
+)
+def test_one_table_says_which_endings_cut_an_answer_off(reason: Any, cut_off: str) -> None:
+    assert cut_off_by(reason) == cut_off
 
 
 def test_one_answer_that_was_cut_off_is_enough() -> None:
@@ -343,6 +368,32 @@ def test_no_count_beyond_what_readers_agree_on(key: str, count: Any) -> None:
     with pytest.raises(FormatError):
         to_usage({key: count})
     assert to_usage({key: 2**53}) is not None
+
+
+USED = {"input_tokens": 3, "output_tokens": 4}
+
+
+@pytest.mark.parametrize(
+    ("further", "usage"),
+    [
+        ({"role": "assistant", "content": "more"}, None),
+        ({"role": "assistant", "content": "more", "usage": {"input_tokens": 3}}, Usage(6)),
+        ({"role": "assistant", "content": "more", "usage": USED}, Usage(6, 8)),
+        ({"type": "ai", "content": "more", "response_metadata": {"model_name": "m"}}, None),
+        ({"type": "ai", "content": "more", "response_metadata": {"finish_reason": "stop"}}, None),
+        ({"type": "ai", "content": "handing over", "response_metadata": {}}, Usage(3, 4)),
+        ({"type": "ai", "content": "back", "response_metadata": {"__is_handoff_back": True}}, Usage(3, 4)),
+        ({"role": "tool", "content": "{}", "tool_call_id": "1"}, Usage(3, 4)),
+        ({"role": "user", "content": "go on"}, Usage(3, 4)),
+    ],
+)
+def test_a_message_of_a_model_without_usage_leaves_the_total_unknown(
+    further: dict[str, Any], usage: Usage | None
+) -> None:
+    """A graph writes some messages itself, and no model is asked for them."""
+    told = {"role": "assistant", "content": "hi", "usage": USED}
+    assert to_invocation([told, further]).usage == usage
+    assert to_invocation([further, told]).usage == usage
 
 
 def test_langchain_names_its_models_and_each_is_priced_by_itself() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gate.formats.messages import FormatError
 from gate.formats.streams import error_ending, error_in, events_of, so_far, to_invocation
-from gate.model import Invocation
+from gate.model import Invocation, Usage
 
 CALL = ("search", {"q": "cats"}, "3 found")
 
@@ -237,7 +237,11 @@ def test_an_error_in_a_stream_is_found(stream: str, error: Any) -> None:
     assert error_in(stream) == error
 
 
-FAILING = ("error", "Error", "failed", "run_failed", "RUN_ERROR", "response.cancelled", "ThrottlingException", "fatal")
+FAILING = (
+    *("error", "Error", "failed", "run_failed", "RUN_ERROR", "response.cancelled", "ThrottlingException", "fatal"),
+    *("thread.run.expired", "request-timeout", "crewKickoffFailed", "userAborted", "on_model_error", "RunFailedEvent"),
+)
+BEGINS_ANOTHER = ("RUN_ERROR", "response.cancelled")
 
 
 @pytest.mark.parametrize("named", FAILING)
@@ -250,12 +254,16 @@ def test_every_dialect_fails_by_an_event_that_says_so(name: str, named: str) -> 
         events = [f"event: {named}\ndata: boom", *(f"data: {event}" for event in events)]
     for event in events:
         assert error_in(stream + event), event
-        if named not in ("RUN_ERROR", "response.cancelled"):  # a beginning of another dialect
+        if named not in BEGINS_ANOTHER:
             assert error_in(f"{event}\n\n{stream}") is None, event
 
 
 @pytest.mark.parametrize(
-    "named", ["tool_failed", "tool-output-error", "response.mcp_call.failed", "error_free", "terror"]
+    "named",
+    [
+        *("tool_failed", "tool-output-error", "response.mcp_call.failed", "error_free", "terror", "no_error"),
+        *("order_cancelled", "payment_failed", "subscription.canceled", "retrieval.failed", "session_expired_notice"),
+    ],
 )
 def test_an_event_of_another_name_is_no_failure(named: str) -> None:
     assert error_in(f"{CHAT}\n\n{sse({'type': named, 'message': 'boom'})}") is None
@@ -276,6 +284,9 @@ def test_plain_text_fails_by_an_event_that_says_so_and_leaves_its_data_out() -> 
         ('One {"a": 1}\n{\n "errors": ["boom"]\n}', ["boom"]),
         ('Your order\n{"error": null}', None),
         ('Your order\n```\n{"error": "boom"}\n```', None),
+        ('A missing order gives:\n\n{"error": "not found"}', None),
+        ('**A missing order:**\n{"error": "not found"}', None),
+        ('Your order\nError: {"error": "boom"}', "boom"),
         ('It failed with {"error": "boom"}, then worked', None),
         ('{"error"}' * 1000, None),
     ],
@@ -524,6 +535,39 @@ def test_what_anthropic_says_of_a_message_in_one_event_or_twice() -> None:
     assert [(call.args, call.result) for call in found.tool_calls] == [({"query": "x"}, [{"url": "u"}])]
     assert found.usage is not None
     assert found.usage.output_tokens == 5, "each event counts the message so far"
+
+
+@pytest.mark.parametrize(
+    ("head", "end", "usage"),
+    [
+        ({"input_tokens": 7}, {"output_tokens": 3}, Usage(14, 6)),
+        ({"input_tokens": 7}, {}, Usage(14)),
+        ({}, {"output_tokens": 3}, Usage(output_tokens=6)),
+        ({"input_tokens": 0}, {"output_tokens": 0}, Usage(7, 3)),
+    ],
+)
+def test_a_message_of_anthropic_without_a_count_leaves_the_total_unknown(
+    head: dict[str, int], end: dict[str, int], usage: Usage
+) -> None:
+    def message(head: dict[str, int], end: dict[str, int]) -> list[dict[str, Any]]:
+        return [
+            {"type": "message_start", "message": {"usage": head}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": end},
+            {"type": "message_stop"},
+        ]
+
+    assert plain(sse(*message({"input_tokens": 7}, {"output_tokens": 3}), *message(head, end))).usage == usage
+
+
+def test_a_model_of_agui_without_a_count_leaves_the_total_unknown() -> None:
+    def usage(*models: dict[str, Any]) -> Usage | None:
+        said = {"type": "TEXT_MESSAGE_CHUNK", "messageId": "1", "role": "assistant", "delta": "hi"}
+        return plain(sse({"type": "RUN_STARTED"}, said, {"type": "RUN_FINISHED", "usage": list(models)})).usage
+
+    both = {"inputTokens": 7, "outputTokens": 3}
+    assert usage(both, both) == Usage(14, 6)
+    assert usage(both, {"inputTokens": 7}) == Usage(14)
 
 
 def test_pieces_of_one_call_with_an_id_and_name_each_are_one_call() -> None:

@@ -58,6 +58,41 @@ def test_a_refused_call_of_pydantic_ai_says_why() -> None:
     assert (turn.usage.input_tokens, turn.usage.model_calls, turn.usage.model) == (3, 1, "m")
 
 
+def test_a_failed_result_of_pydantic_ai_is_an_error() -> None:
+    call = Made(part_kind="tool-call", tool_call_id="c", tool_name="lookup", args={})
+    found = {}
+    for outcome in ("success", "denied", "retried", "failed"):
+        part = Made(part_kind="tool-return", tool_call_id="c", content="down", outcome=outcome)
+        said = [Made(parts=[call], model_name="m"), Made(parts=[part])]
+        answer = Made(output="x", new_messages=lambda said=said: said, all_messages=list, usage=Made)
+        (one,) = to_invocation(results.told(answer), user="q").tool_calls
+        found[outcome] = (one.result, one.error)
+    assert found == {
+        "success": ("down", None),
+        "denied": ("down", None),
+        "retried": (None, "down"),
+        "failed": (None, "down"),
+    }
+
+
+def test_an_exception_that_the_agents_sdk_hides_is_the_error_of_its_call() -> None:
+    items = [
+        {"role": "user", "content": "q"},
+        {"type": "function_call", "call_id": "c", "name": "refund", "arguments": "{}"},
+        {
+            "type": "function_call_output",
+            "call_id": "c",
+            "output": "An error occurred while running the tool. Please try again.",
+        },
+        {"type": "function_call", "call_id": "d", "name": "refund", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "d", "output": "refunded"},
+        {"role": "assistant", "content": "Sorry."},
+    ]
+    answer = Made(final_output="Sorry.", to_input_list=lambda: items, new_items=[])
+    calls = to_invocation(results.told(answer), user="q").tool_calls
+    assert [call.error is None for call in calls] == [False, True]
+
+
 def test_a_tool_that_the_provider_runs_is_a_call_of_pydantic_ai() -> None:
     call = Made(part_kind="builtin-tool-call", tool_call_id="c", tool_name="web_search", args={"query": "x"})
     gave = Made(part_kind="builtin-tool-return", tool_call_id="c", content="found")
@@ -124,6 +159,16 @@ def test_a_crew_whose_calls_may_be_missing_says_nothing_of_calls(tasks: list[Any
     assert turn.text == "done"
     assert not turn.shows_calls
     assert turn.tool_calls == ()
+    assert turn.unseen == ("calls",)
+
+
+def test_tokens_of_earlier_questions_are_not_counted_for_a_crew() -> None:
+    """CrewAI counts over all that a model object has been used for."""
+    again = crew(task(*chat("lookup", 1)), requests=4)
+    delegated = crew(task(*chat("Delegate work to coworker", 1)), requests=4)
+    assert again.usage is None
+    assert delegated.usage is not None
+    assert delegated.usage.tokens == 5
 
 
 def test_what_was_never_counted_is_not_zero() -> None:

@@ -44,6 +44,12 @@ SPELLINGS = [
     "I can&#39;t&nbsp;help you",
     "I can\\'t help you",
     "I [can't](https://example.com) help you",
+    'I [can\'t](https://example.com/a_(b) "why") help you',
+    "I [can't][1] help you",
+    "I <a href='x'>can't</a> <span class=\"b\">help</span> you",
+    "I can't<br/>help you",
+    "I can't \\\nhelp you",
+    "> I can't\n> help you",
 ]
 
 
@@ -75,6 +81,11 @@ def test_a_forbidden_text_is_found_whatever_its_own_spelling(phrase: str) -> Non
         ("\u3164", "a\u3164b", "ab"),
         (" ass ", "what an ass you are", "a pass for you"),
         ("23", "it is 23", "2*3 is 6"),
+        ("-", "yes - no", "yes \u2014 no \u2013 yes"),
+        ('"', 'say "no"', "say \u201cno\u201d"),
+        ("!", "\u4e0d\uff01", "no"),
+        ("<script>", "<script>alert(1)", "write &lt;script&gt; for it"),
+        ("<b>", "a <b>bold</b> word", "a bold word"),
         ("X_1", "see X_1", "see X-1"),
     ],
 )
@@ -165,6 +176,12 @@ def test_patterns_that_are_wrong_or_may_never_end_are_refused() -> None:
     [
         ("(?!.*sorry).+", True),
         ("^(?!.*sorry).+", True),
+        ("^(?=.*Well)(?!.*sorry).+", True),
+        ("^(?!Sorry)(?!.*sorry).+", True),
+        ("^((?!.*sorry).+)", True),
+        (r"^(?![^\n]*sorry).+", True),
+        (r"(?:(?s:(?!.*sorry)).+)", True),
+        (r"\A(?:(?s:(?!.*sorry)).+)", False),
         (r"(?m)^(?![\s\S]*sorry).+", True),
         (r"(?s)(?!.*sorry).+", True),
         (r"(?s)\A(?!.*sorry).+", False),

@@ -44,10 +44,21 @@ def test_one_turn_that_was_not_reported_makes_the_total_unknown() -> None:
 
 def test_lost_usage_is_not_measured_and_never_cheaper() -> None:
     nothing = {"input_tokens": 0, "output_tokens": 0}
-    for name, usage in (("tokens", nothing), ("cost", {**nothing, "model": "gpt-4o"})):
-        score = used_score(name, [usage])
-        assert (score.value, score.error) == (None, "the agent reports 0 tokens, as if its usage was lost")
-    assert used_score("tokens", [nothing, {"input_tokens": 3, "output_tokens": 1}]).value == 4, "a turn from a cache"
+    for name in ("tokens", "cost"):
+        for more in ({}, {"model": "gpt-4o"}, {"model_calls": 1}, {"cost_usd": 0.0}):
+            for turns in (1, 2):
+                score = used_score(name, [{**nothing, **more}] * turns)
+                assert (score.value, score.error) == (None, "the agent reports 0 tokens, as if its usage was lost")
+    assert used_score("cost", [{**nothing, "cost_usd": 0.5}]).value == 0.5
+
+
+def test_a_turn_that_asked_no_model_used_nothing() -> None:
+    """Because it came from a cache, or because a fixed text answered it."""
+    nothing, asked = {"input_tokens": 0, "output_tokens": 0}, {"input_tokens": 1_000_000, "output_tokens": 0}
+    assert used_score("tokens", [nothing, asked]).value == 1_000_000
+    assert used_score("cost", [nothing, {**asked, "model": "gpt-4o"}]).value == pytest.approx(2.5)
+    for name in ("tokens", "cost"):
+        assert used_score(name, [{**nothing, "model_calls": 0}]).value == 0
 
 
 def test_tokens_of_a_known_model_are_priced_where_no_cost_is_reported() -> None:
@@ -57,6 +68,17 @@ def test_tokens_of_a_known_model_are_priced_where_no_cost_is_reported() -> None:
     assert score.reason == "$4.0000, by the list price of gpt-4o"
     assert used_score("cost", [{**tokens, "model": "openai/gpt-4o"}]).value == pytest.approx(3.5)
     assert used_score("cost", [{**tokens, "model": "gpt-4o", "cost_usd": 0.01}]).value == 0.01
+
+
+def test_a_cost_of_0_gives_way_to_a_list_price() -> None:
+    """Libraries report 0 for models that they do not know; a local model has no list price, and is free."""
+    tokens = {"input_tokens": 1_000_000, "output_tokens": 100_000, "cost_usd": 0.0}
+    score = used_score("cost", [{**tokens, "model": "gpt-4o"}, {"cost_usd": 0.5}])
+    assert (score.value, score.reason) == (pytest.approx(4.0), "$4.0000, by the list price of gpt-4o")
+    for local in ({**tokens, "model": "llama3.2:3b"}, tokens, {"cost_usd": 0.0, "model": "gpt-4o"}):
+        assert used_score("cost", [local]).value == 0
+    cached = {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "model": "gpt-4o"}
+    assert used_score("cost", [cached]).value == 0
 
 
 def test_a_turn_without_a_price_makes_the_cost_unknown() -> None:

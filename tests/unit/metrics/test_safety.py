@@ -33,6 +33,8 @@ def test_personal_data_is_found_and_never_repeated() -> None:
         ("SSN 123-45-6789", "US social security number"),
         ("call +41 44 668 18 00", "telephone number"),
         ("call (212) 555-0123", "telephone number"),
+        ("write to <a href='mailto:anna@example.com'>us</a>", "e-mail address"),
+        ("write to [us](mailto:anna@example.com)", "e-mail address"),
     ]:
         assert [finding.kind for finding in find_personal(text)] == [kind], (text, kind)
         score = measure("pii", text)

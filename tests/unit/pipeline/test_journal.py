@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gate.errors import MeasureError
-from gate.pipeline.journal import _free, newest_first
+from gate.pipeline.journal import free_path, newest_first
+from gate.records import Header
+
+HEADER = Header("suite", (), (), "run", "1.0")
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def test_a_name_is_given_once_however_many_ask_at_the_same_moment(tmp_path: Path) -> None:
-    names = [_free(tmp_path / "records", "now").name for _ in range(3)]
-    assert names == ["now.jsonl", "now-2.jsonl", "now-3.jsonl"]
+    names = [free_path(tmp_path / "records", HEADER, NOW).name for _ in range(3)]
+    assert names == ["20260102T030405.jsonl", "20260102T030405-2.jsonl", "20260102T030405-3.jsonl"]
 
 
 def test_what_somebody_laid_beside_the_records_is_none(tmp_path: Path) -> None:
@@ -30,4 +35,4 @@ def test_what_somebody_laid_beside_the_records_is_none(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "records").write_text("a file")
     with pytest.raises(MeasureError, match="the record cannot be written"):
-        _free(tmp_path / "records", "now")
+        free_path(tmp_path / "records", HEADER, NOW)

@@ -13,7 +13,7 @@ import pytest
 
 from gate.config.load import load_config
 from gate.pipeline.git_context import GitContext
-from gate.pipeline.session import about_unused_sources, agent_fingerprint
+from gate.pipeline.identity import about_unused_sources, agent_fingerprint, files_of_agent
 from gate.system.git import Git
 
 FILES = {
@@ -55,7 +55,7 @@ class Project:
         finally:
             path.unlink()
         git = Git(config.root, environment=os.environ)
-        return agent_fingerprint(config, git, environment, [], "", GitContext(), None)
+        return agent_fingerprint(config, git, environment, [], "", GitContext(), files_of_agent(config, git), None)
 
     def counts(self, agent: object, name: str, folder: str = ".") -> bool:
         """True if a change of this file is another agent."""
@@ -122,6 +122,46 @@ def test_stated_sources_narrow_an_agent_whose_start_is_known(project: Project, a
         assert project.counts(agent, name), name
 
 
+SCRIPTS = {
+    "ask": "tsx src/agent.ts --quiet",
+    "piped": "cat prompts/*.md | node src/agent.ts",
+    "moved": "cd src && node src/agent.ts",
+    "hooked": "node src/agent.ts",
+    "prehooked": "node make-prompts.js",
+    "shell": "./run.sh src/agent.ts",
+}
+PYPROJECT = "[project.scripts]\nask = 'app.bot:main'\n[tool.poetry.scripts]\ntell = 'app.bot:main'\n"
+
+
+@pytest.mark.parametrize("command", ["npm run -s ask", "yarn ask", "uv run --frozen ask", "poetry run tell", "ask"])
+def test_stated_sources_narrow_an_agent_that_a_projects_file_names(project: Project, command: str) -> None:
+    project.write("package.json", json.dumps({"scripts": SCRIPTS}))
+    project.write("pyproject.toml", PYPROJECT)
+    project.write("src/agent.ts", "")
+    project.add()
+    agent = {"command": command.split(), "sources": ["prompts/"]}
+    start = "src/agent.ts" if command.startswith(("npm", "yarn")) else "app/bot.py"
+    for name in (start, "package.json", "pyproject.toml", "prompts/a.md"):
+        assert project.counts(agent, name), name
+    for name in ("README.md", "agent.py", "lib/shared/texts.py", "new/file"):
+        assert not project.counts(agent, name), name
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("npm run piped", "npm run moved", "npm run hooked", "npm run shell", "npm run nothing", "npm run"),
+        *("npm --prefix=web run ask", "npm -w web run ask", "uv run --project web ask", "make ask", "uv"),
+    ],
+)
+def test_every_file_counts_if_a_projects_file_does_not_say_plainly_what_starts(project: Project, command: str) -> None:
+    project.write("package.json", json.dumps({"scripts": SCRIPTS}))
+    project.write("pyproject.toml", PYPROJECT)
+    project.write("src/agent.ts", "")
+    project.add()
+    assert project.counts({"command": command.split(), "sources": ["prompts/"]}, "README.md")
+
+
 @pytest.mark.parametrize(
     "agent",
     [
@@ -147,7 +187,7 @@ def test_sources_without_effect_are_reported(project: Project) -> None:
         told = {"suite": "evals", "agent": section, "criteria": {"response_match_score": 0.5}}
         project.write("gate.json", json.dumps(told))
         config = load_config(project.root / "gate.json")
-        notes.append(about_unused_sources(config, Git(config.root, environment=os.environ)))
+        notes.append(about_unused_sources(config, files_of_agent(config, Git(config.root, environment=os.environ))))
     assert "in spite of `agent.sources`" in notes[0]
     assert notes[1] == ""
 

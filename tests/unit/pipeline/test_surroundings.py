@@ -11,7 +11,7 @@ import pytest
 
 from gate.agents.sources import imported_from, what_installs
 from gate.config.load import Config, load_config
-from gate.pipeline.launch import definition_differs, surroundings_differ
+from gate.pipeline.identity import definition_differs, surroundings_differ
 from gate.system.git import Git
 
 AGENT = """\

@@ -301,7 +301,7 @@ NO_BASELINE = replace(
     has_baseline=False,
     criteria=(replace(PASSED.criteria[1], baseline=None, change=None),),
     cases=tuple(replace(c, status=CaseStatus.NEW, baseline_passed=0, baseline_trials=0) for c in OK_CASES[:3]),
-    baseline=BaselineInfo(None, missing="no baseline of 'support' at main or its last 50 ancestors"),
+    baseline=BaselineInfo(None, missing="no baseline of 'support' at main or its last 50 ancestors", none_yet=True),
     cost_usd=None,
     warnings=(Finding.of("stated", text="no baseline: only thresholds were judged"),),
 )

@@ -684,7 +684,7 @@ def _open() -> Iterator[tuple[str, SuiteResult]]:
     yield "drifted", decided("INCONCLUSIVE", Stage(StageKind.DRIFTED))
     yield "moved before", decided("INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
     for name, error in (("an outage", "crash: boom"), ("a wrong model name", "setup: no model gpt-99")):
-        down = Finding.of("outage", cases=12, of=12, compared=True, error=error)
+        down = Finding.of("outage", cases=12, of=12, compared=True, error=error, setup=error.startswith("setup"))
         yield name, replace(end, verdict=Verdict.ERROR, cause=down, course=Course(1, 12, runs=12))
     certified = decided("PASS", Stage(StageKind.CERTIFIED, 1), low=-0.05)
     for excluded, n in ((-0.12, 40), (-0.05, 40), (-0.12, 9)):
@@ -821,7 +821,7 @@ def _to_do() -> Iterator[tuple[str, SuiteResult]]:
         Finding.of("collapsed", criterion="rubric", cases=2, trials=6, copies=False),
         Finding.of("collapsed", criterion="rubric", cases=12, trials=36, copies=True),
     ):
-        yield f"could not measure: {title(problem.kind)}", replace(PASSED, verdict=Verdict.ERROR, cause=problem)
+        yield f"could not decide: {title(problem.kind)}", replace(PASSED, verdict=Verdict.ERROR, cause=problem)
     for noise in (
         Finding.of("cases_fail", cases=LOST, why="base_fails_too"),
         Finding.of("cases_fail", cases=LOST, why="copies"),

@@ -136,11 +136,11 @@ def test_what_fell_against_the_stored_baseline_alone_is_not_decided_by_more_tria
 
 
 def test_only_a_suite_that_may_have_a_baseline_has_none_yet() -> None:
-    for missing, told in (
-        ("no baseline of 'support' in the store", "no baseline yet"),
-        ("baselines are switched off", "nothing is compared: baselines are switched off"),
+    for missing, none_yet, told in (
+        ("no baseline of 'support' in the store", True, "no baseline yet"),
+        ("baselines are switched off", False, "nothing is compared: baselines are switched off"),
     ):
-        suite = replace(NO_BASELINE, baseline=BaselineInfo(None, missing=missing))
+        suite = replace(NO_BASELINE, baseline=BaselineInfo(None, missing=missing, none_yet=none_yet))
         assert told in View(suite).headline
 
 

@@ -91,3 +91,9 @@ def test_no_test_sees_the_job_that_runs_it() -> None:
 def test_the_last_word_of_a_name_tells_a_secret(name: str, secret: bool) -> None:
     assert is_secret(name) == secret
     assert may_be_secret(name) or not secret, "what is no part of an agent is masked"
+
+
+@pytest.mark.parametrize("name", ["DB_PASS", "PASS", "SMTP_PASS_2", "DB_PWD", "AWS_CREDS", "PRIVATE_KEY_PEM"])
+def test_what_may_be_a_secret_is_masked(name: str) -> None:
+    assert may_be_secret(name)
+    assert not any(map(may_be_secret, ("PWD", "OLDPWD", "COMPASS", "PASSENGERS", "HOME", "CREDO")))

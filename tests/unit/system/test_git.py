@@ -100,6 +100,19 @@ def test_a_name_of_a_tag_and_of_a_branch_names_no_commit(root: Path, merged: dic
     assert git.resolve("main") == git.resolve("HEAD"), "both are one commit"
 
 
+def test_a_tag_is_not_taken_for_a_branch_that_only_the_remote_has(root: Path, merged: dict[str, str]) -> None:
+    sh(root, "update-ref", "refs/remotes/origin/release", merged["m"])
+    sh(root, "update-ref", "refs/remotes/origin/main", merged["a"])
+    git = at(root)
+    assert git.resolve("main") == merged["m"], "older than the remote's, but no tag"
+    sh(root, "tag", "release", merged["m"])
+    assert git.resolve("release") == merged["m"]
+    sh(root, "tag", "-f", "release", merged["a"])
+    with pytest.raises(ConfigError, match="names several commits") as caught:
+        at(root).resolve("release")
+    assert "refs/remotes/origin/release" in str(caught.value.hint)
+
+
 def test_unrelated_histories_have_no_merge_base(root: Path, merged: dict[str, str]) -> None:
     sh(root, "checkout", "-q", "--orphan", "other")
     other = commit(root, "o")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gate.formats import messages
 from gate.formats.reading import Ignored
 from gate.traces import TracedTurn, TraceReader, conversations_of
 from tests.unit.traces.spans import agent, asks, chat, gave, log, only, request, said, span, text, tool
@@ -250,3 +251,40 @@ def test_a_part_whose_type_is_no_text_is_listed_as_unread(kind: Any) -> None:
     (conversation,) = conversations_of(reader.line(json.dumps(request(*spans)).encode()))
     assert [(turn.invocation.user, turn.invocation.text) for turn in conversation.turns] == [("Where?", "Here.")]
     assert reader.unread[f"a part of type {kind!r}"] == 2
+
+
+@pytest.mark.parametrize(
+    ("use", "result"),
+    [
+        (
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": ARGS},
+            {"type": "web_search_tool_result", "tool_use_id": "s1", "content": "found"},
+        ),
+        (
+            {"type": "server_tool_call", "id": "s1", "name": "web_search", "args": ARGS},
+            {"type": "server_tool_result", "tool_call_id": "s1", "output": "found"},
+        ),
+    ],
+)
+def test_a_tool_that_the_provider_ran_is_a_call_as_in_messages(use: dict[str, Any], result: dict[str, Any]) -> None:
+    answer = {"role": "assistant", "content": [use, result, {"type": "text", "text": "Shipped."}]}
+    (turn,) = only(agent(1), chat(2, read=[said("user", text("Where?"))], wrote=[answer])).turns
+    (call,) = turn.invocation.tool_calls
+    assert (call.name, call.args, call.result) == ("web_search", ARGS, "found")
+    assert (call, turn.invocation.text) == (messages.to_invocation([answer]).tool_calls[0], "Shipped.")
+
+
+def test_items_are_joined_by_their_call_id_and_not_by_their_own() -> None:
+    asked = [
+        {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "one", "arguments": "{}"},
+        {"type": "function_call", "id": "fc_2", "call_id": "b", "name": "two", "arguments": "{}"},
+    ]
+    given = [
+        {"type": "function_call_output", "id": "fco_1", "call_id": "b", "output": "of two"},
+        {"type": "function_call_output", "id": "fco_2", "call_id": "a", "output": "of one"},
+    ]
+    calls, results = {"role": "assistant", "content": asked}, {"role": "user", "content": given}
+    where = said("user", text("Where?"))
+    last = chat(3, read=[where, calls, results], wrote=[said("assistant", text("Shipped."))])
+    (turn,) = only(agent(1), chat(2, read=[where], wrote=[calls]), last).turns
+    assert [(call.name, call.result) for call in turn.invocation.tool_calls] == [("one", "of one"), ("two", "of two")]

@@ -6,7 +6,8 @@ import pytest
 from gate.errors import ConfigError
 from gate.metrics import load_metric
 from gate.metrics.base import NoOptions, TrialOutput
-from gate.model import Case, Direction, Invocation, Part, Score, Turn
+from gate.metrics.custom.metric import MetricUse, resolve_in_agent
+from gate.model import Case, Direction, Invocation, Part, Score, ToolCall, Turn, Usage
 
 CODE = """
     from gate.metrics.base import Metric, NoOptions
@@ -107,3 +108,13 @@ def test_paths_that_lead_nowhere_are_configuration_errors() -> None:
     ]:
         with pytest.raises(ConfigError, match=message):
             load_metric(path)
+
+
+def test_a_request_states_every_field_of_a_call_and_of_usage() -> None:
+    """The user's function reads them as attributes, so that one left out would be an error of the metric."""
+    invocation = Invocation("q", (Part("a"),), (ToolCall("look_up"),), usage=Usage(1))
+    metric = resolve_in_agent("users_checks:same_length", MetricUse())
+    request = metric(NoOptions()).request(Case("c", (Turn("q", (ToolCall("look_up"),)),)), TrialOutput((invocation,)))
+    assert request["actual"][0]["tool_calls"][0].keys() == set(ToolCall.__struct_fields__)
+    assert request["expected"][0]["tools"][0].keys() == set(ToolCall.__struct_fields__)
+    assert request["actual"][0]["usage"].keys() == set(Usage.__struct_fields__)

@@ -1,11 +1,10 @@
-"""The texts of a plan: the contents of a run for `gate suite`, its cost for `--dry-run`."""
+"""Describes a run before it is made: its cases and criteria for `gate suite`, its cost for `--dry-run`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
@@ -27,60 +26,56 @@ CALL_TOKENS = 1000
 """Tokens of a judge call's question, and of its answer, if no record shows the cost of judging."""
 
 
-Prices = tuple[float | None, float | None]
-"""US dollars per run and for judging it; None if unknown."""
-
-
 def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
     """Return the plan of a run: cases by complexity, tag and turns, and the criteria with their thresholds."""
-    return "\n\n".join(_describe(plan) for plan in make_plans(config, environment))
+    return "\n\n".join(map(_describe, make_plans(config, environment)))
 
 
 def _describe(plan: Plan) -> str:
-    cases, recorded = plan.suite.cases, plan.suite.recorded
-    turns = sum(len(case.turns) for case in cases)
-    lines = [f"{console(plan.suite.id)}: {count(len(cases), 'case')}, {count(turns, 'turn')}"]
-    if recorded:
-        lines[0] += f", {count(len(recorded), 'recorded trial')}"
-    levels = Counter(case.complexity for case in cases)
-    lines.append("  complexity  " + _counts({level.value: levels[level] for level in Complexity}))
-    tags: Counter[str] = Counter()
-    for case in cases:
+    levels, tags, lengths, expected = Counter[str](), Counter[str](), Counter[int](), Counter[str]()
+    for case in plan.suite.cases:
+        levels[case.complexity.value] += 1
         tags.update(case.tags or ("",))
-    lines.append("  tags        " + _counts({tag or "(none)": n for tag, n in sorted(tags.items())}))
-    lengths = Counter(len(case.turns) for case in cases)
-    lines.append("  turns       " + _counts({f"{length}-turn": n for length, n in sorted(lengths.items())}))
-    lines.append("  expects     " + _counts(_expectations(cases)))
-    lines.append("  criteria    " + "\n              ".join(_demands(plan)))
-    lines += [f"  note: {console(note, MAX_NOTE_CHARS)}" for note in plan.notes]
-    return "\n".join(lines)
-
-
-def _expectations(cases: Iterable[Case]) -> Mapping[str, int]:
-    """Return the numbers of cases by what they expect: a call in any turn, none in all that state any, and so on."""
-    found = {"calls": 0, "no call": 0, "calls not stated": 0, "a response": 0}
-    for case in cases:
-        stated = [turn.tools for turn in case.turns if turn.tools is not None]
-        if not stated:
-            found["calls not stated"] += 1
-        elif any(stated):
-            found["calls"] += 1
-        else:
-            found["no call"] += 1
-        found["a response"] += any(turn.response is not None for turn in case.turns)
-    return found
-
-
-def _counts(counts: Mapping[Any, int]) -> str:
-    return ", ".join(f"{console(str(name))} {n}" for name, n in counts.items() if n) or "–"
-
-
-def _demands(plan: Plan) -> list[str]:
+        lengths[len(case.turns)] += 1
+        expected.update(_expectations(case))
+    size = f"{count(lengths.total(), 'case')}, {count(sum(turns * cases for turns, cases in lengths.items()), 'turn')}"
+    if plan.suite.recorded:
+        size += f", {count(len(plan.suite.recorded), 'recorded trial')}"
     demands = []
     for criterion in plan.criteria:
         informational = "" if criterion.blocking else " (informational)"
         demands.append(f"{console(criterion.name)}: {threshold(criterion)}{informational}")
-    return demands
+    lines = [
+        f"{console(plan.suite.id)}: {size}",
+        "  complexity  " + _counts([(level.value, levels[level.value]) for level in Complexity]),
+        "  tags        " + _counts([(tag or "(none)", cases) for tag, cases in sorted(tags.items())]),
+        "  turns       " + _counts([(f"{length}-turn", cases) for length, cases in sorted(lengths.items())]),
+        "  expects     " + _counts([(kind, expected[kind]) for kind in EXPECTATIONS]),
+        "  criteria    " + "\n              ".join(demands),
+    ]
+    for note in plan.notes:
+        lines.append(f"  note: {console(note, MAX_NOTE_CHARS)}")
+    return "\n".join(lines)
+
+
+EXPECTATIONS = ("calls", "no call", "calls not stated", "a response")
+
+
+def _expectations(case: Case) -> list[str]:
+    """Return what a case expects: a call in any turn, none in all that state any, and so on."""
+    stated = [turn.tools for turn in case.turns if turn.tools is not None]
+    found = ["no call"]
+    if not stated:
+        found = ["calls not stated"]
+    elif any(stated):
+        found = ["calls"]
+    if any(turn.response is not None for turn in case.turns):
+        found.append("a response")
+    return found
+
+
+def _counts(counts: Sequence[tuple[str, int]]) -> str:
+    return ", ".join([f"{console(name)} {number}" for name, number in counts if number]) or "–"
 
 
 # --- the cost of a run -----------------------------------------------------------------------------
@@ -94,7 +89,8 @@ def estimate(config: Config, environment: Mapping[str, str], *, fills_baseline: 
 
 
 def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_baseline: bool) -> str:
-    settings = settings_of(config, now())
+    settings, cases = settings_of(config, now()), len(plan.suite.cases)
+    is_replay, turns = config.agent_kind == "replay", sum([len(case.turns) for case in plan.suite.cases])
     k = max([criterion.k for criterion in plan.criteria], default=0)
     least, most, why = max(1, k), max(settings.max_epochs, k), "the answer is close"
     if settings.exact_epochs is not None:
@@ -103,26 +99,29 @@ def _of_suite(config: Config, plan: Plan, environment: Mapping[str, str], fills_
         least = most = max(most, wanted_trials(config))
         if goal_of(config) is not None:
             most, why = max(most, MOST_ADDED), "more are wanted"
-    cases, turns = len(plan.suite.cases), sum([len(case.turns) for case in plan.suite.cases])
-    trials, most_trials = least * cases, most * cases
-    runs, most_runs = (0, 0) if config.agent_kind == "replay" else (trials, most_trials)
+    runs = most_runs = 0
+    if not is_replay:
+        runs, most_runs = least * cases, most * cases
     votes = _votes(config, plan, environment)
-    prices = _prices(config, plan.suite.id, votes * turns / max(1, cases), environment)
-    money = _money((runs, trials), (most_runs, most_trials), prices)
+    run, judge = _prices(config, plan.suite.id, votes * turns / max(1, cases), environment)
+    amount = runs * (run or 0) + least * cases * (judge or 0)
+    limit = most_runs * (run or 0) + most * cases * (judge or 0)
+    judged = "none"
+    if votes:
+        judged = _range(votes * turns * least, votes * turns * most, why)
     return "\n".join(
         [
             f"{console(plan.suite.id)}: {count(cases, 'case')}",
             f"  agent runs   {_range(runs, most_runs, why)}{_besides(config, most_runs, fills_baseline)}",
-            f"  judge calls  {_range(votes * turns * least, votes * turns * most, why) if votes else 'none'}",
-            f"  money        {money}",
+            f"  judge calls  {judged}",
+            f"  money        {_money(amount, limit, run, judge)}",
         ]
     )
 
 
-def _money(least: tuple[int, int], most: tuple[int, int], prices: Prices) -> str:
-    """Return the cost of these runs and judged trials: of the first ones, and at most."""
-    run, judge = prices
-    amount, limit = (runs * (run or 0) + trials * (judge or 0) for runs, trials in (least, most))
+def _money(amount: float, limit: float, run: float | None, judge: float | None) -> str:
+    """Return the cost of the first trials, and of all, in words; ``run`` and ``judge`` are the prices of one run and of
+    judging it, None if unknown."""
     if run is None and not amount:
         return "not known: no record here tells what a run costs"
     text = f"about {dollars(amount)}"
@@ -133,11 +132,15 @@ def _money(least: tuple[int, int], most: tuple[int, int], prices: Prices) -> str
     text += f", at {dollars(run)} a run"
     if judge is None:
         return f"{text}; the judge's price is not known"
-    return f"{text} and {dollars(judge)} to judge it" if judge else text
+    if judge:
+        text += f" and {dollars(judge)} to judge it"
+    return text
 
 
 def _range(least: int, most: int, why: str) -> str:
-    return f"{least:,}" if least == most else f"{least:,}, at most {most:,} if {why}"
+    if least == most:
+        return f"{least:,}"
+    return f"{least:,}, at most {most:,} if {why}"
 
 
 def _besides(config: Config, most: int, fills_baseline: bool) -> str:
@@ -154,17 +157,25 @@ def _votes(config: Config, plan: Plan, environment: Mapping[str, str]) -> int:
     """Return the number of judge answers per turn, for one question of each criterion with a judge."""
     judge = config.file.judge or JudgeOptions()
     found = 0
-    for scorer in plan.scorers:
-        if scorer.needs_judge and isinstance(scorer.metric, JudgedMetric):
+    for scorer in plan.judged:
+        if isinstance(scorer.metric, JudgedMetric):
             own = scorer.metric.options.judge_model_options.num_samples
             found += own or judge.num_samples or scorer.metric.samples
-    return found * len(members(judge, environment)) if found else 0
+    if not found:
+        return 0
+    return found * len(members(judge, environment))
 
 
-def _prices(config: Config, suite_id: str, votes: float, environment: Mapping[str, str]) -> Prices:
-    """Return the mean cost of a run and of judging it, each from the newest record that has it."""
-    run = 0.0 if config.agent_kind == "replay" else None
-    judge = None if votes else 0.0
+def _prices(
+    config: Config, suite_id: str, votes: float, environment: Mapping[str, str]
+) -> tuple[float | None, float | None]:
+    """Return the mean cost of a run and of judging it in US dollars, each from the newest record that has it; None if
+    unknown."""
+    run = judge = None
+    if config.agent_kind == "replay":
+        run = 0.0
+    if not votes:
+        judge = 0.0
     for path in newest_first(records_folder(config, suite_id))[:5]:
         with suppress(GateError):
             record = read_record(path, complete=False)
@@ -180,6 +191,10 @@ def _prices(config: Config, suite_id: str, votes: float, environment: Mapping[st
 def _list_price(config: Config, votes: float, environment: Mapping[str, str]) -> float | None:
     """Return the cost of these judge calls by the price list, split evenly across the jury."""
     jury = members(config.file.judge or JudgeOptions(), environment)
-    prices = [cost_of(member, CALL_TOKENS, CALL_TOKENS) for member in jury]
-    known = [price for price in prices if price is not None]
-    return votes * sum(known) / len(jury) if len(known) == len(jury) else None
+    total = 0.0
+    for member in jury:
+        price = cost_of(member, CALL_TOKENS, CALL_TOKENS)
+        if price is None:
+            return None
+        total += price
+    return votes * total / len(jury)
