@@ -131,7 +131,7 @@ class A2AAgent(ServerAgent[A2AServer, A2AContext]):
         try:
             response = await self._ask(request, None, url=card_url, method="GET")
         except AgentFailure as error:
-            if not error.message.startswith("HTTP 404"):
+            if error.status != 404:
                 raise
             text = f"no agent card at {card_url} (HTTP 404): agent.a2a is the address under which {CARD} lies"
             raise AgentFailure(ErrorKind.PROTOCOL, text) from error

@@ -393,6 +393,7 @@ class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an err
         collateral: bool = False,
         said: str | None = None,
         turn: Invocation | None = None,
+        status: int = 0,
     ) -> None:
         """``said``: the part of the message to search for such signs, if not all of it."""
         super().__init__(message)
@@ -409,6 +410,8 @@ class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an err
         """True if another trial's failure caused this one; the attempt does not count."""
         self.turn = turn
         """The known part of the turn before it failed; a forbidden call in it counts."""
+        self.status = status
+        """The HTTP status that means this failure; 0 for another one."""
 
     @property
     def end(self) -> End:
@@ -418,7 +421,9 @@ class AgentFailure(Exception):  # noqa: N818 - a result of the trial, not an err
         """Return the failure as a provider's limit if it matches a pattern of ``agent.transient``."""
         if self.end is not End.FAILED or not any(_matches(pattern, self.message.lower()) for pattern in patterns):
             return self
-        return AgentFailure(ErrorKind.LIMIT, self.message, transient=True, collateral=self.collateral)
+        return AgentFailure(
+            ErrorKind.LIMIT, self.message, transient=True, collateral=self.collateral, status=self.status
+        )
 
 
 class Agent(ABC):

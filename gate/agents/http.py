@@ -266,7 +266,7 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
     if media_type(response) == "application/json":
         with suppress(AgentFailure):
             turn = so_far(decode_answer(response.body, must_be_json=True), parts_of)
-    return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait, turn=turn)
+    return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait, turn=turn, status=status)
 
 
 def _target(response: Response) -> str:

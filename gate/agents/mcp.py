@@ -283,7 +283,7 @@ class _OverHttp(McpAgent, ServerAgent[McpServer, McpSession]):
         try:
             response = await self._ask(request, message, headers=_headers_of(session, message))
         except AgentFailure as error:
-            if session.mcp_id and error.message.startswith("HTTP 404"):
+            if session.mcp_id and error.status == 404:
                 raise AgentFailure(ErrorKind.CRASH, f"the server has ended the session: {error.message}") from error
             raise
         if session.version != STATELESS:

@@ -16,44 +16,61 @@ from gate.formats.shapes import as_mapping, text_or_json
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage, text_of
 from gate.security.limits import MAX_ID_CHARS, shorten
 
-INVOCATION_KEYS = (
-    "invocation_id",
-    "user_content",
-    "final_response",
-    "intermediate_data",
-    "creation_timestamp",
-    "duration",
-    "model_duration",
-    "tool_duration",
-    "rubrics",
-    "app_details",
-)
-_EVENT_KEYS = ("author", "content", "usage_metadata", "model_version", "id", "timestamp", "invocation_id", "branch")
-_DATA_KEYS = ("tool_uses", "tool_responses", "intermediate_responses", "invocation_events")
-_PART_KEYS = (
-    "media_resolution code_execution_result executable_code file_data function_call function_response inline_data text "
-    "thought thought_signature video_metadata tool_call tool_response part_metadata audio_transcription "
-    "media_processing speech_metadata document_metadata spreadsheet_metadata audio_metadata"
-)
-_USAGE_KEYS = (
-    "cache_tokens_details cached_content_token_count candidates_token_count candidates_tokens_details "
-    "prompt_token_count prompt_tokens_details thoughts_token_count tool_use_prompt_token_count "
-    "tool_use_prompt_tokens_details total_token_count traffic_type"
-)
-_KNOWN: Mapping[str, tuple[str, ...]] = {
-    "a content": ("parts", "role"),
-    "a part": tuple(_PART_KEYS.split()),
-    "a function call": ("id", "args", "name", "partial_args", "will_continue"),
-    "a function response": ("will_continue", "scheduling", "parts", "id", "name", "response"),
-    "inline_data": ("data", "display_name", "mime_type"),
-    "file_data": ("display_name", "file_uri", "mime_type"),
-    "usage_metadata": tuple(_USAGE_KEYS.split()),
-    "app_details": ("agent_details",),
-    "the details of an agent": ("name", "instructions", "tool_declarations"),
-    "a rubric": ("rubric_id", "rubric_content", "description", "type"),
-    "rubric_content": ("text_property",),
+
+def _any(keys: str) -> dict[str, Any]:
+    """Return a shape with these keys, whose values may be anything."""
+    return dict.fromkeys(keys.split())
+
+
+_SHAPES: Mapping[str, Mapping[str, Any]] = {
+    "an invocation": {
+        **_any("invocation_id creation_timestamp duration model_duration tool_duration rubrics"),
+        "user_content": "a content",
+        "final_response": "a content",
+        "app_details": "app_details",
+        "intermediate_data": "intermediate_data",
+    },
+    "intermediate_data": {
+        "tool_uses": ["a function call"],
+        "tool_responses": ["a function response"],
+        "intermediate_responses": None,
+        "invocation_events": ["an event"],
+    },
+    "an event": {
+        **_any("author model_version id timestamp invocation_id branch"),
+        "content": "a content",
+        "usage_metadata": "usage_metadata",
+    },
+    "a content": {**_any("role"), "parts": ["a part"]},
+    "a part": {
+        **_any(
+            "media_resolution code_execution_result executable_code text thought thought_signature video_metadata "
+            "tool_call tool_response part_metadata audio_transcription media_processing speech_metadata "
+            "document_metadata spreadsheet_metadata audio_metadata"
+        ),
+        "file_data": "file_data",
+        "function_call": "a function call",
+        "function_response": "a function response",
+        "inline_data": "inline_data",
+    },
+    "a function call": _any("id args name partial_args will_continue"),
+    "a function response": _any("will_continue scheduling parts id name response"),
+    "inline_data": _any("data display_name mime_type"),
+    "file_data": _any("display_name file_uri mime_type"),
+    "usage_metadata": _any(
+        "cache_tokens_details cached_content_token_count candidates_token_count candidates_tokens_details "
+        "prompt_token_count prompt_tokens_details thoughts_token_count tool_use_prompt_token_count "
+        "tool_use_prompt_tokens_details total_token_count traffic_type"
+    ),
+    "app_details": {"agent_details": {"*": "the details of an agent"}},
+    "the details of an agent": _any("name instructions tool_declarations"),
+    "a rubric": {**_any("rubric_id description type"), "rubric_content": "rubric_content"},
+    "rubric_content": _any("text_property"),
 }
-"""The keys of those models of google-adk and google-genai that refuse any other; events, cases and sessions do not."""
+"""The keys of google-adk's and google-genai's models, each with the shape of its value: a name, a list of one, or a
+mapping by any key to one; None for any value. Every shape refuses other keys, apart from `_LENIENT` ones."""
+_LENIENT = "an event"
+"""The model that ignores unknown keys in google-adk: only a misspelling of a known one is refused."""
 
 
 def to_invocation(data: Any) -> Invocation:
@@ -63,8 +80,7 @@ def to_invocation(data: Any) -> Invocation:
     call without arguments, which some comparisons accept.
     """
     body = mapping(data, "an invocation")
-    refuse_unknown(body, INVOCATION_KEYS, "an invocation")
-    _refuse_below(plain_copy(body))
+    _check(plain_copy(body), "an invocation")
     data = get(body, "intermediate_data")
     calls, intermediate, usage = _intermediate(data)
     return Invocation(
@@ -145,8 +161,9 @@ def failure_of(events: Any) -> str:
 
 def to_rubric(data: Any) -> Rubric:
     """Return a rubric in ADK's form. Raises `FormatError`."""
-    body = _strict(data, "a rubric")
-    text = get(_strict(get(body, "rubric_content"), "rubric_content"), "text_property")
+    _check(data, "a rubric")
+    body = mapping(data, "a rubric")
+    text = get(mapping(get(body, "rubric_content"), "rubric_content"), "text_property")
     if not isinstance(text, str) or not text:
         raise FormatError("a rubric must have a text_property")
     identifier = get(body, "rubric_id")
@@ -195,14 +212,14 @@ def attached(content: Any) -> tuple[Mapping[str, Any], ...]:
     """
     found: list[Mapping[str, Any]] = []
     for part in _raw_parts(content):
-        for name in _PART_KEYS.split():
+        for name in _SHAPES["a part"]:
             value = get(part, name)
             if name in _BESIDE_TEXT or not says_something(value):
                 continue
             if name not in ("inline_data", "file_data"):
                 raise FormatError(f"user_content has {name}, which cannot be sent to an agent")
             held, stated = mapping(carried(value), name), {}
-            for key in _KNOWN[name]:
+            for key in _SHAPES[name]:
                 one = get(held, key)
                 if one is not None:
                     stated[key] = one
@@ -252,59 +269,28 @@ def _either(names: Iterable[str]) -> set[str]:
     return names | set(map(camel, names))
 
 
-def _strict(value: Any, what: str) -> Mapping[str, Any]:
-    """Return a mapping. Raises `FormatError` for keys that google-adk refuses, or a key in both spellings."""
-    body = mapping(value, what)
-    refuse_unknown(body, _KNOWN[what], what)
-    for name in _KNOWN[what]:
-        get(body, name)
-    return body
-
-
-def _refuse_below(invocation: Mapping[str, Any]) -> None:
-    """Refuse unknown keys anywhere in an invocation of an eval set."""
-    for name in INVOCATION_KEYS:
-        get(invocation, name)
-    for name in ("user_content", "final_response"):
-        _check_content(get(invocation, name))
-    details = get(invocation, "app_details")
-    if details is not None:
-        agents = get(_strict(details, "app_details"), "agent_details") or {}
-        for agent in mapping(agents, "agent_details").values():
-            _strict(agent, "the details of an agent")
-    data = get(invocation, "intermediate_data")
-    if data is None:
-        return
-    body = mapping(data, "intermediate_data")
-    for call in items(get(body, "tool_uses"), "tool_uses"):
-        _strict(call, "a function call")
-    for response in items(get(body, "tool_responses"), "tool_responses"):
-        _strict(response, "a function response")
-    for pair in items(get(body, "intermediate_responses"), "intermediate_responses"):
-        if isinstance(pair, list) and len(pair) == 2:
-            for part in items(pair[1], "parts"):
-                _check_part(part)
-    for event in items(get(body, "invocation_events"), "invocation_events"):
-        refuse_misspelt(mapping(event, "an event"), _EVENT_KEYS, "an event")
-        _check_content(get(event, "content"))
-        usage = get(event, "usage_metadata")
-        if usage is not None:
-            _strict(usage, "usage_metadata")
-
-
-def _check_content(content: Any) -> None:
-    if content is not None:
-        for part in items(get(_strict(content, "a content"), "parts"), "parts"):
-            _check_part(part)
-
-
-def _check_part(part: Any) -> None:
-    body = _strict(part, "a part")
-    inner = {"function_call": "a function call", "function_response": "a function response"}
-    for name, what in (*inner.items(), ("inline_data", "inline_data"), ("file_data", "file_data")):
-        value = get(body, name)
-        if value is not None:
-            _strict(value, what)
+def _check(value: Any, what: str) -> None:
+    """Raise `FormatError` for keys that google-adk refuses in a value of this shape or below it, or for a key in both
+    spellings."""
+    body, shape = mapping(value, what), _SHAPES[what]
+    if what == _LENIENT:
+        refuse_misspelt(body, shape, what)
+    else:
+        refuse_unknown(body, shape, what)
+    for name, inner in shape.items():
+        if inner is None and what == _LENIENT:
+            continue
+        held = get(body, name)
+        if held is None or inner is None:
+            continue
+        if isinstance(inner, list):
+            for one in items(held, name):
+                _check(one, inner[0])
+        elif isinstance(inner, dict):
+            for one in mapping(held or {}, name).values():
+                _check(one, inner["*"])
+        else:
+            _check(held, inner)
 
 
 def mapping(value: Any, what: str) -> Mapping[str, Any]:
@@ -407,7 +393,6 @@ def _intermediate(data: Any) -> _Found:
     if data is None:
         return (), (), None
     body = mapping(data, "intermediate_data")
-    refuse_unknown(body, _DATA_KEYS, "intermediate_data")
     events = get(body, "invocation_events")
     if events is not None:
         if len(body) > 1:
@@ -418,7 +403,10 @@ def _intermediate(data: Any) -> _Found:
     for pair in items(get(body, "intermediate_responses"), "intermediate_responses"):
         if not isinstance(pair, list) or len(pair) != 2:
             raise FormatError("an intermediate response must be a pair of author and parts")
-        texts.extend(_texts([mapping(part, "a part") for part in items(pair[1], "parts")]))
+        parts = items(pair[1], "parts")
+        for part in plain_copy(parts):
+            _check(part, "a part")
+        texts.extend(_texts([mapping(part, "a part") for part in parts]))
     return _with_results(calls, items(get(body, "tool_responses"), "tool_responses")), tuple(texts), None
 
 

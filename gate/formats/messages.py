@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate.errors import SAME_MEANING, ConfigError
 from gate.formats.endings import endings, noting_its_end
 from gate.formats.json_text import parse_json
-from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, first, is_result
+from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, first_value, is_result
 from gate.formats.reading import carried, changed, known_value, leave_unread, says_something
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
 from gate.model import Invocation, Part, ToolCall, Usage, parts_of, text_of, total_usage
@@ -135,7 +135,7 @@ def to_call(raw: Any) -> ToolCall:
     if error is not None:
         error = text_or_json(error)
     name = tool_name(body.get("name") or body.get("toolName"))
-    args = first(body, ARGUMENTS)
+    args = first_value(body, *ARGUMENTS)
     if args is None:
         for key in SAME_MEANING["args"].split():
             if key != "arguments" and says_something(body.get(key)):
@@ -490,7 +490,7 @@ def _answer(reading: _Reading, message: Mapping[str, Any], failed: bool) -> None
     name = message.get("name")
     if not isinstance(name, str):
         name = None
-    identifier, content = optional_text(message, *CALL_ID), first(message, RESULT)
+    identifier, content = optional_text(message, *CALL_ID), first_value(message, *RESULT)
     if isinstance(content, list) and all(isinstance(part, str | Mapping) for part in content):
         content = text_of(_parts(content)) or carried(content)
     else:
@@ -549,7 +549,7 @@ def _with_type(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def optional_text(body: Mapping[str, Any], *keys: str) -> str | None:
     """Return the value of the first of these keys as text of bounded length; None if none has a value."""
-    value = first(body, keys)
+    value = first_value(body, *keys)
     if value is None:
         return None
     return shorten(str(value), MAX_ID_CHARS)

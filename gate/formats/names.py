@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 ROLES = {
@@ -36,7 +36,7 @@ def is_result(kind: str) -> bool:
     return kind.endswith(_RESULTS)
 
 
-def first(body: Mapping[str, Any], keys: Sequence[str]) -> Any:
+def first_value(body: Mapping[str, Any], *keys: str) -> Any:
     """Return the value of the first of these keys that has one; None if none has."""
     for key in keys:
         value = body.get(key)

@@ -116,6 +116,8 @@ class Session(Struct, frozen=True):
     """The gate's own files before the agent was started; None if the gate does not start it."""
     written: tuple[str, ...] = ()
     """Files that this run writes, relative to the root."""
+    began: float = 0.0
+    """The Unix time before anything was looked at."""
 
     @property
     def fills_baseline(self) -> bool:
@@ -144,6 +146,7 @@ def open_session(
     version: str = "",
 ) -> Session:
     """Return the session of a run; ``version`` is the agent's, if it has one."""
+    began = now().timestamp()
     git = Git(config.root, environment=environment)
     root = git.root.resolve()
     left = [os.path.relpath(path.resolve(), root) for path in written]
@@ -169,6 +172,7 @@ def open_session(
         version,
         OwnPackage(Path(gate.__file__).parent) if config.agent.is_local else None,
         tuple(left),
+        began,
     )
 
 
@@ -207,7 +211,8 @@ MOST_NAMED = 3
 
 
 def change_of_files(session: Session) -> str:
-    """Return a note if the agent's files are no longer those of the commit that this run is recorded under; else empty.
+    """Return a note if the agent's files were not those of the commit that this run is recorded under, all the time;
+    else empty.
 
     Then the record counts as one with uncommitted changes. A CI job is not checked: nobody works on its tree, so what
     changes there, the agent writes itself.
@@ -217,9 +222,12 @@ def change_of_files(session: Session) -> str:
         return ""
     exclude = (*own_places(session.config), *session.written)
     try:
-        names = _of_agent(session, from_root(git, git.no_longer_as_in(where.head, exclude=exclude)))
+        found = dict.fromkeys(git.no_longer_as_in(where.head, exclude=exclude))
+        for other in git.checked_out_since(session.began):
+            found |= dict.fromkeys(git.changed_between(where.head, other, exclude=exclude))
     except GitError as error:
         return f"nobody knows whether the agent's files changed during the run ({error}): {AS_UNCOMMITTED}"
+    names = _of_agent(session, from_root(git, list(found)))
     if not names:
         return ""
     shown = [one_line(name, 60) for name in names[:MOST_NAMED]]

@@ -96,6 +96,10 @@ _READING = ("cat-file", "diff", "log", "ls-tree", "merge-base", "rev-list", "rev
 _PARTIAL = r"^(extensions\.partialclone|remote\..+\.promisor)$"
 """The settings that make a clone partial."""
 _DEEPENING = (50, 200, 1000, 5000)
+_IF_IN_BOTH = "--diff-filter=a"
+"""Leaves out the files that only the second of two states has."""
+_MOST_CHECKED_OUT = 50
+"""The newest moves of HEAD to look at."""
 _SUFFIX = re.compile(r"[~^]|@\{")
 """Begins what follows a name in a revision, such as ``main~3``."""
 COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -377,7 +381,9 @@ class Git:
         the root. Files in LFS are ignored if git-lfs is not installed: their content would look like a change.
         """
         found = []
-        for status, name in self._status("--untracked-files=normal", "--", *self._all_but(exclude)):
+        for status, name in self._status(
+            "--untracked-files=normal", "--", *self._all_but(exclude), *self._no_pointers()
+        ):
             is_inside, is_tracked = name.startswith(self.prefix()), status != "??"
             if (is_inside and is_tracked) or ((is_inside or is_tracked) and not self._is_generated(name)):
                 found.append(name)
@@ -421,7 +427,22 @@ class Git:
     def no_longer_as_in(self, commit: str, *, exclude: Sequence[str] = ()) -> list[str]:
         """Return the files of a commit that the whole work tree does not have as they are there; names start from the
         top. ``exclude``, and files in LFS: see `changed`."""
-        return self._differing(commit, "--diff-filter=a", "--", *self._all_but(exclude))
+        return self._differing(commit, _IF_IN_BOTH, "--", *self._all_but(exclude), *self._no_pointers())
+
+    def changed_between(self, one: str, other: str, *, exclude: Sequence[str] = ()) -> list[str]:
+        """Return the files of one commit that the other does not have as they are there; names start from the top."""
+        return self._differing(one, checked_revision(other), _IF_IN_BOTH, "--", *self._all_but(exclude))
+
+    def checked_out_since(self, at: float) -> list[str]:
+        """Return the commits that were checked out after ``at`` (Unix time), as far as git has logged that."""
+        found = []
+        form = ("--date=unix", "--format=%H%x09%gd%x09%gs", f"--max-count={_MOST_CHECKED_OUT}")
+        for line in self.text("log", "--walk-reflogs", *form, "HEAD", "--").splitlines():
+            commit, place, did = line.split("\t", 2)
+            time = re.search(r"@\{(\d+)\}", place)
+            if time is not None and int(time[1]) > at and did.startswith("checkout: "):
+                found.append(commit)
+        return found
 
     def _differing(self, commit: str, *more: str) -> list[str]:
         plain = ("--name-only", "-z", "--no-renames", "--no-ext-diff")
@@ -430,10 +451,11 @@ class Git:
     def _all_but(self, exclude: Sequence[str]) -> list[str]:
         """Return the paths for a git command on the whole work tree, but not on these paths relative to the root."""
         inside = [path for path in exclude if not path.startswith(("/", ".."))]
-        paths = [":/", *(f":(exclude,literal){path}" for path in inside)]
-        if not self.has_lfs:
-            paths.append(":(exclude,attr:filter=lfs)")
-        return paths
+        return [":/", *(f":(exclude,literal){path}" for path in inside)]
+
+    def _no_pointers(self) -> list[str]:
+        """Return the path that leaves out files in LFS, if git-lfs is not installed."""
+        return [] if self.has_lfs else [":(exclude,attr:filter=lfs)"]
 
     def tracked_in(self, folder: Path) -> str | None:
         """Return a tracked file in a folder, or one in the place of a folder on the way to it: a link, another

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gate.errors import ConfigError
+from gate.formats.names import first_value
 from gate.formats.reading import known_value
 from gate.formats.shapes import as_mapping, as_text, mappings_in
 from gate.security.limits import MAX_NESTING
@@ -54,18 +55,18 @@ def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = 
     ids = raw.get("context")
     if not isinstance(ids, dict):
         ids = raw
-    trace_id = hex_id(_first(ids, "traceId", "trace_id"), 16)
-    span_id = hex_id(_first(ids, "spanId", "span_id"), 8)
+    trace_id = hex_id(first_value(ids, "traceId", "trace_id"), 16)
+    span_id = hex_id(first_value(ids, "spanId", "span_id"), 8)
     if not trace_id or not span_id:
         return None
     status = as_mapping(raw.get("status"))
     return Span(
         trace_id,
         span_id,
-        hex_id(_first(raw, "parentSpanId", "parent_span_id", "parent_id"), 8),
+        hex_id(first_value(raw, "parentSpanId", "parent_span_id", "parent_id"), 8),
         as_text(raw.get("name")),
-        nanoseconds(_first(raw, "startTimeUnixNano", "start_time_unix_nano", "start_time")),
-        nanoseconds(_first(raw, "endTimeUnixNano", "end_time_unix_nano", "end_time")),
+        nanoseconds(first_value(raw, "startTimeUnixNano", "start_time_unix_nano", "start_time")),
+        nanoseconds(first_value(raw, "endTimeUnixNano", "end_time_unix_nano", "end_time")),
         attributes(raw.get("attributes")),
         tuple(map(_event, _objects(raw, "events"))),
         _failed(status),
@@ -83,26 +84,26 @@ def _failed(status: Mapping[str, Any]) -> bool:
 
 def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) -> Event | None:
     """Return one log record; None if it belongs to no trace."""
-    trace_id = hex_id(_first(raw, "traceId", "trace_id"), 16)
+    trace_id = hex_id(first_value(raw, "traceId", "trace_id"), 16)
     if not trace_id:
         return None
     said, body = attributes(raw.get("attributes")), raw.get("body")
     if isinstance(body, dict):
         body = any_value(body)
-    name = _first(raw, "eventName", "event_name") or said.get("event.name") or said.get("otel.event.name")
+    name = first_value(raw, "eventName", "event_name") or said.get("event.name") or said.get("otel.event.name")
     return Event(
         as_text(name),
         said,
-        nanoseconds(_first(raw, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano")),
+        nanoseconds(first_value(raw, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano")),
         body,
         trace_id,
-        hex_id(_first(raw, "spanId", "span_id"), 8),
+        hex_id(first_value(raw, "spanId", "span_id"), 8),
         resource,
     )
 
 
 def _event(raw: Mapping[str, Any]) -> Event:
-    time = nanoseconds(_first(raw, "timeUnixNano", "time_unix_nano", "timestamp"))
+    time = nanoseconds(first_value(raw, "timeUnixNano", "time_unix_nano", "timestamp"))
     return Event(as_text(raw.get("name")), attributes(raw.get("attributes")), time)
 
 
@@ -154,21 +155,12 @@ _KINDS = {
 }
 
 
-def _first(raw: Mapping[str, Any], usual: str, *keys: str) -> Any:
-    if usual in raw:
-        return raw[usual]
-    for key in keys:
-        if key in raw:
-            return raw[key]
-    return None
-
-
 def _object(raw: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    return as_mapping(_first(raw, *keys))
+    return as_mapping(first_value(raw, *keys))
 
 
 def _objects(raw: Any, *keys: str) -> Iterable[Mapping[str, Any]]:
-    return mappings_in(_first(as_mapping(raw), *keys))
+    return mappings_in(first_value(as_mapping(raw), *keys))
 
 
 # --- protobuf -------------------------------------------------------------------------------------

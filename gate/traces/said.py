@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, is_result
+from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, first_value, is_result
 from gate.formats.reading import says_something
 from gate.formats.shapes import as_text
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -160,21 +160,16 @@ def _called(raw: Any) -> Call | None:
     body = raw.get("function")
     if not isinstance(body, dict):
         body = raw
-    name = next((body[key] for key in NAME if key in body), None)
+    name = first_value(body, *NAME)
     if not isinstance(name, str) or is_placeholder(name):
         return None
-    for key in ARGUMENTS:
-        if key in body:
-            return Call(name, _id(raw), content(body[key]))
-    return Call(name, _id(raw))
+    return Call(name, _id(raw), content(first_value(body, *ARGUMENTS)))
 
 
 def _returned(raw: Mapping[str, Any], value: Any) -> Call:
-    for key in RESULT:
-        if value is UNSET and key in raw:
-            value = raw[key]
-    name = next((raw[key] for key in NAME if key in raw), "")
-    return Call(as_text(name), _id(raw), result=content(value))
+    if value is UNSET:
+        value = first_value(raw, *RESULT)
+    return Call(as_text(first_value(raw, *NAME)), _id(raw), result=content(value))
 
 
 def content(value: Any) -> Any:

@@ -69,6 +69,7 @@ def header(project: Project) -> Header:
     "meanwhile",
     [
         "git checkout -q other",
+        "sleep 1; git checkout -q other; git switch -q main",
         "echo better > behaviour.txt",
         "rm README.md",
         "chmod +x behaviour.txt",

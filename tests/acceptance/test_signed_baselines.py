@@ -73,6 +73,14 @@ def change(shop: Project, agent: str) -> Outcome:
     return shop.gate("run", "--json", "r.json", CI="true")
 
 
+def test_doctor_asks_for_the_proof_that_a_run_asks_for(shop: Project) -> None:
+    assert shop.gate("baseline", "save").code == 0
+    ran = change(shop, AGENT)
+    checked = shop.gate("doctor", "-v", "--no-ask", CI="true")
+    assert (ran.code, checked.code) == (4, 4), checked.out
+    assert "no proven baseline of 'evals'" in checked.out
+
+
 def forge(shop: Project) -> None:
     """Rewrites what is stored as an agent's that never did anything right."""
     [path] = (shop.root / "baselines").glob("*/*.jsonl")

@@ -26,7 +26,7 @@ from gate.pipeline.git_context import NO_GIT, git_context
 from gate.pipeline.identity import files_of_agent
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import no_own_user
-from gate.pipeline.references import Search
+from gate.pipeline.references import find_references
 from gate.pipeline.store import store_kind, store_of
 from gate.reports.formatting import count, listing
 from gate.scoring.score import Scorer
@@ -303,7 +303,8 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
             stack.enter_context(store)
             found = []
             for plan in plans:
-                found.append((plan.suite.id, Search(config, store, plan.suite.id, where, git).own().info))
+                references = find_references(config, store, plan.suite.id, where, git, plan=plan.planned)
+                found.append((plan.suite.id, references.first.info))
             if not plans:
                 store.entries()
             yield ok(BASELINE, "store", f"{store_kind(config, environment)}: can be read")

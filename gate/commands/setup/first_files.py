@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.commands.setup import adapters, ci
-from gate.commands.setup.found import FoundAgent, Survey
+from gate.commands.setup.found import STAMP, FoundAgent, Survey
 from gate.commands.setup.remedies import remedy_for
 from gate.commands.setup.survey import sources_of_agent
 from gate.commands.setup.tree import start_of
@@ -57,8 +57,7 @@ FIRST_INPUTS = {
     "unknown": "Please answer in one sentence, and say so if you do not know something that I ask for.",
 }
 IGNORED = f"{files.OWN_FOLDER}/\n__pycache__/\n"
-STAMP = re.compile(r"# written by gate init, ([0-9a-f]{12})\n\Z")
-"""The last line of a file that `gate init` wrote: a digest of the lines above."""
+STAMPED = re.compile(STAMP + r"([0-9a-f]{12})\n\Z")
 LEAST_ALIKE = 60
 """Characters of a reason that identify it in the headline, which may cut it off."""
 MOST_SHORT = 300
@@ -252,18 +251,18 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
 
 def stamped(text: str) -> str:
     """Return the text of a file with a last line by which a later `gate init` detects edits."""
-    return f"{text}# written by gate init, {_digest(text)}\n"
+    return f"{text}{STAMP}{_digest(text)}\n"
 
 
 def is_from_init(path: Path) -> bool:
     """True if `gate init` wrote this file, whatever has changed since."""
-    return STAMP.search(start_of(path)) is not None
+    return STAMPED.search(start_of(path)) is not None
 
 
 def is_untouched(path: Path) -> bool:
     """True if `gate init` wrote this file and nobody has changed it since."""
     text = start_of(path)
-    found = STAMP.search(text)
+    found = STAMPED.search(text)
     return found is not None and found[1] == _digest(text[: found.start()])
 
 

@@ -15,6 +15,9 @@ from gate.model import Suite
 PREFERRED = ("root_agent", "graph", "app", "agent", "crew", "assistant", "main_agent", "triage_agent")
 """Usual names of the variable that holds a repository's main agent."""
 
+STAMP = "# written by gate init, "
+"""The beginning of the last line of a file that `gate init` wrote; a digest of the lines above follows."""
+
 
 class FoundAgent(Struct, frozen=True):
     """An agent that the repository seems to contain or that a server offers, and how to call it."""

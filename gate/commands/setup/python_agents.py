@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gate.commands.setup import adapters
-from gate.commands.setup.found import FoundAgent, Survey, python_section
+from gate.commands.setup.found import STAMP, FoundAgent, Survey, python_section
 from gate.commands.setup.remedies import PROVIDERS
 from gate.commands.setup.routes import Function, RoutedModule, add_servers, assigned_call, routes_of
 from gate.commands.setup.tree import Tree
@@ -26,8 +26,6 @@ PROVIDERS_OF_MODELS = re.compile(
     r"(?:openai|anthropic|google\.genai|google\.generativeai|litellm|mistralai|cohere|groq|boto3)\b"
 )
 """Packages that ask a model."""
-STAMP = "# written by gate init, "
-"""The beginning of the last line of a file that `gate init` wrote."""
 TEXTS_OF_CREW = frozenset({"description", "expected_output", "role", "goal", "backstory"})
 """The arguments of tasks and agents of CrewAI that may have inputs in braces."""
 IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
