@@ -79,7 +79,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     if others:
         step.say(console(f"not published on {', '.join(others)}: the action publishes on GitHub alone"))
     result, remark = with_acceptance(step, rules.config, result, step.activity.pull_request)
-    step.say(render_console(result))
+    step.say(render_console(result, label=step.accept_label))
     number = step.activity.pull_request if step.activity.comments else None
     error = "; ".join(result.problems)
     outcome = outcome_of(result, rules.config, error=error, pull_request=number, remark=remark)

@@ -30,6 +30,7 @@ from gate.hosts.github import PullRequestHost
 from gate.model import Result, Verdict
 from gate.pipeline.publishing import comments_on
 from gate.reports import load_report
+from gate.reports.html import render as render_html
 from gate.reports.markdown import Place, render_unmeasured
 from gate.reports.markdown import render as render_markdown
 from gate.security import files
@@ -141,6 +142,8 @@ def _files(step: Step, result: Result, place: Place) -> list[Effect]:
     for form, name in REPORT_FILES.items():
         if form == "markdown":
             text = render_markdown(result, place=place)
+        elif form == "html":
+            text = render_html(result, label=step.accept_label)
         else:
             text = load_report(form)(result)
         effects.append(WriteFile(folder / name, text))
@@ -215,9 +218,7 @@ def _place(step: Step, outcome: StepOutcome, *, with_links: bool = False) -> Pla
         place = replace(place, url=step.summary_url, report=f"{step.summary_url}#artifacts")
     elif with_links and activity.run is not None:  # the fork's run is the one to repeat, and its files are a stranger's
         place = replace(place, url=step.page_of(activity.run.id), report=step.summary_url)
-    if activity.pull_request is not None or activity.mode is Mode.REPORT:
-        place = replace(place, accept_label=step.inputs["accept_label"], base=activity.onto or "")
-    return place
+    return replace(place, accept_label=step.accept_label, base=activity.onto or "")
 
 
 def _remark(step: Step, outcome: StepOutcome) -> str:

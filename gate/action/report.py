@@ -45,7 +45,7 @@ def _judge(step: Step, pull: PullRequest, path: Path, fork: str | None, tip: str
     records = [replace(record, header=replace(record.header, commit=pull.head)) for record in left]
     result = judge_records(records, config, step.environment, command=repeat_command(step, overrides, pull.number))
     result, remark = with_acceptance(step, config, result, pull.number)
-    step.say(render_console(result))
+    step.say(render_console(result, label=step.accept_label))
     return outcome_of(result, config, pull_request=pull.number, remark=remark)
 
 

@@ -75,6 +75,13 @@ class Step(Struct, frozen=True, dict=True):
         return "" if is_candidate(tag) else tag
 
     @property
+    def accept_label(self) -> str:
+        """The label that accepts a loss of what is measured; empty if none can."""
+        is_change = self.activity.pull_request is not None or self.activity.mode is Mode.REPORT
+        label: str = self.inputs["accept_label"]
+        return label if is_change else ""
+
+    @property
     def summary_url(self) -> str:
         return self.page_of(self.environment.get("GITHUB_RUN_ID", ""))
 

@@ -60,7 +60,7 @@ class Place(Struct, frozen=True):
     base: str = ""
     """The target branch of the change."""
     remark: str = ""
-    """What the reader should know about the next step: one sentence without its full stop."""
+    """A sentence about the next step, without its full stop."""
 
 
 NOWHERE = Place()

@@ -284,6 +284,14 @@ def test_a_report_that_cannot_be_written_is_said_and_no_label_accepts_it(recorde
     assert "a report could not be written" in done.summary
 
 
+def test_log_and_page_of_a_pull_request_name_the_label_that_accepts(recorded: World) -> None:
+    """A blocked change cannot be merged first."""
+    done = recorded.pull_request("bad")
+    page = (recorded.last.workspace / done.outputs["report_path"]).read_text(encoding="utf-8")
+    for told in (" ".join(done.log.split()), page):
+        assert "gate:accept" in told and "merge it" not in told, told
+
+
 def test_a_writers_label_accepts_a_regression_and_says_who(recorded: World) -> None:
     first = recorded.pull_request("bad")
     assert first.code == 1
