@@ -27,7 +27,8 @@ INSTALLED = re.compile(
     r"|package\.json|package-lock\.json|npm-shrinkwrap\.json|pnpm-(?:lock|workspace)\.yaml|go\.(?:mod|sum)|Cargo\.toml"
     r"|Gemfile|composer\.json|pom\.xml|[\w.-]*\.gradle(?:\.kts)?|[\w.-]+\.(?:lock|lockb|csproj)"
     r"|(?:[\w.-]+\.)?Dockerfile[\w.-]*|(?:docker-)?compose[\w.-]*\.ya?ml|\.tool-versions|\.python-version|\.nvmrc|\.env[\w.-]*"
-    r"|(?:uv|poetry|pdm|hatch|pixi)\.toml|pip\.(?:conf|ini)|\.npmrc|\.yarnrc\.yml"
+    r"|(?:uv|poetry|pdm|hatch|pixi|bunfig)\.toml|pip\.(?:conf|ini)|\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.[cm]?js"
+    r"|tsconfig[\w.-]*\.json|deno\.jsonc?|go\.work|Directory\.(?:Build|Packages)\.props|nuget\.config"
 )
 """Names of files that define what is installed or set for an agent."""
 MATERIAL = frozenset(

@@ -141,6 +141,7 @@ class ConfigFile(Struct, frozen=True):
         _check_hosts(file.publish, place)
         _check_executor(file, kind, place)
         _check_traces(agent, kind, place)
+        _check_base(agent, kind, place)
         if file.criteria is not None and not file.criteria:
             raise ConfigError(
                 "no criteria: nothing would be checked",
@@ -347,3 +348,16 @@ def _check_traces(agent: AgentOptions, kind: str, place: FilePlace) -> None:
         hint = "traces: {port: 4318}, and OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 for the agent"
         what = f"{kind}: agents are not started by the gate, so the receiver needs a port that the agent knows"
         raise ConfigError(what, where=place.at("agent", "traces"), hint=hint)
+
+
+def _check_base(agent: AgentOptions, kind: str, place: FilePlace) -> None:
+    """Raise ConfigError for the address of a base commit's agent that has none."""
+    if agent.base is None:
+        return
+    from gate.agents.http import server_of  # weight: only where such an address is given
+
+    if server_of(agent, kind) is None:
+        hint = "leave it out"
+        if agent.is_local:
+            hint += ": the gate starts the base commit's agent itself"
+        raise ConfigError(f"a {kind}: agent has no address", where=place.at("agent", "base"), hint=hint)

@@ -14,7 +14,7 @@ from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.model import Result, SuiteResult, Verdict
 from gate.pipeline.journal import close_again
-from gate.pipeline.launch import check_base_address, wants_base_beside
+from gate.pipeline.launch import wants_base_beside
 from gate.pipeline.measurement import MeasuredSuite, measure_suite
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_all_references
@@ -45,7 +45,6 @@ async def run_gate(
         stack.callback(progress.close)
         own = (options.record_path, options.statement_path, *outputs.wanted.values())
         written = [path for path in own if path is not None]
-        check_base_address(config)
         version = await version_of(config.agent_kind, config.agent, root=config.root, environment=environment)
         session = open_session(config, options, environment, progress, stack, written, version)
         check_outputs(outputs)  # creates them, so the work tree has been looked at before

@@ -193,16 +193,6 @@ async def base_agent(session: Session, reference: Reference, stack: ExitStack) -
     return await _served(session, reference)
 
 
-def check_base_address(config: Config) -> None:
-    """Raise `ConfigError` if a base address is set and this kind of agent does not take one."""
-    kind = config.agent_kind
-    if config.agent.base is not None and server_of(config.agent, kind) is None:
-        hint = "leave it out"
-        if config.agent.is_local:
-            hint += ": the gate starts the base commit's agent itself"
-        raise ConfigError(f"a {kind}: agent has no address", where="agent.base", hint=hint)
-
-
 def wants_base_beside(session: Session, reference: Reference) -> bool:
     """True if the base commit's agent should run in place of a stored baseline, even if that turns out to be
     impossible."""

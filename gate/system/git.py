@@ -393,14 +393,16 @@ class Git:
         """Return the files and folders below the root that git does not track or ignores, which another work tree of
         the same commit lacks; names start from the root.
 
-        ``exclude`` are paths relative to the root. Caches and what `changed` leaves out are left out here, too.
+        ``exclude`` are paths relative to the root. Caches, what an editable install leaves, and what `changed` leaves
+        out are left out here, too.
         """
         found = []
         for status, name in self._status("--ignored=matching", "--untracked-files=normal", "--", "."):
             if status in ("??", "!!") and not self._is_generated(name):
                 here = os.path.relpath(name, self.prefix() or ".") + "/" * name.endswith("/")
                 is_excluded = any(here.startswith(f"{one}/") for one in exclude)
-                if not is_excluded and not (self.root / here / "CACHEDIR.TAG").exists():
+                is_made_anew = here.endswith(".egg-info/") or (self.root / here / "CACHEDIR.TAG").exists()
+                if not is_excluded and not is_made_anew:
                     found.append(here)
         return found
 

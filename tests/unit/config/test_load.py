@@ -291,3 +291,10 @@ def test_keys_that_decide_nothing_any_more_are_unknown_elsewhere(tmp_path: Path)
     for data in ({"gate": {"strict": True}}, {"strict": True}, {"on_tradeoff": "warn"}):
         with pytest.raises(ConfigError):
             load(tmp_path, MINIMAL | data)
+
+
+def test_a_base_address_needs_an_agent_with_an_address(tmp_path: Path) -> None:
+    base = "http://127.0.0.1:1"
+    with pytest.raises(ConfigError, match="a python: agent has no address"):
+        load(tmp_path, {**MINIMAL, "agent": {"python": "a:b", "base": base}})
+    assert load(tmp_path, {**MINIMAL, "agent": {"http": "http://127.0.0.1:2", "base": base}}).agent["base"] == base

@@ -118,7 +118,17 @@ def test_stated_sources_narrow_an_agent_whose_start_is_known(project: Project, a
     for name in ("app/bot.py", "app/__init__.py", "agent.py", "server.mjs"):
         is_start = name.partition(".")[0] in str(agent) or (name.startswith("app/") and "app.bot" in str(agent))
         assert project.counts(agent, name) == is_start, name
-    for name in ("sitecustomize.py", "uv.toml", "uv.lock", "pip.conf", ".python-version", "lib/own.pth"):
+    node = ("tsconfig.json", "deno.json", "bunfig.toml", ".pnpmfile.cjs")
+    for name in (
+        "sitecustomize.py",
+        "uv.toml",
+        "uv.lock",
+        "pip.conf",
+        ".python-version",
+        "lib/own.pth",
+        "go.work",
+        *node,
+    ):
         assert project.counts(agent, name), name
 
 

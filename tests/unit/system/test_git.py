@@ -173,11 +173,12 @@ def test_files(root: Path) -> None:
 
 
 def test_what_another_work_tree_of_the_commit_lacks(root: Path) -> None:
-    (root / ".gitignore").write_text("*.log\n.env\nignored/\ncache/\n__pycache__/\nown/\n")
+    (root / ".gitignore").write_text("*.log\n.env\nignored/\ncache/\n__pycache__/\nown/\n*.egg-info/\n")
     commit(root, "x\n", "below/a.py")
     (root / "below/own").mkdir()
     (root / "below/own/record").write_text("")
-    for name in ("x.log", "below/.env", "below/ignored/a", "below/cache/CACHEDIR.TAG", "below/__pycache__/a.pyc"):
+    caches = ("below/cache/CACHEDIR.TAG", "below/__pycache__/a.pyc", "below/src/bot.egg-info/PKG-INFO")
+    for name in ("x.log", "below/.env", "below/ignored/a", *caches):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("")
     for name in ("below/new", "below/out/new"):
