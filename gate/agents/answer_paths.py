@@ -57,18 +57,16 @@ class CallPaths(StrictModel):
         calls = part_at(body, self.path, what)
         if isinstance(calls, Mapping):
             calls = [calls]
-        places = {"name": self.name, "args": self.args}
-        later = {"result": self.result, "error": self.error, "id": self.id, "duration": self.duration}
-        if not isinstance(calls, list) or not any({**places, **later}.values()):
+        stated = self.model_dump(exclude={"path"}, exclude_none=True)
+        if not isinstance(calls, list) or not stated:
             return calls
         found = []
         for call in calls:
             told = dict(as_mapping(call))
-            for key, path in places.items():
-                if path is not None:
+            for key, path in stated.items():
+                if key in ("name", "args"):
                     told[key] = part_at(call, path, f"{what}.{key}")
-            for key, path in later.items():
-                if path is not None:
+                else:
                     told[key] = _if_there(call, path)
             found.append(told)
         return found
@@ -146,7 +144,7 @@ class EventPaths(StrictModel):
 
     def _is_last(self, data: Any) -> bool:
         if self.done is None or isinstance(self.done, str):
-            return self.done is not None and paths.as_text(data) == self.done
+            return self.done is not None and text_or_json(data) == self.done
         told = [(_if_there(data, path), value) for path, value in self.done.items()]
         return all(type(found) is type(value) and found == value for found, value in told)
 

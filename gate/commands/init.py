@@ -66,7 +66,12 @@ def init(
         click.echo(f"kept {folder / name}: you wrote or changed it (--force replaces it)")
     first = None
     if not no_run:
-        first = run_first(folder, os.environ, proposal)
+        again = "gate init"
+        if url is not None:
+            again += f" --url {url}"
+        elif agent is not None and agent != found.agents[0]:
+            again += f" --agent {found.agents.index(agent) + 1}"
+        first = run_first(folder, os.environ, proposal, again)
         _show_first(first)
         answered = with_answers(proposal, first.answers)
         if answered != proposal:

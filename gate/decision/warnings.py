@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from statistics import harmonic_mean
 from typing import Any
 
@@ -32,6 +33,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]
         found += _thin_baseline(comparison)
     found += _errors(comparison)
     found += _cut_off(comparison)
+    found += _failing_tools(comparison)
     found += _constant_answers(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
@@ -141,6 +143,30 @@ def _cut_off(comparison: Comparison) -> list[Finding]:
     if not cut:
         return []
     return [Finding.of("answers_say_little", why="cut_off", answers=cut, of=len(turns))]
+
+
+# --- tools that fail ------------------------------------------------------------------------------
+
+
+def _failing_tools(comparison: Comparison) -> list[Finding]:
+    """Return a finding for each tool of which every call failed, in at least two trials: frameworks pass an exception
+    on to the model, so the agent may answer well nevertheless."""
+    errors: dict[str, list[str]] = {}
+    worked = set[str]()
+    for trial in comparison.judged_trials:
+        failed: dict[str, str] = {}
+        for tool, error in chain.from_iterable([turn.tool_outcomes for turn in trial.invocations]):
+            if error:
+                failed.setdefault(tool, error)
+            else:
+                worked.add(tool)
+        for tool, error in failed.items():
+            errors.setdefault(tool, []).append(error)
+    found = []
+    for tool in sorted(errors.keys() - worked):
+        if len(errors[tool]) > 1:
+            found.append(Finding.of("tool_fails", tool=tool, trials=len(errors[tool]), error=errors[tool][0]))
+    return found
 
 
 # --- constant answers --------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ All paths in configurations have this grammar.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 from gate.errors import nearest
 from gate.formats.positions import Key
+from gate.formats.shapes import text_or_json
 from gate.security.limits import shorten
 
 _STEP = re.compile(r'\.?([^.\[\]]+)|\[(-?\d+)\]|\["([^"]+)"\]|\[([^\[\]="]+)=([^\[\]]*)\]')
@@ -115,7 +115,7 @@ def _step(value: Any, step: Step, path: str) -> Any:
     if isinstance(step, WhereEqual):
         if not isinstance(value, list):
             raise PathError(path, step, value)
-        return [item for item in value if isinstance(item, Mapping) and as_text(item.get(step.key)) == step.value]
+        return [item for item in value if isinstance(item, Mapping) and text_or_json(item.get(step.key)) == step.value]
     try:
         if isinstance(value, Mapping) and str(step) in value:
             return value[str(step)]
@@ -124,13 +124,6 @@ def _step(value: Any, step: Step, path: str) -> Any:
     except (LookupError, ValueError):
         pass
     raise PathError(path, step, value)
-
-
-def as_text(value: Any) -> str:
-    """Return a value in the form that filters compare: text unchanged, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=repr)
 
 
 def parent_of(path: str) -> str:

@@ -118,6 +118,8 @@ class Invocation(Struct, frozen=True, gc=False):
     text."""
     reports_calls: bool = False
     """True if the answer would have reported tool calls, so that empty ``tool_calls`` mean that none was made."""
+    outcomes: tuple[tuple[str, str], ...] = ()
+    """The tools that the calls on disk were of, each with the error of a call, empty if one succeeded."""
     unseen: tuple[str, ...] = ()
     """Parts (of `PARTS`) that the source did not record; a metric that needs one cannot measure the trial."""
     foreign: tuple[ForeignScore, ...] = ()
@@ -126,6 +128,19 @@ class Invocation(Struct, frozen=True, gc=False):
     @property
     def text(self) -> str:
         return text_of(self.response)
+
+    @property
+    def tool_outcomes(self) -> tuple[tuple[str, str], ...]:
+        """Each tool that was called, with each error that it failed with; an empty one if a call succeeded."""
+        if self.outcomes:
+            return self.outcomes
+        found: dict[tuple[str, str], None] = {}
+        for call in self.tool_calls:
+            error = ""
+            if call.error is not None:
+                error = call.error or "failed"
+            found[call.name, error] = None
+        return tuple(found)
 
     @property
     def is_silent(self) -> bool:

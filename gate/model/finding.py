@@ -22,7 +22,7 @@ KindName = Literal[
     "not_compared", "trials_lost", "stated", "not_run", "outage", "collapsed", "shard", "passes", "cases_broke",
     "suite_got_worse", "criteria_decide", "nothing_passes", "not_shown_fixed", "same_agent", "incomplete",
     "answered_by", "base_run_beside", "tools_changed", "cases_changed", "by_base_rules", "thin_baseline",
-    "provider_moved", "unproven", "measured_before", "answers_say_little", "not_accepted",
+    "provider_moved", "unproven", "measured_before", "answers_say_little", "tool_fails", "not_accepted",
 ]  # fmt: skip
 
 
@@ -626,6 +626,8 @@ WARNINGS: Mapping[KindName, FindingKind] = {
         cases=NUMBER,
         of=NUMBER,
     ),
+    # ``trials``: number in which a call failed; ``error``: the first of the errors
+    "tool_fails": kind("Every call of a tool failed, and the agent answered.", tool=str, trials=int, error=str),
     # ``criteria``: empty if no trial passes, or if they miss only under other rules
     "not_accepted": kind("Someone accepted what nobody can accept.", by=str, criteria=NAMES),
     "stated": GAPS["stated"],

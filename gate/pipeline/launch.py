@@ -221,7 +221,7 @@ def _from_commit(session: Session, reference: Reference, stack: ExitStack) -> Ba
         imported = _imported_from(config, git, session.environment)
         differs = surroundings_differ(config, git, commit, session.options.setup, imported)
         if differs:
-            why = f"{differs}, and it would meet what this job made for the change's"
+            why = f"{differs}, and this job's environment was made for the change"
     if why:
         run = "run again" if is_stored else "run beside"
         note = f"the base commit's agent is not {run}: {why}"

@@ -108,15 +108,17 @@ def _json_values(trial: Trial) -> Iterator[Any]:
             yield given.details
 
 
+MAX_SHOWN_ERROR = 200
+"""The most characters of a tool's error that stay in memory."""
 MAX_SHOWN_LOG = 1_000
 """The most characters of a failing trial's log that stay in memory."""
 CallDigest = tuple[str, Any, float | None]
-TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], bool]
+TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], tuple[tuple[str, str], ...], bool]
 ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...], tuple[tuple[str, str], ...]]
 Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...], str, str]
-"""The digest of a trial. Per turn: digest, usage, the beginning of the response, calls (name, arguments, seconds), and
-a flag for whether calls are reported. Per score: name, value, reason, error, dimensions, judges. Then `Trial.answer`,
-and the end of `Trial.log`."""
+"""The digest of a trial. Per turn: digest, usage, the beginning of the response, calls (name, arguments, seconds),
+`Invocation.tool_outcomes`, and a flag for whether calls are reported. Per score: name, value, reason, error,
+dimensions, judges. Then `Trial.answer`, and the end of `Trial.log`."""
 
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Digest:
@@ -196,24 +198,37 @@ def _turn_digest(turn: Invocation, answer: str, *, calls: bool, names: bool, tex
     if calls or names or any(call.duration is not None for call in turn.tool_calls):
         for call in turn.tool_calls:
             made.append((call.name, call.args if calls else None, call.duration))
-    return digest, turn.usage, shown, tuple(made), turn.shows_calls
+    outcomes = tuple([(name, shorten(error, MAX_SHOWN_ERROR)) for name, error in turn.tool_outcomes])
+    return digest, turn.usage, shown, tuple(made), outcomes, turn.shows_calls
 
 
 def _kept_turn(
-    digest: str, usage: Usage | None, shown: str, calls: tuple[CallDigest, ...], reports: bool
+    digest: str,
+    usage: Usage | None,
+    shown: str,
+    calls: tuple[CallDigest, ...],
+    outcomes: tuple[tuple[str, str], ...],
+    reports: bool,
 ) -> Invocation:
+    outcomes = _shared_outcomes(tuple(map(tuple, outcomes)))
     if not shown and not calls:
-        return _shared_turn(digest, usage, reports)
+        return _shared_turn(digest, usage, outcomes, reports)
     made = tuple([ToolCall(name, args, duration=seconds) for name, args, seconds in calls])
-    kept = Invocation(tool_calls=made, usage=usage, digest=digest, reports_calls=reports)
+    kept = Invocation(tool_calls=made, usage=usage, digest=digest, outcomes=outcomes, reports_calls=reports)
     if shown:
         kept = replace(kept, response=(Part(shown),))
     return kept
 
 
 @lru_cache(maxsize=1_000)
-def _shared_turn(digest: str, usage: Usage | None, reports: bool) -> Invocation:
-    return Invocation(usage=usage, digest=digest, reports_calls=reports)
+def _shared_turn(digest: str, usage: Usage | None, outcomes: tuple[tuple[str, str], ...], reports: bool) -> Invocation:
+    return Invocation(usage=usage, digest=digest, outcomes=outcomes, reports_calls=reports)
+
+
+@lru_cache(maxsize=1_000)
+def _shared_outcomes(outcomes: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Return one tuple shared by all turns with equal outcomes."""
+    return outcomes
 
 
 @lru_cache(maxsize=1_000)

@@ -36,6 +36,8 @@ from gate.reports.words import (
 
 MOST_KINDS = 3
 """Maximum number of cases in a table, each with another cause."""
+MOST_TOOLS = 2
+"""Maximum number of failing tools that the headline names."""
 MOST_TURNS = 2
 """Maximum number of turns of a conversation shown as evidence."""
 PROVEN = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
@@ -157,6 +159,7 @@ class View:
         place = where(by)
         if place:
             said.append(f"most of it in {place}")
+        said += [tell(found, self.suite) for found in self.suite.warnings if found.kind == "tool_fails"][:MOST_TOOLS]
         same = self.suite.warning("same_agent")
         if same is not None:
             said.append(tell(same, self.suite))

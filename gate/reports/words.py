@@ -661,6 +661,7 @@ WORDS: Table = {
             "(is there a cache?)"
         ),
     },
+    "tool_fails": "every call of `{tool}` failed, in {trials:trial}: {error}",
     "not_accepted": _not_accepted,
 }
 """The words of every kind."""

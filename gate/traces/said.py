@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from gate.formats.messages import unwrapped
 from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, first_value, is_result
 from gate.formats.reading import says_something
 from gate.formats.shapes import as_text
@@ -52,7 +53,8 @@ def messages(raw: Any, role: str = "user") -> tuple[Message, ...]:
 
 
 def message(raw: Any, role: str = "user") -> Message:
-    """Return one message: from a text, or an object with ``parts`` or ``content``, and perhaps ``tool_calls``."""
+    """Return one message: from a text, an object with ``parts`` or ``content``, and perhaps ``tool_calls``, or an item
+    of the Responses API that is a call or its result."""
     if isinstance(raw, str):
         return Message(role, () if is_placeholder(raw) else (raw,))
     if not isinstance(raw, dict):
@@ -60,21 +62,24 @@ def message(raw: Any, role: str = "user") -> Message:
     inner = raw.get("message")
     if isinstance(inner, dict):  # LangChain's generations and choices
         raw = inner
-    data = raw.get("kwargs")
-    if isinstance(data, dict) and "content" in data:  # LangChain's serialized form
-        raw = {"role": data.get("type", role), **data}
-    raw = present(raw)
+    raw = present(unwrapped(raw))
     found = as_text(raw.get("role", raw.get("type"))) or role
+    if found in CALLS:
+        raw, found = {"content": [raw]}, "assistant"
+    elif is_result(found):
+        raw, found = {"content": [raw]}, "tool"
     found = _ROLES.get(found, found)
     content = raw.get("parts")
     if not isinstance(content, list):
-        content = raw.get("content")
+        content = raw.get("content", raw.get("refusal"))
     texts, called, returned, other = _parts(content, found, raw)
-    if "tool_calls" in raw:
-        known = {call.id for call in called if call.id}
-        for call in filter(None, map(_called, listed(raw["tool_calls"]))):
-            if call.id not in known:  # LangChain repeats the calls of its content
-                called.append(call)
+    asked = listed(raw.get("tool_calls"))
+    if not asked and not called:
+        asked = listed(raw.get("function_call"))  # OpenAI's former name
+    known = {call.id for call in called if call.id}
+    for call in filter(None, map(_called, asked)):
+        if call.id not in known:  # LangChain repeats the calls of its content
+            called.append(call)
     if found not in _ROLES:
         other.append(f"a message of {shorten(repr(found), MAX_ID_CHARS)}")
     return Message(found, tuple(texts), tuple(called), tuple(returned), tuple(other))
@@ -118,7 +123,7 @@ def _read_part(kind: Any, part: Mapping[str, Any], texts: list[str], called: lis
     elif kind in ("reasoning", "thinking") or part.get("thought") is True:
         return True
     else:
-        text = part.get("text", part.get("content"))
+        text = part.get("text", part.get("content", part.get("refusal")))
         if not isinstance(text, str):
             return not says_something({key: held for key, held in part.items() if key != "type"})
         if not is_placeholder(text):

@@ -686,6 +686,19 @@ def test_one_of_several_agents_is_chosen(project: Project) -> None:
     assert (refused.code, "3 found" in refused.err) == (2, True)
 
 
+def test_a_remedy_names_the_agent_that_was_chosen(project: Project) -> None:
+    """`gate init` alone would take the first again."""
+    project.write("bot.py", "def answer(message):\n    return 'Hi'\n")
+    code = "from fastapi import FastAPI\nimport uvicorn\napp = FastAPI()\n@app.post('/chat')\ndef chat(body: dict):\n"
+    code += "    return {'reply': body['message']}\nuvicorn.run(app, port=1)\n"
+    project.write("server.py", code)
+    ran = project.gate("init", "--agent", "2")
+    assert ran.code == 3
+    assert "(uvicorn server:app --port 1), then: gate init --agent 2\n" in ran.out
+    ran = project.gate("init", "--url", "http://127.0.0.1:1")
+    assert "then: gate init --url http://127.0.0.1:1\n" in ran.out
+
+
 def test_on_a_terminal_it_asks_which_agent_and_before_it_writes(project: Project) -> None:
     sample(project, "agents_sdk")
     code, shown = on_a_terminal(project, b"2\nn\n")

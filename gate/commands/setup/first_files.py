@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from shlex import join
 from typing import Any
@@ -330,8 +331,11 @@ class First(Struct, frozen=True):
     """The remedy for a failed run; empty if none is known."""
 
 
-def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles) -> First:
-    """Run one trial of the shortest case, or of each sample case, without a baseline."""
+def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles, again: str) -> First:
+    """Run one trial of the shortest case, or of each sample case, without a baseline.
+
+    ``again``: the command that was run, for a remedy.
+    """
     from gate.config.load import load_config
     from gate.config.resolve import read_suites
     from gate.pipeline.flow import run_gate
@@ -341,6 +345,8 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     from gate.reports.files import Outputs
 
     path = folder / FILE_NAME
+    start = proposal.agent.start if proposal.agent else ""
+    remedy_of = partial(remedy_for, config=path.name, environment=environment, start=start, again=again)
     try:
         cases = read_suites(load_config(path))[0].cases
         ids = list(FIRST_INPUTS)
@@ -355,13 +361,13 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
         options = RunOptions(command=join([*words, "--trials", "1"]), fills_baseline=False)
         result = run(run_gate(load_config(path, overrides), options, Outputs(), environment, Progress()))
     except GateError as error:
-        return First((str(error),), error.exit_code, remedy=_remedy(str(error), path, environment, proposal))
+        return First((str(error),), error.exit_code, remedy=remedy_of(str(error)))
     trials = {trial.case_id: trial for trial in read_record(Path(result.record_paths[0])).trials if trial.answered}
     reasons: list[str] = []
     for suite in result.suites:
         for case in suite.cases:
             reasons += [reason for reason in case.reasons if reason not in reasons]
-    remedy = _remedy(" ".join(reasons), path, environment, proposal)
+    remedy = remedy_of(" ".join(reasons))
     return First(_outcome_lines(result, reasons, trials, short=bool(remedy)), result.exit_code, trials, remedy)
 
 
@@ -395,8 +401,3 @@ def _outcome_lines(
             lines.append(f"it answered: {turn.text}")
             break
     return tuple(lines)
-
-
-def _remedy(text: str, path: Path, environment: Mapping[str, str], proposal: FirstFiles) -> str:
-    start = proposal.agent.start if proposal.agent else ""
-    return remedy_for(text, path.name, environment, start=start)

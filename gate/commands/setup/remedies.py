@@ -36,10 +36,12 @@ PROVIDERS = (
 """Prefix of a provider's variables → the patterns of its traces in code, and in errors that do not name its key."""
 
 
-def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start: str = "") -> str:
+def remedy_for(
+    error: str, config: str, environment: Mapping[str, str], *, start: str = "", again: str = "gate init"
+) -> str:
     """Return one line; empty if no remedy is known. It names variables, but never shows their values.
 
-    ``start`` is the command that starts the agent's server.
+    ``start`` is the command that starts the agent's server, ``again`` the one that was run.
     """
     if error.startswith("judge:"):
         return ""  # the message already states the remedy
@@ -49,6 +51,8 @@ def remedy_for(error: str, config: str, environment: Mapping[str, str], *, start
         name = [*named, *known, "the key of your provider"][0]
         if name in environment:
             return f"pass {name} to the agent: agent.env: [{name}] in {config}"
-        return f"set {name} here and in CI ({config} passes on what agent.env lists), then: gate init"
+        return f"set {name} here and in CI ({config} passes on what agent.env lists), then: {again}"
     found = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, error, re.IGNORECASE)), "")
-    return f"start the server in another terminal ({start}), then: gate init" if start and found == START else found
+    if start and found == START:
+        return f"start the server in another terminal ({start}), then: {again}"
+    return found

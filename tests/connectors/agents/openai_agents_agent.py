@@ -30,7 +30,7 @@ class Scripted(Model):
 
 @function_tool
 def lookup(order: str) -> str:
-    if order == "F6":
+    if order.startswith("F"):
         raise LookupError("no such order")
     return '{"status": "shipped"}'
 

@@ -246,3 +246,23 @@ def test_answers_that_say_nothing_are_told_under_criteria_of_absence(
     assert len(told) == said
     assert all(found["criteria"] == ("pii",) for found in told)
     assert not [found for found in judge(SUITE, [MATCH], trials).warnings if found.kind == "answers_say_little"]
+
+
+@pytest.mark.parametrize("digests", [False, True])
+@pytest.mark.parametrize(
+    ("errors", "trials"),
+    [((None, None), 0), (("down", None), 0), (("down", "down"), 12), (("", ""), 12), (("down",), 12), ((), 0)],
+    ids=["works", "once", "always", "without words", "one call", "no call"],
+)
+def test_a_tool_that_always_fails_is_told_although_the_agent_answers_well(
+    errors: tuple[str | None, ...], trials: int, digests: bool
+) -> None:
+    calls = tuple([ToolCall("refund", error=error) for error in errors])
+    made = Invocation("go", (Part("a"),), (*calls, ToolCall("find")), reports_calls=True)
+    asked = [replace(trial, invocations=(made,)) for trial in once(SUITE)]
+    if digests:
+        asked = [digested(trial, failed=False) for trial in asked]
+    found = [one for one in judge(SUITE, [MATCH], asked).warnings if one.kind == "tool_fails"]
+    expected = [Finding.of("tool_fails", tool="refund", trials=trials, error=errors[0] or "failed")] if trials else []
+    assert found == expected
+    assert not [one for one in judge(SUITE, [MATCH], asked[:1]).warnings if one.kind == "tool_fails"]

@@ -92,7 +92,8 @@ def test_a_digest_tells_answers_apart_and_keeps_none() -> None:
     assert one == same
     assert one != other
     assert one != another
-    assert "lookup" not in repr(one)
+    assert one.invocations[0].tool_calls == one.invocations[0].response == ()
+    assert one.invocations[0].outcomes == (("lookup", ""),)
     assert one.invocations[0] is same.invocations[0]
     assert digested(said("a"), failed=True).invocations[0].tool_calls == (ToolCall("lookup"),)
     assert digested(said(""), failed=False).invocations[0].text == ""

@@ -249,6 +249,7 @@ WARNINGS: list[Finding] = [
     Finding.of("answers_say_little", criteria=("tools", "order"), why="no_calls"),
     Finding.of("answers_say_little", criteria=("pii",), why="one_answer", answers=9, cases=3),
     Finding.of("answers_say_little", why="cut_off", answers=3, of=12),
+    Finding.of("tool_fails", tool="refund", trials=9, error="ConnectionError: payment service down"),
     Finding.of("not_accepted", by="wendy at noon", criteria=("tools",)),
 ]
 FINDINGS: list[tuple[Criterion, Finding]] = [

@@ -10,6 +10,7 @@ import pytest
 from gate.formats import messages
 from gate.formats.reading import Ignored
 from gate.traces import TracedTurn, TraceReader, conversations_of
+from gate.traces.said import calls_in, message, results_in, texts_in
 from tests.unit.traces.spans import agent, asks, chat, gave, log, only, request, said, span, text, tool
 from tests.unit.traces.spans import read as read_requests
 
@@ -288,3 +289,32 @@ def test_items_are_joined_by_their_call_id_and_not_by_their_own() -> None:
     last = chat(3, read=[where, calls, results], wrote=[said("assistant", text("Shipped."))])
     (turn,) = only(agent(1), chat(2, read=[where], wrote=[calls]), last).turns
     assert [(call.name, call.result) for call in turn.invocation.tool_calls] == [("one", "of one"), ("two", "of two")]
+
+
+CALLED = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "lookup", "arguments": ARGS_TEXT}
+GIVEN = {"type": "function_call_output", "call_id": "c1", "output": "shipped"}
+CONSTRUCTED = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "AIMessage"]}
+
+
+@pytest.mark.parametrize(
+    "messages_of_a_model",
+    [
+        [CALLED, GIVEN, {"role": "assistant", "content": "Shipped."}],
+        [{"role": "assistant", "content": [CALLED]}, {"role": "user", "content": [GIVEN]}],
+        [{"role": "assistant", "function_call": {"name": "lookup", "arguments": ARGS_TEXT}}],
+        [{"role": "assistant", "content": None, "refusal": "I cannot."}],
+        [{"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot."}]}],
+        [{**CONSTRUCTED, "kwargs": {"content": "Hi", "tool_calls": [{"name": "lookup", "args": ARGS, "id": "c1"}]}}],
+        [{"type": "ai", "data": {"content": "Hi", "tool_calls": [{"name": "lookup", "args": ARGS, "id": "c1"}]}}],
+        [{"type": "tool_use", "id": "c1", "name": "lookup", "input": ARGS}],
+    ],
+)
+def test_messages_in_a_span_are_read_like_those_of_an_answer(messages_of_a_model: list[dict[str, Any]]) -> None:
+    read = messages.to_invocation(messages_of_a_model)
+    found = list(map(message, messages_of_a_model))
+    assert [(call.name, call.args, call.id or None) for call in calls_in(found)] == [
+        (call.name, call.args, call.id) for call in read.tool_calls
+    ]
+    assert texts_in([one for one in found if one.role == "assistant"])[-1:] == list(filter(None, [read.text]))
+    assert [one.result for one in results_in(found)] == [call.result for call in read.tool_calls if call.result]
+    assert not [one.unread for one in found if one.unread]
