@@ -240,8 +240,7 @@ class JsonSchema(PassOrFail[SchemaOptions]):
     """1 if the last answer is JSON that matches the schema, also in a Markdown code block, else 0.
 
     Drafts 4 to 2020-12, by ``$schema``, else 2020-12. The metric fetches nothing: a ``$ref`` to another document
-    is an error.
-    Threshold 1 by default.
+    is an error. A schema of an object must say ``type: object``.
     """
 
     options_type = SchemaOptions
@@ -323,12 +322,18 @@ def _validator(schema: Mapping[str, Any]) -> Any:
     except SchemaError as error:
         raise ValueError(f"not a JSON Schema: {error.json_path}: {shorten(error.message, 200)}") from None
     _refuse_misspelt(schema, {*kind.VALIDATORS, *_SAYS_ONLY})
+    if schema.keys() & _OF_OBJECTS and not schema.keys() & _SAYS_WHICH:
+        raise ValueError("any answer but an object would match, as JSON Schema has it: add `type: object`")
     if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
         raise ValueError("unevaluatedProperties beside patternProperties is not supported: use additionalProperties")
     bounded: Any = extend(kind, _BOUNDED)  # type: ignore[no-untyped-call]
     return bounded(dict(schema), registry=Registry())
 
 
+_OF_OBJECTS = frozenset({"properties", "required"})
+"""Keywords that check objects, and nothing in any other value."""
+_SAYS_WHICH = frozenset({"type", "$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "const", "enum"})
+"""Keywords that can refuse a value that is no object."""
 _SAYS_ONLY = frozenset(
     {"$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$comment", "$defs", "definitions", "title", "description"}
     | {"default", "examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "then"}
