@@ -154,7 +154,7 @@ def open_session(
     where = replace(where, branch=where.branch or _branch_in_ci(environment))
     budget = config.file.budget
     files = files_of_agent(config, git, options.setup)
-    store = store_of(config, environment)
+    store = store_of(config, environment, proofs=not options.is_shard)
     if store is not None:
         stack.enter_context(store)
     return Session(
