@@ -23,7 +23,7 @@ def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome |
     """Return all findings on one criterion; its verdict is the worst of them."""
     if _applies_elsewhere(comparison, criterion):
         return [Finding.of("not_judged", Verdict.NOT_APPLIED, why="not_selected")]
-    lost = _scores_lost(comparison, criterion)
+    lost = scores_lost(comparison, criterion)
     findings = [
         _hard_rule(comparison, criterion),
         _not_measured(comparison, criterion, lost),
@@ -105,7 +105,7 @@ def _unscored_cases(comparison: Comparison, criterion: Criterion) -> dict[str, l
     return {case_id: reasons for case_id, reasons in errors.items() if case_id not in scored}
 
 
-def _scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None:
+def scores_lost(comparison: Comparison, criterion: Criterion) -> Finding | None:
     """Return the scores that ended in errors. If a blocking criterion lost too many, the rest is no fair sample."""
     errors, values = [], 0
     for trial in comparison.answers:

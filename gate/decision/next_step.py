@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.crashes import clearing, count_failed, probed, probes, spread, unexplained
 from gate.decision.engine.state import More, Request
-from gate.decision.findings import findings_of
+from gate.decision.findings import findings_of, scores_lost
 from gate.decision.outages import excused
 from gate.decision.outcomes import lacks_trials
 from gate.decision.prepare import prepared
@@ -150,10 +150,24 @@ def _findings_without_baseline(comparison: Comparison) -> list[Finding]:
 
 
 def _is_settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
-    """True if no further trial can change the result: hard failure, missed limit, or too many errors."""
+    """True if no further trial can change the result: hard failure, missed limit, or too many errors or lost scores."""
     if not comparison.trials:
         return False
-    return any(one.settles for one in found) or comparison.error_share > comparison.settings.max_error_rate
+    if any(one.settles for one in found) or comparison.error_share > comparison.settings.max_error_rate:
+        return True
+    return _lost_too_many_scores(comparison)
+
+
+def _lost_too_many_scores(comparison: Comparison) -> bool:
+    """True if a blocking criterion stays unmeasured even if each trial of the epochs that are left has a score."""
+    if lacks_trials(comparison.blocking, comparison.trials):
+        return False
+    left = (_last_epoch(comparison.settings) - comparison.epochs_spent) * len(comparison.judged)
+    for criterion in comparison.blocking:
+        lost = scores_lost(comparison, criterion)
+        if lost is not None and lost["lost"] > comparison.settings.max_error_rate * (lost["of"] + left):
+            return True
+    return False
 
 
 def _lost_ones_again(comparison: Comparison) -> More | None:
@@ -269,7 +283,7 @@ def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome |
     cause = judge(table)
     new = unexplained(comparison)
     is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.problem == "agent_fails"
-    if not new or not is_open:
+    if not new or not is_open or _lost_too_many_scores(comparison):
         return None
     further = None
     if comparison.settings.exact_epochs is None:

@@ -360,6 +360,11 @@ def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
     groups = sample.all.values
     if not groups:
         return False
+    if not _is_within_reach(sample, criterion, done / most):
+        return False
+    held = _held(comparison, sample, criterion)
+    if not sample.new.values and _is_excused(comparison, sample, held, criterion):
+        return False
     distance = abs(sample.value - criterion.threshold)
     variance = _variance_within(groups)
     if variance is None and criterion.scale.is_bounded:  # a single trial
@@ -369,6 +374,17 @@ def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
         return False
     spread = math.sqrt(variance / len(groups) * (most - done) / (done * most))
     return NormalDist().cdf(-distance / spread) >= TURNS
+
+
+def _is_within_reach(sample: Sample, criterion: Criterion, share: float) -> bool:
+    """True if the best or the worst values in all further epochs would change the result. ``share``: that of the epochs
+    done among all."""
+    assert criterion.threshold is not None
+    is_missed = criterion.direction.is_worse(sample.value, criterion.threshold)
+    extreme = criterion.best if is_missed else criterion.worst
+    if extreme is None or sample.correction is not None:
+        return True
+    return criterion.direction.is_worse(sample.value * share + extreme * (1 - share), criterion.threshold) != is_missed
 
 
 QUIET = 0.003

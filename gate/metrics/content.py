@@ -41,6 +41,15 @@ class TextOptions(Options):
     def _not_empty(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if "" in values:
             raise ValueError("an empty string is contained in everything")
+        return values
+
+
+class NeededTextOptions(TextOptions):
+    """The texts to look for; for all cases, or in a case's options."""
+
+    @field_validator("values")
+    @classmethod
+    def _no_space(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if " " in values:
             raise ValueError("a space is contained in nearly everything")
         return values
@@ -122,13 +131,13 @@ def _each(texts: Sequence[str], ignore_case: bool | tuple[bool, ...]) -> Iterato
     return zip(texts, ignore_case, strict=True)
 
 
-class Contains(_Listed[TextOptions]):
+class Contains(_Listed[NeededTextOptions]):
     """1 if the trial's answers, all turns together, contain every text, else 0.
 
     Exact by default; ``ignore_case`` ignores case. Threshold 1 by default.
     """
 
-    options_type = TextOptions
+    options_type = NeededTextOptions
     needed_option = "values"
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
@@ -231,8 +240,7 @@ class JsonSchema(PassOrFail[SchemaOptions]):
     """1 if the last answer is JSON that matches the schema, also in a Markdown code block, else 0.
 
     Drafts 4 to 2020-12, by ``$schema``, else 2020-12. The metric fetches nothing: a ``$ref`` to another document
-    is an error.
-    Threshold 1 by default.
+    is an error. A schema of an object must say ``type: object``.
     """
 
     options_type = SchemaOptions
@@ -314,12 +322,18 @@ def _validator(schema: Mapping[str, Any]) -> Any:
     except SchemaError as error:
         raise ValueError(f"not a JSON Schema: {error.json_path}: {shorten(error.message, 200)}") from None
     _refuse_misspelt(schema, {*kind.VALIDATORS, *_SAYS_ONLY})
+    if schema.keys() & _OF_OBJECTS and not schema.keys() & _SAYS_WHICH:
+        raise ValueError("any answer but an object would match, as JSON Schema has it: add `type: object`")
     if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
         raise ValueError("unevaluatedProperties beside patternProperties is not supported: use additionalProperties")
     bounded: Any = extend(kind, _BOUNDED)  # type: ignore[no-untyped-call]
     return bounded(dict(schema), registry=Registry())
 
 
+_OF_OBJECTS = frozenset({"properties", "required"})
+"""Keywords that check objects, and nothing in any other value."""
+_SAYS_WHICH = frozenset({"type", "$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "const", "enum"})
+"""Keywords that can refuse a value that is no object."""
 _SAYS_ONLY = frozenset(
     {"$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$comment", "$defs", "definitions", "title", "description"}
     | {"default", "examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "then"}

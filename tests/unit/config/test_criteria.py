@@ -127,7 +127,7 @@ def test_camel_case_is_read_only_where_it_may_be_adks() -> None:
             "judgeModelOptions": {"judgeModelConfig": {"maxOutputTokens": 9}, "numSamples": 2},
             "rubrics": [{"rubricId": "a", "rubricContent": {"textProperty": "Looks up."}}],
         },
-        "json_schema": {"schema": {"properties": {"orderId": {}}}},
+        "json_schema": {"schema": {"type": "object", "properties": {"orderId": {}}}},
     }
     rubrics, schema = read_specs(adk, lambda *_: "f", adk=True)
     options = rubrics.parsed_options

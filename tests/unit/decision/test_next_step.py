@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import PASS_RATE, Comparison, More, Settings, exit_code
+from gate.decision import PASS_RATE, Comparison, More, Settings, exit_code, next_step, verdict_on
 from gate.decision.comparison import Incomparable
 from gate.errors import ExitCode
 from gate.model import (
@@ -78,6 +78,81 @@ def test_first_every_case_once() -> None:
 def test_then_the_suspicious_ones_in_a_round_of_their_own() -> None:
     more = ask(SUITE, [TRAJECTORY], once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0), BASELINE)
     assert (more.round, [(r.tag, r.cases, r.n) for r in more.requests]) == (2, [("confirm", ("case-07",), 1)])
+
+
+TOKENS = Criterion("tokens", "tokens", Scale.COUNT, Direction.LOWER, limit=1_000.0)
+NO_USAGE = "the agent reports no input_tokens or output_tokens"
+
+
+@pytest.mark.parametrize("stored_trials", [0, 2, 5])
+def test_scores_that_no_epoch_can_make_up_for_are_not_asked_for_again(stored_trials: int) -> None:
+    suite = cases(7)
+    before = stored(suite, stored_trials, trajectory=1.0, tokens=500.0)
+    now = once(suite, trajectory=1.0, tokens=NO_USAGE)
+    assert judge(suite, [TRAJECTORY, TOKENS], now, before, can_run=True).verdict is Verdict.ERROR
+
+
+def test_a_threshold_out_of_reach_is_not_asked_for_again() -> None:
+    missed = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
+    assert judge(SUITE, [replace(TRAJECTORY, threshold=1.0)], missed, can_run=True).verdict is Verdict.BELOW_THRESHOLD
+    assert ask(SUITE, [replace(TRAJECTORY, threshold=0.98)], missed).runs == 40, "two epochs without a miss reach it"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_epoch_is_asked_for_if_a_threshold_or_lost_scores_decide_whatever_its_outcome(seed: int) -> None:
+    chance = Random(seed)
+    suite = cases(chance.randrange(1, 9))
+    criteria = [replace(TRAJECTORY, threshold=chance.choice([None, 0.5, 0.8, 1.0])), TOKENS][: chance.randrange(1, 3)]
+    rates = {case.id: chance.choice([1.0, 1.0, 1.0, 0.5, 0.0]) for case in suite}
+    lost = chance.choice([0.0, 0.1, 1.0])
+
+    def scored(case_id: str, draw: Callable[[], float]) -> dict[str, float | str]:
+        tokens = NO_USAGE if chance.random() < lost else 500.0
+        return {"trajectory": draw(), "tokens": tokens}
+
+    def answered(trials: Sequence[Trial], more: More, draw: Callable[[str], float]) -> list[Trial]:
+        further = list(trials)
+        for request in more.requests:
+            for case_id in request.cases:
+                for _ in range(request.n):
+                    scores = scored(case_id, lambda case_id=case_id: draw(case_id))  # type: ignore[misc]
+                    further.append(
+                        trial(
+                            case_id,
+                            len(further) + 1,
+                            round=more.round,
+                            tag=request.tag,
+                            side=request.side,
+                            **scores,
+                        )
+                    )
+        return further
+
+    def end(trials: list[Trial], draw: Callable[[str], float]) -> Verdict:
+        while True:
+            step = next_step(Comparison(suite, criteria, trials, before, Settings()))
+            if not isinstance(step, More):
+                return step
+            trials = answered(trials, step, draw)
+
+    def usual(case_id: str) -> float:
+        return float(chance.random() < rates[case_id])
+
+    before = [trial(c.id, n, trajectory=usual(c.id), tokens=500.0) for c in suite for n in range(chance.choice([0, 5]))]
+    trials: list[Trial] = []
+    for _ in range(60):
+        step = next_step(Comparison(suite, criteria, trials, before, Settings()))
+        if not isinstance(step, More):
+            return
+        if (
+            trials
+            and step.requests[0].tag == "full"
+            and ("threshold" in step.why or (lost == 1.0 and TOKENS in criteria))
+        ):
+            ends = {end(answered(trials, step, draw), draw) for draw in (lambda _: 1.0, lambda _: 0.0, usual, usual)}
+            if_stopped = verdict_on(Comparison(suite, criteria, trials, before, Settings()), scheduled=True).verdict
+            assert len({*ends, if_stopped}) > 1, step
+        trials = answered(trials, step, usual)
 
 
 def test_new_cases_are_run_in_full_passes() -> None:

@@ -117,6 +117,11 @@ def test_an_empty_text_is_refused() -> None:
         said_score("contains", ["x"], values=[""])
 
 
+def test_an_answer_of_one_word_has_no_space() -> None:
+    assert said_score("not_contains", ["billing"], values=" ").value == 1.0
+    assert said_score("not_contains", ["It is billing."], values=" ").value == 0.0
+
+
 def test_thoughts_are_no_answer() -> None:
     performance = TrialOutput((Invocation("q", (Part("secret", thought=True), Part("open"))),))
     case = Case("c", (Turn("q"),))
@@ -277,7 +282,7 @@ def test_a_schema_that_is_none_is_refused() -> None:
     [
         ({"typ": "object"}, "'typ' is no keyword of JSON Schema: did you mean 'type'"),
         ({"requried": ["id"]}, "did you mean 'required'"),
-        ({"properties": {"id": {"minlength": 3}}}, "did you mean 'minLength'"),
+        ({"type": "object", "properties": {"id": {"minlength": 3}}}, "did you mean 'minLength'"),
         ({"anyOf": [{"types": "object"}]}, "did you mean 'type'"),
         ({"$schema": "http://json-schema.org/draft-07/schema#", "items": {"propertes": {}}}, "'properties'"),
     ],
@@ -285,6 +290,17 @@ def test_a_schema_that_is_none_is_refused() -> None:
 def test_a_misspelt_keyword_is_refused_because_it_would_check_nothing(schema: dict[str, Any], hint: str) -> None:
     with pytest.raises(ValidationError, match=hint):
         said_score("json_schema", ["{}"], schema=schema)
+
+
+@pytest.mark.parametrize("keys", [{"properties": {"id": {}}}, {"required": ["id"]}])
+def test_a_schema_of_an_object_that_any_other_answer_would_match_is_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="add `type: object`"):
+        said_score("json_schema", ["3"], schema=keys)
+    for which in ({"type": "object"}, {"type": ["object", "null"]}, {"allOf": [{"type": "object"}]}):
+        assert said_score("json_schema", ["3"], schema={**keys, **which}).value == 0.0
+        assert said_score("json_schema", ['{"id": 3}'], schema={**keys, **which}).value == 1.0
+    nested = {"type": "array", "items": keys}
+    assert said_score("json_schema", ["[]"], schema=nested).value == 1.0
 
 
 @pytest.mark.parametrize(
