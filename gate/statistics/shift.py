@@ -92,20 +92,52 @@ def change_sd(counts: Sequence[tuple[int, int, int, int]]) -> float:
     return math.sqrt(variance) / len(counts)
 
 
+def fall_p(counts: Sequence[tuple[int, int, int, int]]) -> float:
+    """Return the chance that so many or more new trials fail if every case passes as often as before.
+
+    A case's rate is its posterior mean under the distribution fitted to the earlier trials of all cases. So the cases
+    may be chosen by those trials: that the steadiest then pass less often is no sign of a fall.
+
+    Args:
+        counts: per case, passed trials now, trials now (0 if it was not run), passed trials before, and trials before.
+    """
+    failed = sum([now - passed_now for passed_now, now, _, _ in counts])
+    fewer = [1.0] + [0.0] * (failed - 1)  # the chance of exactly 0, 1, … failures among the trials so far
+    for rate, (_, now, _, _) in zip(rates([count[2:] for count in counts]), counts, strict=True):
+        for _ in range(now):
+            before = [0.0, *fewer[:-1]]
+            fewer = [rate * same + (1 - rate) * less for same, less in zip(fewer, before, strict=True)]
+    return max(0.0, 1 - sum(fewer)) if failed else 1.0
+
+
 def spreads(counts: Sequence[tuple[int, int]]) -> list[float]:
     """Return the variance p(1 - p) of one trial of each case: its posterior mean under the distribution fitted to all.
 
     Args:
         counts: per case, passed trials and trials.
     """
+    return _posterior_means(counts, [1 - rate for rate in GRID])
+
+
+def rates(counts: Sequence[tuple[int, int]]) -> list[float]:
+    """Return the pass rate p of each case: its posterior mean under the distribution fitted to all.
+
+    Args:
+        counts: per case, passed trials and trials.
+    """
+    return _posterior_means(counts, [1.0] * len(GRID))
+
+
+def _posterior_means(counts: Sequence[tuple[int, int]], factors: Sequence[float]) -> list[float]:
+    """Return the posterior mean of each case's rate times a factor, given for each rate on GRID."""
     prior = fit_prior(Counter(counts))
     found = []
     for passed, trials in counts:
         joint = list(map(mul, prior, _likelihoods(passed, trials)))
-        spread = 0.0
-        for weight, rate in zip(joint, GRID, strict=True):
-            spread += weight * rate * (1 - rate)
-        found.append(spread / sum(joint))
+        mean = 0.0
+        for weight, rate, factor in zip(joint, GRID, factors, strict=True):
+            mean += weight * rate * factor
+        found.append(mean / sum(joint))
     return found
 
 

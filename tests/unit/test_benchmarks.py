@@ -98,16 +98,18 @@ def test_the_pages_have_a_place_for_every_table() -> None:
 def test_the_frontier_moves_from_the_record_that_never_counts_to_stored_trials_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    set_by_play = ("AGREES", "LEANS", "AGREES_TWICE", "QUARTERS", "WHOLE", "AGAIN", "BOTH", "_next_step")
-    for module, name in (*((drift, name) for name in set_by_play), (evidence, "BESIDE")):
-        monkeypatch.setattr(module, name, getattr(module, name))  # put back afterwards
+    for name in ("AGREES", "AGREES_TWICE", "AFTER_FALL"):
+        monkeypatch.setattr(drift, name, getattr(drift, name))  # put back afterwards
     never, always = frontier.POINTS[0], frontier.POINTS[-1]
     moved = simulate.World("moved", cases=20, drift=0.5, config=simulate.MATCH)
     assert [frontier.play_at(point, moved, 1).verdict for point in (never, always)] == ["INCONCLUSIVE", "REGRESSION"]
-    (alone,) = (point for point in frontier.POINTS if point.base_alone)
-    fell = simulate.World("slightly", cases=20, drift=0.3, config=simulate.MATCH)
-    runs = [frontier.play_at(point, fell, 0).runs_per_case for point in (frontier.CHOSEN, alone)]
-    assert runs == [5.25, 3.25], "one run a case and side less"
+    (patient,) = (point for point in frontier.POINTS if point.after_fall == 1)
+    fell = simulate.World("slightly", cases=40, drift=0.2, config=simulate.MATCH)
+    runs = [
+        sum(frontier.play_at(point, fell, n).runs_per_case for n in range(5)) for point in (frontier.CHOSEN, patient)
+    ]
+    assert runs[0] < runs[1], "a base that fell is asked in fewer cases"
+    assert (frontier.CHOSEN.agrees, frontier.CHOSEN.agrees_twice) == (0.7, 0.25), "as its name says"
     assert frontier.CHOSEN in frontier.POINTS
     known = {world.name for world in simulate.worlds()}
     assert known.issuperset((*frontier.CHANGED, *frontier.UNCHANGED)), "worlds that the page has, too"
@@ -116,9 +118,6 @@ def test_the_frontier_moves_from_the_record_that_never_counts_to_stored_trials_a
 def test_rules_beside_the_one_that_stands_spend_the_same_error() -> None:
     spent = [sum(looking.shares) for looking in frontier.LOOKING]
     assert spent == pytest.approx([evidence.ONE_LOOK_SHARE] * len(frontier.LOOKING))
-    for quarters, whole, again, both in (frontier.STEPS, frontier.BASE_ALONE):
-        for first in (quarters, whole):
-            assert sum(step.share for step in (*first, again, both)) == pytest.approx(1)
 
 
 def test_the_loop_that_tells_how_fast_a_machine_is_never_changes(monkeypatch: pytest.MonkeyPatch) -> None:

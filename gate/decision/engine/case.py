@@ -30,8 +30,6 @@ class CaseEvidence(Struct):
     stored_passed: int = 0
     now: list[Row] = field(default_factory=list)
     """Trials of the baseline's agent run in this job, of whole epochs and of checks for drift."""
-    again: list[Row] = field(default_factory=list)
-    """Candidate trials of checks for drift."""
     baseline_trials: int = 0
     baseline_passed: int = 0
     trials: int = 0
@@ -126,10 +124,9 @@ class CaseEvidence(Struct):
             if is_measured(row):
                 measured.append(row)
                 linked.append(link)
-        if tag == CONCURRENT and side is Side.BASELINE:
-            self.now += measured
-        elif tag == CONCURRENT:
-            self.again += measured
+        if tag == CONCURRENT:
+            if side is Side.BASELINE:  # earlier versions reran the candidate, too; no test uses those trials
+                self.now += measured
         elif side is Side.BASELINE:
             self._add_baseline(tag, measured)
         else:

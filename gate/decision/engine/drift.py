@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-from msgspec import Struct
-
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.evidence import (
     Beside,
@@ -24,48 +22,27 @@ from gate.model import CONFIRM, Side
 from gate.statistics.intervals import stratified_fisher_less
 from gate.statistics.permutation import ComparedTrials
 
-
-class Check(Struct, frozen=True):
-    """One step of the check for drift, as the bounds of its test."""
-
-    share: float
-    """Share of the check's error budget; the shares add up to 1."""
-    futile: float
-    """With this p-value or more, a drop against the baseline's current agent is out of reach and no further step runs,
-    unless that agent agrees with its record."""
-
-
-QUARTERS = (
-    Check(0.05, 1.1),
-    Check(0.10, 0.8),
-    Check(0.05, 0.6),
-    Check(0.25, 0.35),
-)
-"""Runs the baseline's agent alone on a quarter of the cases at a time, beginning with those that were steadiest when
-stored. The first step alone clears nothing."""
-WHOLE = (Check(0.45, 0.35),)
-"""The only step in a suite too small to be divided."""
-AGAIN = Check(0.10, 0.3)
-"""Runs the baseline's agent alone once more on every case, if its agreement with the record is unclear."""
-BOTH = Check(0.45, 0.0)
-"""Runs both sides once more if the baseline's agent fell."""
+FUTILE = (1.1, 0.8, 0.6, 0.3)
+"""The baseline's agent runs a quarter of the cases at a time, beginning with those that were steadiest when stored.
+With this p-value or more after a quarter, a drop against that agent is out of reach, and no further trial is run. The
+first quarter alone settles nothing, unless that agent fell."""
+FELL, AFTER_FALL = 0.05, 0.5
+"""If the p-value of that agent's fall since it was stored is at most the first number, its record will hardly count, so
+the limits above are multiplied by the second."""
 LEAST_CLEAR = 0.1
 """A smaller p-value never clears a suite."""
-DOUBTED = 0.65
-"""Factor on ``futile`` for a suite that nothing proves worse and only a test keeps from PASS."""
 SUSPECTED = 4.0
 """The baseline's agent is run if a look's p-value is at most this many times the one at which it blocks."""
-AGREES, LEANS, AGREES_TWICE = 0.9, 0.05, 0.35
-"""The baseline's agent agrees with its record if the p-value of its fall is above the first number, or after a second
-run above the third. Above the second number it is unclear, so it is run again before anything blocks."""
-AGREES_IN_PARTS = 0.05
-"""The bound for the other statistics: a few cases that fell far, or a fall shared by steady cases."""
-REPEATED_SHARE, REPEATED_FUTILE = 0.2, 0.15
-"""The bounds for rerun cases that together proved a drop, tested on the reruns of both sides without further trials."""
-LEVEL = 2.5
-"""Maximum rate, in multiples of alpha, at which the steps of the check confirm a drop of a change no worse than the
-baseline's *current* agent, whatever happened since the baseline was stored. Reruns of both sides may add
-``REPEATED_SHARE`` of it; if they leave the question open, the steps follow."""
+AGREES, AGREES_TWICE = 0.7, 0.25
+"""The baseline's agent agrees with its record if every p-value of its fall is above the first number once it has run
+every case, or above the second once it has run every case twice."""
+EARLY_LEVEL, LEVEL = 0.05, 2.6
+"""Maximum rates, in multiples of alpha, at which trials of the baseline's *current* agent confirm a drop of a change
+that is no worse, whatever happened since the baseline was stored: after each part of the suite, and when it has run
+every case twice. With REPEATED_LEVEL they add up to 3. A check that ends without a proof adds nothing to them."""
+REPEATED_LEVEL, REPEATED_FUTILE = 0.2, 0.15
+"""The bounds for rerun cases that together proved a drop, tested on the reruns of both sides without further trials;
+the first in multiples of alpha. If they leave the question open, the check follows."""
 NAMED_NOW = 3
 """Trials of the baseline's agent in each broken case: if it fails there, too, the change broke nothing."""
 LEAST_PART = 10
@@ -76,53 +53,29 @@ LEAST_DIVIDED = 20
 
 
 def next_check(evidence: Evidence) -> More | None:
-    """Return the trials of the next step; None if none is needed, possible or affordable."""
-    config, step = evidence.config, _next_step(evidence)
-    if not config.can_run or config.rerun != "match" or step is None:
+    """Return the next trials of the baseline's agent: a part of the suite until every case was run, then all of it once
+    more. None if they are not needed, possible or affordable."""
+    config = evidence.config
+    if not config.can_run or config.rerun != "match":
         return None
-    cases = live_cases(evidence)
-    if step not in (AGAIN, BOTH):
+    if not _asked_all(evidence):
         cases = _unasked(evidence)
-    if not cases:
-        return None
+    elif evidence.checks[-1].rounds == 1 and _record_proves(evidence):
+        cases = live_cases(evidence)
+    else:
+        return None  # only a further epoch of the change could prove a drop
     requests = [Request(Side.BASELINE, CONCURRENT, cases, 1)]
-    if step is BOTH:
-        requests.append(Request(Side.CANDIDATE, CONCURRENT, cases, 1))
-    if not config.affords(requests):
+    if not cases or not config.affords(requests):
         return None
     return round_of(requests, ASKING_BASE)
-
-
-def _next_step(evidence: Evidence) -> Check | None:
-    """Return the step that may settle the question: parts of the suite until every case was run, then all of it."""
-    if not _asked_all(evidence):
-        return parts_of(evidence)[len(evidence.checks)]
-    if not _record_proves(evidence):
-        return None  # only a further epoch of the change could prove a drop
-    if evidence.checks[-1].rounds == 1 and evidence.beside and agrees(evidence.beside[-1], leaning=True):
-        return AGAIN
-    if any(found.paired for found in evidence.checks):
-        return None
-    return BOTH
 
 
 def _asked_all(evidence: Evidence) -> bool:
     return bool(evidence.checks) and evidence.checks[-1].rounds > 0
 
 
-def _step_of(evidence: Evidence, number: int) -> Check:
-    """Return the step to which this check of the evidence belongs."""
-    found = evidence.checks[number]
-    if found.paired:
-        return BOTH
-    parts = parts_of(evidence)
-    if number < len(parts):
-        return parts[number]
-    return AGAIN
-
-
-def parts_of(evidence: Evidence) -> Sequence[Check]:
-    """Return the steps until every case was run; as many as in the record if its steps are larger (earlier
+def parts_of(evidence: Evidence) -> Sequence[float]:
+    """Return the futile p-value after each part of the suite; as many as in the record if its parts are larger (earlier
     versions)."""
     cases = len(live_cases(evidence))
     if evidence.checks:
@@ -130,18 +83,18 @@ def parts_of(evidence: Evidence) -> Sequence[Check]:
     else:
         is_whole = not _is_divided(evidence)
     if is_whole:
-        return WHOLE
+        return FUTILE[-1:]
     last = math.ceil(cases / _part(cases)) - 1
-    for number, check in enumerate(evidence.checks[: len(QUARTERS)]):
+    for number, check in enumerate(evidence.checks[: len(FUTILE)]):
         if check.cases >= cases:
             last = number
             break
-    return (*QUARTERS[:last], QUARTERS[-1])
+    return (*FUTILE[:last], FUTILE[-1])
 
 
 def _part(cases: int) -> int:
     """Return the number of cases in one step of the baseline's agent alone."""
-    return max(LEAST_PART, math.ceil(cases / len(QUARTERS)))
+    return max(LEAST_PART, math.ceil(cases / len(FUTILE)))
 
 
 def went_live(evidence: Evidence) -> bool:
@@ -172,26 +125,23 @@ def _stored_rate(evidence: Evidence, case_id: str) -> float:
     return sum(known) / len(known)  # a compared case has a known outcome
 
 
-def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
+def confirmed(evidence: Evidence) -> bool | None:
     """True if the drop shows against the baseline's current agent; None while that is open.
 
-    If that agent agrees with its record, the record counts as well. If it fell, the change must be worse than it is
-    now.
-
-    ``doubted``: nothing proved a drop.
+    If that agent agrees with its record when it has run every case, once or twice, the record counts as well.
+    Otherwise the change must be worse than it is now.
     """
     proven = _record_proves(evidence)
     if proven and any(agrees(known) for known in evidence.beside):
         return True
-    level = LEVEL * evidence.config.alpha
-    near = DOUBTED if doubted else 1.0
+    futile = parts_of(evidence)
     for number, found in enumerate(evidence.checks):
-        step = _step_of(evidence, number)
-        if proven and found.test.p <= level * step.share:
+        if number >= len(futile):
+            return proven and found.test.p <= LEVEL * evidence.config.alpha
+        if proven and found.test.p <= EARLY_LEVEL * evidence.config.alpha:
             return True
-        if found.rounds and evidence.beside and agrees(evidence.beside[-1], leaning=True):
-            continue
-        if found.test.p >= step.futile * near:
+        fell = found.fall_p <= FELL
+        if found.test.p >= futile[number] * (AFTER_FALL if fell else 1.0):
             return False
     return None
 
@@ -207,24 +157,13 @@ def cleared(evidence: Evidence) -> bool:
     current agent."""
     if not evidence.checks or not answers_now(evidence) or evidence.checks[-1].test.p < LEAST_CLEAR:
         return False
-    return confirmed(evidence, doubted=not suspected(evidence)) is False
+    return confirmed(evidence) is False
 
 
-def agrees(known: Beside, *, leaning: bool = False) -> bool:
-    """True if the baseline's agent still behaves as it did when stored, as far as its trials can show.
-
-    ``leaning``: also True if that is unclear and a second trial of each case would settle it.
-    """
-    moved = known.moved
-    if known.rounds > 1:
-        least = AGREES_TWICE
-    elif leaning:
-        least = LEANS
-    else:
-        least = AGREES
-    if moved.p_shift is not None and moved.p_shift <= AGREES_IN_PARTS:
-        return False
-    return moved.p_mean > least and moved.p_concentrated > AGREES_IN_PARTS
+def agrees(known: Beside) -> bool:
+    """True if the baseline's agent still behaves as it did when stored, as far as its trials can show."""
+    least = AGREES if known.rounds == 1 else AGREES_TWICE
+    return known.moved.smallest > least
 
 
 def _record_proves(evidence: Evidence) -> bool:
@@ -235,7 +174,7 @@ def _record_proves(evidence: Evidence) -> bool:
 def repeats_confirmed(evidence: Evidence) -> bool | None:
     """True if a drop proven by reruns of failing cases also shows against reruns of the baseline's current agent."""
     p = evidence.repeats_now
-    if p is None or REPEATED_FUTILE > p > LEVEL * evidence.config.alpha * REPEATED_SHARE:
+    if p is None or REPEATED_FUTILE > p > REPEATED_LEVEL * evidence.config.alpha:
         return None
     return p < REPEATED_FUTILE
 
@@ -284,7 +223,7 @@ def moved_before(evidence: Evidence, *, clearly: bool = False) -> bool:
     seed = f"{state.seed}:newest {evidence.epochs}"
     p = test_rows(pairs, blocking_metrics(evidence), seed, level, evidence.units).p
     if clearly:
-        return p >= QUARTERS[-1].futile
+        return p >= FUTILE[-1]
     return p > level
 
 

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import zip_longest
 
 from msgspec import Struct, field
 
@@ -25,6 +24,7 @@ from gate.statistics.evalues import e_bh, suite_e
 from gate.statistics.permutation import ComparedTrials, JointTest
 from gate.statistics.repeats import Repeated, repeats_p
 from gate.statistics.sequential import nominal_level
+from gate.statistics.shift import fall_p
 
 LOOK_SHARES = (0.45, 0.14, 0.05)
 """Share of alpha that the suite look after epochs 1, 2 and 3 may spend."""
@@ -36,9 +36,9 @@ CASES_SHARE = 0.15
 """Share of alpha for the case e-values, at any time. With looks and reruns the sum is 0.90; the rest is for confirming
 crashes. An unchanged agent is blocked less often than that, since most such agents pass at the first look."""
 BESIDE = 1.3
-"""Factor on the share of alpha for looks that add the baseline's trials of this job to the stored ones. They count only
-if the baseline agrees with its record, which is independent of them and holds for 0.65 of unchanged agents. So they add
-no more to the error than the looks they replace."""
+"""Factor on the share of alpha for looks that add the baseline's trials of this job to the stored ones. Their proof
+counts only if that agent confirms it, by agreeing with its record or by being better than the change, which an
+unchanged agent's seldom does. In simulations they add no more to the error than the looks they replace."""
 ZERO_TRIALS = 11
 """Consecutive failing trials of a case that always passed that prevent PASS even if its baseline is too thin for a
 proof. A case that passes half the time fails that often once in two thousand times."""
@@ -55,12 +55,10 @@ class Checked(Struct, frozen=True):
     """Number of cases in which the check has run the baseline's agent so far."""
     rounds: int
     """Minimum number of times a case was run, over all cases with a live trial."""
-    paired: bool
-    """True if the step runs both sides."""
     test: JointTest
     """The test of the candidate's trials against those of the baseline's agent in this job."""
-    moved: JointTest
-    """The test of the baseline's trials in this job against the stored ones."""
+    fall_p: float
+    """The chance that as many of the baseline's trials in this job fail if every case passes as often as stored."""
 
 
 class Beside(Struct, frozen=True):
@@ -211,7 +209,7 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
     evidence.known = known
     shares = look_shares(state.config, repeated=_repeats_failing(evidence))
     looks_once = _one_look(state)
-    for round_, following in zip_longest(state.rounds, state.rounds[1:]):
+    for round_ in state.rounds:
         before = evidence.epochs
         trials = {case_id: [orient(row) for row in rows] for case_id, rows in round_.trials.items()}
         _add(evidence, round_, trials)
@@ -225,19 +223,13 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
             _repeat(evidence, round_, trials)
         elif round_.tag == CONFIRM and evidence.repeats_now is None:
             evidence.repeats_now = _repeated_now(evidence)
-        if round_.tag == CONCURRENT and not _awaits_candidate(round_, following):
-            _check(evidence, paired=round_.side is Side.CANDIDATE)
+        if round_.tag == CONCURRENT and round_.side is Side.BASELINE:
+            _check(evidence)
         _weigh(evidence)
     if looks_once and evidence.epochs:
         _look(evidence, ONE_LOOK_SHARE)
         _look_beside(evidence)
     return evidence
-
-
-def _awaits_candidate(round_: Round, following: Round | None) -> bool:
-    """True if this is the baseline's half of a step of a check and the candidate's comes next."""
-    paired = following is not None and following.tag == CONCURRENT and following.side is Side.CANDIDATE
-    return paired and round_.side is Side.BASELINE
 
 
 def _one_look(state: State) -> bool:
@@ -420,29 +412,33 @@ def _repeated_now(evidence: Evidence) -> float | None:
 # --- checks for drift -----------------------------------------------------------------------------
 
 
-def _check(evidence: Evidence, *, paired: bool) -> None:
+def _check(evidence: Evidence) -> None:
     """Test the candidate against the baseline's agent in this job, once a step of the check is complete.
 
     The change's results picked no case for it. So even if the provider moved both sides, or the baseline was stored on
     a lucky day, every labelling is equally likely. Labels of stored trials stay fixed: they show which cases are
     steady.
     """
-    step = len(evidence.checks) + 1
-    blocking, level = blocking_metrics(evidence), evidence.config.alpha
     pairs = [_against_now(case) for case in evidence.cases.values()]
-    found = _tested(evidence, pairs, blocking, f"check {step}", level)
-    pairs = [ComparedTrials(case.now, case.before[: case.before_job]) for case in evidence.cases.values()]
-    moved = _tested(evidence, pairs, blocking, f"moved {step}", level)
+    seed = f"check {len(evidence.checks) + 1}"
+    found = _tested(evidence, pairs, blocking_metrics(evidence), seed, evidence.config.alpha)
     asked = evidence.asked_now
     rounds = min([asked[case_id] for case_id in live_cases(evidence)], default=0)
-    evidence.checks.append(Checked(len(asked), rounds, paired, found, moved))
+    fallen = fall_p([_passes_now_and_before(case) for case in evidence.cases.values()])
+    evidence.checks.append(Checked(len(asked), rounds, found, fallen))
     _look_beside(evidence)
+
+
+def _passes_now_and_before(case: CaseEvidence) -> tuple[int, int, int, int]:
+    """Return passed trials and all trials of the baseline's agent, in this job and as stored."""
+    now = [row[0] >= 0.5 for row in case.now if row[0] is not None]
+    return sum(now), len(now), *case.stored_outcomes
 
 
 def _against_now(case: CaseEvidence) -> ComparedTrials:
     """Return the candidate's trials that ran live, to compare with the baseline's agent in this job."""
     live = [row for row, link in zip(case.full, case.links, strict=True) if link is None or not link.whole]
-    return ComparedTrials(live + case.again, case.now, held=apart_from(case.links, case.before[: case.before_job]))
+    return ComparedTrials(live, case.now, held=apart_from(case.links, case.before[: case.before_job]))
 
 
 def live_cases(evidence: Evidence) -> tuple[str, ...]:
@@ -465,9 +461,12 @@ def _look_beside(evidence: Evidence) -> None:
     """
     if not evidence.checks or not evidence.looks or not answers_now(evidence):
         return
-    rounds, moved = evidence.checks[-1].rounds, evidence.checks[-1].moved.metrics
+    rounds = evidence.checks[-1].rounds
     if not rounds:
         return
+    pairs = [ComparedTrials(case.now, case.before[: case.before_job]) for case in evidence.cases.values()]
+    seed = f"moved {len(evidence.checks)}"
+    moved = _tested(evidence, pairs, blocking_metrics(evidence), seed, evidence.config.alpha).metrics
     parts: list[LookPart] = []
     spent: list[float] = []
     level = 0.0

@@ -140,8 +140,7 @@ def _doubtful(evidence: Evidence) -> bool:
     state = evidence.state
     if evidence.last_look is None or state.config.exact_epochs is not None or state.frozen:
         return False
-    near = suspected(evidence)
-    return (near or _bounded(evidence)) and confirmed(evidence, doubted=not near) is None
+    return (suspected(evidence) or _bounded(evidence)) and confirmed(evidence) is None
 
 
 def _passed(evidence: Evidence) -> Outcome:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.decision import CONCURRENT, Comparison, Settings, exit_code, trials_in_outage
 from gate.decision.crashes import is_of_provider, proven, unconfirmed
-from gate.decision.engine.drift import QUARTERS
+from gate.decision.engine.drift import FUTILE
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict, accepted_by
 from gate.model.finding import Finding
@@ -83,7 +83,7 @@ def test_a_block_that_needs_failures_asks_for_a_confirmation_a_minute_later() ->
 def test_both_sides_are_asked_where_the_base_can_be_run() -> None:
     trials, settings = [*DOWN], Settings(rerun="match", exact_epochs=1)
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
-    for _ in QUARTERS:
+    for _ in FUTILE:
         assert [(request.side, request.tag) for request in more.requests] == [(Side.BASELINE, CONCURRENT)]
         now = (more.requests[0].cases, more.round)
         trials += [trial(c, 1, tag=CONCURRENT, side=Side.BASELINE, round=now[1], trajectory=1.0) for c in now[0]]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.statistics.shift import GRID, SHIFT, fit_prior, log_shift_ratio, shared_out, spreads
+from gate.statistics.shift import GRID, SHIFT, fall_p, fit_prior, log_shift_ratio, rates, shared_out, spreads
 from tests.properties import examples
 
 
@@ -61,3 +61,29 @@ def test_trials_are_shared_out_so_that_the_mean_varies_least() -> None:
     for trials in range(8):
         every = [shares for shares in product(range(trials + 1), repeat=3) if sum(shares) == trials]
         assert variance(tuple(shared_out(trials, variances, done))) == min(map(variance, every))
+
+
+def test_a_fall_is_the_chance_of_as_many_failures_among_all_of_them() -> None:
+    counts = [(1, 1, 5, 5), (0, 1, 4, 5), (0, 1, 3, 5), (0, 0, 0, 5)]
+    likely = rates([count[2:] for count in counts])[:3]
+    chance = 0.0
+    for outcome in product((0, 1), repeat=3):
+        if outcome.count(0) >= 2:
+            chance += math.prod(rate if passed else 1 - rate for rate, passed in zip(likely, outcome, strict=True))
+    assert fall_p(counts) == pytest.approx(chance)
+    assert fall_p([(1, 1, 5, 5)]) == fall_p([]) == 1.0
+
+
+@pytest.mark.parametrize("stored", [2, 5])
+def test_steady_cases_that_were_picked_for_it_seldom_seem_to_have_fallen(stored: int) -> None:
+    """They were lucky, too: a comparison with their own stored trials would find a fall in most of these suites."""
+    rng, falls = Random(8), 0
+    for _ in range(200):
+        truth = [rng.choice((1.0, 1.0, 0.975, 0.725)) for _ in range(100)]
+        passed = [sum(rng.random() < rate for _ in range(stored)) for rate in truth]
+        counts = []
+        for place in sorted(range(100), key=lambda place: -passed[place]):
+            now = int(len(counts) < 50)
+            counts.append((now * (rng.random() < truth[place]), now, passed[place], stored))
+        falls += fall_p(counts) <= 0.05
+    assert falls <= 20, "one in twenty of 200 are 10"

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.engine.drift import LEVEL, REPEATED_SHARE, repeats_confirmed
+from gate.decision.engine.drift import REPEATED_LEVEL, repeats_confirmed
 from gate.decision.engine.evidence import gather
 from gate.decision.engine.repeats import LEAST_CASES, REPEATS, REPEATS_SHARES, AskedAgain
 from gate.decision.engine.rule import decide
@@ -226,4 +226,4 @@ def test_a_change_that_is_no_worse_than_the_base_is_now_is_seldom_confirmed(rate
         if evidence.proof is not None and evidence.proof.kind is StageKind.REPEATS:
             found = gather(replace(start, rounds=(*start.rounds, *asked, base)))
             confirmed += bool(repeats_confirmed(found))
-    assert confirmed / runs <= LEVEL * 0.02 * REPEATED_SHARE + 3 * (0.01 / runs) ** 0.5
+    assert confirmed / runs <= REPEATED_LEVEL * 0.02 + 3 * (0.01 / runs) ** 0.5
