@@ -179,7 +179,7 @@ def stored_record(number: int, cases: int, trials: int, rng: Random, said: int) 
         Criterion("latency", "latency", Scale.SECONDS, Direction.LOWER, blocks_regression=False, fingerprint="c"),
     )
     tags = ("refund", "order", "shipping")
-    plan = tuple(PlannedCase(f"case-{n:05d}", f"f{n}", frozenset({tags[n % 3]})) for n in range(cases))
+    plan = tuple(PlannedCase(f"case-{n:05d}", f"f{n}", (tags[n % 3],)) for n in range(cases))
     calls = (ToolCall("find_order", {"id": "A-17"}, result="x" * said), ToolCall("refund", {"id": "A-17"}))
     made = []
     for trial in range(1, trials + 1):

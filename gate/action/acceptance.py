@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from gate.action.step import Step
 from gate.config.load import Config
 from gate.config.settings import settings_of
@@ -18,22 +20,27 @@ from gate.security.escape import console
 from gate.system.clock import now as utc_now
 
 
-def with_acceptance(step: Step, config: Config, result: Result, number: int | None) -> Result:
-    """Return the result, with losses and uncompared parts accepted if an authorised person set the label."""
+def with_acceptance(step: Step, config: Config, result: Result, number: int | None) -> tuple[Result, str]:
+    """Return the result, with losses and uncompared parts accepted if an authorised person set the label, and the
+    reason why the label is ignored."""
     if not any(map(_is_worth_asking, result.suites)):
-        return result
+        return result, ""
     found = acceptance_of(step, number)
     if found is None:
-        return result
+        return result, ""
     days = config.file.baseline.accept_days
-    if step.activity.mode is Mode.RECORD and utc_now() > found.at + timedelta(days=days):
-        step.say(f"the label {step.inputs['accept_label']} is ignored: it was set more than {days} days ago")
-        return result
+    ignored = found.ignored
+    if not ignored and step.activity.mode is Mode.RECORD and utc_now() > found.at + timedelta(days=days):
+        ignored = f"it was set more than {days} days ago"
+    if ignored:
+        said = f"the label {step.inputs['accept_label']} is ignored: {ignored}"
+        step.say(said)
+        return result, said
     by = f"{found.by} at {found.at.isoformat()}"
     suites = [accepted_by(suite, by) for suite in result.suites]
     settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
     accepted = result_of(suites, settings, command=result.command, record_paths=paths)
-    return with_problems(accepted, result.problems)  # a label accepts a verdict, not a report that is missing
+    return with_problems(accepted, result.problems), ""  # a label accepts a verdict, not a report that is missing
 
 
 def _is_worth_asking(suite: SuiteResult) -> bool:
@@ -46,7 +53,7 @@ def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
 
     After the merge, it counts only for the push: nobody has reviewed losses that a later scheduled run finds.
 
-    None if nobody did, or if the label does not count; the reason is printed.
+    None if nobody did. The label may not count; the result has the reason.
     """
     label, activity = step.inputs["accept_label"], step.activity
     if not label:
@@ -64,12 +71,8 @@ def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
         return None
     if found is None:
         return None
-    ignored = found.ignored
-    if not ignored and not _is_of_head(step):
-        ignored = "the checkout is neither the pull request's head nor its merge commit"
-    if ignored:
-        step.say(f"the label {label} is ignored: {ignored}")
-        return None
+    if not found.ignored and not _is_of_head(step):
+        return replace(found, ignored="the checkout is neither the pull request's head nor its merge commit")
     return found
 
 

@@ -10,6 +10,7 @@ from gate.hosts.events import Activity, BaseKind
 from gate.model.defaults import REMOTE
 from gate.system.git import HINT_HISTORY, Git, GitError
 
+HINT_CHECKOUT = "run actions/checkout before this step, and install git before that, or it makes no repository"
 HISTORY = 200
 """Commits to fetch into a shallow clone."""
 
@@ -24,7 +25,8 @@ def base_of(activity: Activity, git: Git) -> str | None:
     """
     head = git.head()
     if head is None:
-        raise ConfigError("the repository has no commit", where=str(git.root), hint="run actions/checkout first")
+        what = "the repository has no commit" if git.program else "git is not installed"
+        raise ConfigError(what, where=str(git.root), hint=HINT_CHECKOUT)
     try:
         if git.is_shallow() and activity.base is not BaseKind.PREVIOUS_RELEASE:
             git.fetch(head, remote=REMOTE, depth=HISTORY)

@@ -36,7 +36,7 @@ def post_check_runs(step: Step | None, outcome: StepOutcome, place: Place) -> Pu
         effects = [PostFailure(render_unmeasured(outcome.error, place), suites_of(step))]
     else:
         effects = [_check(suite, outcome, outcome.result, place) for suite in outcome.result.suites]
-    return publish(effects, step.github.check_runs(step.stamp, page=place.url, about=about))
+    return publish(effects, step.github.check_runs(step.stamp, page=step.summary_url, about=about))
 
 
 def _check(suite: SuiteResult, outcome: StepOutcome, result: Result, place: Place) -> PostCheck:

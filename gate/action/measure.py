@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -77,11 +78,11 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     others = [name for name in rules.config.file.publish if name != "github"]
     if others:
         step.say(console(f"not published on {', '.join(others)}: the action publishes on GitHub alone"))
-    result = with_acceptance(step, rules.config, result, step.activity.pull_request)
-    step.say(render_console(result))
+    result, remark = with_acceptance(step, rules.config, result, step.activity.pull_request)
+    step.say(render_console(result, label=step.accept_label))
     number = step.activity.pull_request if step.activity.comments else None
     error = "; ".join(result.problems)
-    outcome = outcome_of(result, rules.config, error=error, pull_request=number)
+    outcome = outcome_of(result, rules.config, error=error, pull_request=number, remark=remark)
     if step.inputs["shard"] != (1, 1):
         return _shard_outcome(outcome)
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
@@ -144,16 +145,17 @@ def _set_up_agent(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str
     """Run ``setup``, and find an agent that listens on the runner's ``localhost``.
 
     Returns:
-        The environment to run in, and the findings about the agent, as overrides of the configuration.
+        The environment to run in, and the findings about the agent, as overrides of the configuration. They count as
+        the agent's settings, so they name no place that differs between runners.
     """
     environment, config = step.environment, step.source.load(overrides)
     found: dict[str, Any] = {}
     command = step.inputs["setup"] or config.file.setup
     if command:
-        cache = step.workspace / step.inputs["setup_cache"]
+        cache = step.workspace.resolve() / step.inputs["setup_cache"]
         environment = prepare(command, root=config.root, cache=cache, environment=environment, say=step.say)
         if config.agent_kind == "python" and not _has_environment(config):
-            found["agent.executable"] = f"{environment['VIRTUAL_ENV']}/bin/python"
+            found["agent.executable"] = os.path.relpath(environment["VIRTUAL_ENV"], config.root.resolve())
     server = server_of(config.agent, config.agent_kind)
     if server is not None:
         url = expand(server.url, environment, where=f"agent.{config.agent_kind}.url")

@@ -30,6 +30,7 @@ from gate.hosts.github import PullRequestHost
 from gate.model import Result, Verdict
 from gate.pipeline.publishing import comments_on
 from gate.reports import load_report
+from gate.reports.html import render as render_html
 from gate.reports.markdown import Place, render_unmeasured
 from gate.reports.markdown import render as render_markdown
 from gate.security import files
@@ -50,6 +51,10 @@ OUTPUTS = (
     "cost_usd",
 )
 """Every output of the action; tests compare the table with ``action.yml`` and the guide."""
+NO_SECRETS = (
+    "a fork's job has no secrets: if the agent needs one, review the change, push its commit to a branch of this "
+    "repository, and open a pull request from there"
+)
 SUMMARY_CHARS = SUMMARY_BYTES // 4 - 1_000
 """Maximum number of characters in the summary: each takes at most four bytes."""
 
@@ -62,7 +67,7 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     Returns:
         The exit code of the step.
     """
-    place = _place(step, url=step.summary_url) if step is not None else Place()
+    place = _place(step, outcome, with_links=True) if step is not None else Place()
     checks = post_check_runs(step, outcome, place)
     done = publish(_effects(step, outcome), runner)
     stated = publish(_statement(step, outcome.result), runner)  # about the reports as written
@@ -115,26 +120,30 @@ def _effects(step: Step | None, outcome: StepOutcome) -> list[Effect]:
     result = outcome.result
     place = Place()
     if step is not None:
-        place = _place(step)
-        effects += _records_left(step) if result is None else _files(step, result)
+        place = _place(step, outcome)
+        effects += _records_left(step) if result is None else _files(step, result, place)
         if outcome.proofs is not None:
             effects.append(WriteFile(step.workspace / RESULTS / FILE, write_proofs(outcome.proofs).decode()))
     if result is not None:
         effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS, place=place)))
     if outcome.note:
         effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.note)}"))
-    if outcome.error:
+    if outcome.error and result is None:
+        effects.append(WriteSummary(render_unmeasured(outcome.error, place)))
+    elif outcome.error:
         effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.error, 2_000)}"))
     return effects
 
 
-def _files(step: Step, result: Result) -> list[Effect]:
+def _files(step: Step, result: Result, place: Place) -> list[Effect]:
     """Return the reports, and copies of the records under names that other jobs can derive. Git ignores the folder."""
     folder = step.workspace / RESULTS
     effects: list[Effect] = [_ignored(folder)]
     for form, name in REPORT_FILES.items():
         if form == "markdown":
-            text = render_markdown(result, place=_place(step))
+            text = render_markdown(result, place=place)
+        elif form == "html":
+            text = render_html(result, label=step.accept_label)
         else:
             text = load_report(form)(result)
         effects.append(WriteFile(folder / name, text))
@@ -201,15 +210,22 @@ def _outputs(outcome: StepOutcome) -> dict[str, str]:
     return outputs
 
 
-def _place(step: Step, *, url: str = "") -> Place:
-    """Return the links of a report. ``url``: the run's page, which has the whole report among its artifacts."""
+def _place(step: Step, outcome: StepOutcome, *, with_links: bool = False) -> Place:
+    """Return the place where a report is read; ``with_links`` outside of the run's own page."""
     activity = step.activity
-    place = Place(head=activity.head or "")
-    if url:
-        place = replace(place, url=url, report=f"{url}#artifacts")
-    if activity.pull_request is not None or activity.mode is Mode.REPORT:
-        place = replace(place, accept_label=step.inputs["accept_label"], base=activity.onto or "")
-    return place
+    place = Place(head=activity.head or "", remark=_remark(step, outcome))
+    if with_links and activity.run is None:
+        place = replace(place, url=step.summary_url, report=f"{step.summary_url}#artifacts")
+    elif with_links and activity.run is not None:  # the fork's run is the one to repeat, and its files are a stranger's
+        place = replace(place, url=step.page_of(activity.run.id), report=step.summary_url)
+    return replace(place, accept_label=step.accept_label, base=activity.onto or "")
+
+
+def _remark(step: Step, outcome: StepOutcome) -> str:
+    """Return what the reader should know about the next step."""
+    if step.activity.is_fork and outcome.exit_code == ExitCode.NOT_MEASURED:
+        return NO_SECRETS
+    return outcome.remark
 
 
 def _pull_request_left_unmeasured(step: Step) -> int | None:

@@ -12,6 +12,7 @@ from gate.action.reuse import records_of
 from gate.action.step import Step, StepOutcome, input_overrides, outcome_of, repeat_command
 from gate.config.base_policy import path_at
 from gate.config.load import Config, read_config
+from gate.errors import MeasureError
 from gate.hosts.github import PullRequest
 from gate.records import Record
 from gate.reports.console import render as render_console
@@ -43,9 +44,9 @@ def _judge(step: Step, pull: PullRequest, path: Path, fork: str | None, tip: str
     config = source.load(overrides)
     records = [replace(record, header=replace(record.header, commit=pull.head)) for record in left]
     result = judge_records(records, config, step.environment, command=repeat_command(step, overrides, pull.number))
-    result = with_acceptance(step, config, result, pull.number)
-    step.say(render_console(result))
-    return outcome_of(result, config, pull_request=pull.number)
+    result, remark = with_acceptance(step, config, result, pull.number)
+    step.say(render_console(result, label=step.accept_label))
+    return outcome_of(result, config, pull_request=pull.number, remark=remark)
 
 
 def _untrusted(step: Step, config: Config) -> list[Record]:
@@ -53,4 +54,9 @@ def _untrusted(step: Step, config: Config) -> list[Record]:
     run = step.activity.run
     assert run is not None, "REPORT names the run"
     archive = step.github.artifact(run, step.inputs["artifact"])
-    return records_of(archive, run, suite_ids(config, step.environment), complete=True)
+    found = records_of(archive, run, suite_ids(config, step.environment))
+    for record in found:
+        if record.footer is None:  # judged, it would look as if the run had measured everything
+            what = f"it did not finish measuring {record.header.suite_id!r}; its log has the reason"
+            raise MeasureError(what, where=f"run {run.id}")
+    return found

@@ -51,13 +51,13 @@ def record_name(suite_id: str) -> str:
     return f"{suite_key(suite_id)}.jsonl"
 
 
-def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, complete: bool) -> list[Record]:
-    """Return the records of these suites in a run's artifact. Raises `UntrustedError`."""
+def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str]) -> list[Record]:
+    """Return the records of these suites in a run's artifact, closed or not. Raises `UntrustedError`."""
     found = []
     for suite_id in suites:
         where, name = f"run {run.id}", record_name(suite_id)
         content = read_member(archive, name, where)
-        record = parse_record(content, where=f"{where}: {name}", complete=complete, error=UntrustedError)
+        record = parse_record(content, where=f"{where}: {name}", complete=False, error=UntrustedError)
         if record.header.suite_id != suite_id:
             raise UntrustedError(f"it belongs to suite {record.header.suite_id!r}", where=f"{where}: {name}")
         if not COMMIT_ID.fullmatch(record.header.commit or ""):
@@ -196,7 +196,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         refused: list[GateError] = []
         for suite_id in self._suites:
             try:
-                left = records_of(archive, run, [suite_id], complete=False)
+                left = records_of(archive, run, [suite_id])
                 found += [record for record in left if not record.header.stripped]  # stripped: nothing was run for it
             except UntrustedError as error:
                 refused.append(error)

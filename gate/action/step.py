@@ -75,10 +75,21 @@ class Step(Struct, frozen=True, dict=True):
         return "" if is_candidate(tag) else tag
 
     @property
+    def accept_label(self) -> str:
+        """The label that accepts a loss of what is measured; empty if none can."""
+        is_change = self.activity.pull_request is not None or self.activity.mode is Mode.REPORT
+        label: str = self.inputs["accept_label"]
+        return label if is_change else ""
+
+    @property
     def summary_url(self) -> str:
+        return self.page_of(self.environment.get("GITHUB_RUN_ID", ""))
+
+    def page_of(self, run: int | str) -> str:
+        """Return the page of a run, by its id."""
         seen = self.environment
         where = f"{seen.get('GITHUB_SERVER_URL', '')}/{seen.get('GITHUB_REPOSITORY', '')}"
-        return f"{where}/actions/runs/{seen.get('GITHUB_RUN_ID', '')}"
+        return f"{where}/actions/runs/{run}"
 
     @property
     def stamp(self) -> Stamp:
@@ -102,6 +113,8 @@ class StepOutcome(Struct, frozen=True):
     pull_request: int | None = None
     note: str = ""
     """The reason why there is nothing to publish, if that is no error."""
+    remark: str = ""
+    """The reason why the label that accepts a result is ignored."""
     proofs: Proofs | None = None
     """The proofs for later jobs, if this job records baselines."""
     codes: Mapping[str, int] = {}

@@ -48,7 +48,12 @@ FRAMEWORKS: tuple[tuple[frozenset[str], str, str, str], ...] = tuple(
         ),
         ("thread_id created_at", "a LangGraph server", "use langgraph:", ""),
         ("run_id attempt", "a LangGraph server's stream", "use langgraph:, or ask for the stream_mode values", ""),
-        ("stop_reason message metrics", "Strands", "return str(result), and set agent.traces: true for its calls", ""),
+        (
+            "stop_reason message metrics",
+            "Strands",
+            "return str(result), export its spans (StrandsTelemetry), and set agent.traces: true for its calls",
+            "",
+        ),
     )
 )
 """The keys of an answer, the product they belong to, what to return, and what to write instead; KEY is the key that

@@ -32,6 +32,8 @@ _ALIASES = {
 """Import name → the distribution that provides it, if they have no word in common."""
 
 
+MOST_BYTES = 300_000
+"""The most bytes of a file that are looked into."""
 _OF_THE_REPOSITORY = frozenset(("editable", "virtual", "directory", "path"))
 """Keys of a locked package's source, if its modules have to be found in the repository."""
 
@@ -110,6 +112,17 @@ def toml_of(text: str) -> Mapping[str, Any] | None:
         return None
 
 
+def text_on_disk(path: Path) -> str:
+    """Return the beginning of a file's text; empty if it is no file, or cannot be read."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 @cache
 def _installed() -> Mapping[str, list[str]]:
     """Return the names of the distributions that are installed beside the gate, by module."""
@@ -149,12 +162,20 @@ def installed_programs(path: Path, text: str) -> Iterator[str]:
     content = toml_of(text)
     if content is None:
         return
-    project = as_mapping(content.get("project"))
-    poetry = as_mapping(as_mapping(content.get("tool")).get("poetry"))
-    tables = [project.get("scripts"), poetry.get("scripts")]
+    project, poetry = _project_and_poetry(content)
+    tables = programs_in(content)
     tables += [*as_mapping(project.get("entry-points")).values(), *as_mapping(poetry.get("plugins")).values()]
     for table in tables:
         yield from (name for name in as_mapping(table).values() if isinstance(name, str))
+
+
+def programs_in(content: Mapping[str, Any]) -> list[Any]:
+    """Return the tables of a project's file that say what its programs start: name → ``module:function``."""
+    return [table.get("scripts") for table in _project_and_poetry(content)]
+
+
+def _project_and_poetry(content: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return as_mapping(content.get("project")), as_mapping(as_mapping(content.get("tool")).get("poetry"))
 
 
 def _plain(name: str) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from gate.agents.requirements import toml_of
+from gate.agents.requirements import programs_in, text_on_disk, toml_of
 from gate.formats.shapes import as_mapping
 
 _NODE = ("npm", "pnpm", "yarn", "bun")
@@ -17,7 +16,7 @@ _PYTHON = ("uv", "poetry", "pdm", "hatch", "rye")
 _RUN = (["run"], ["run-script"])
 _FLAGS = frozenset(("-s", "--silent", "-q", "--quiet", "--frozen", "--locked", "--no-sync", "--if-present"))
 """Options of runners that lead to no other project."""
-_PLAIN = re.compile(r"(?!.*\bcd\b)[\w\s./:@=,+-]+")
+_PLAIN = re.compile(r"(?s)(?!.*\bcd\b)[\w\s./:@=,+-]+")
 """A command without variables, patterns of names, pipes and further commands."""
 
 
@@ -43,7 +42,7 @@ def started_by_name(command: Sequence[str], folder: Path) -> tuple[list[str], li
 
 def _words_of_script(path: Path, name: str) -> list[str]:
     try:
-        scripts = as_mapping(as_mapping(json.loads(_text(path))).get("scripts"))
+        scripts = as_mapping(as_mapping(json.loads(text_on_disk(path))).get("scripts"))
     except (ValueError, RecursionError):
         return []
     told = scripts.get(name)
@@ -55,17 +54,8 @@ def _words_of_script(path: Path, name: str) -> list[str]:
 
 
 def _modules_of_program(path: Path, name: str) -> list[str]:
-    content: Mapping[str, Any] = toml_of(_text(path)) or {}
-    project, poetry = as_mapping(content.get("project")), as_mapping(as_mapping(content.get("tool")).get("poetry"))
-    for scripts in (project.get("scripts"), poetry.get("scripts")):
+    for scripts in programs_in(toml_of(text_on_disk(path)) or {}):
         told = as_mapping(scripts).get(name)
         if isinstance(told, str):
             return [told.partition(":")[0]]
     return []
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8") if path.is_file() else ""
-    except (OSError, ValueError):
-        return ""

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from gate.agents.base import AgentOptions
-from gate.agents.requirements import Requirements, installed_programs
+from gate.agents.requirements import MOST_BYTES, Requirements, installed_programs, text_on_disk
 from gate.agents.scripts import started_by_name
 from gate.formats.python_text import parsed
 from gate.system.git import Git
@@ -40,7 +40,7 @@ _IMPLIED = re.compile(
 )
 """Names of files that a framework or another agent reads although no code names them."""
 _IMPLIED_FOLDERS = frozenset({".claude", ".codex", ".gemini", ".agents"})
-MOST_READ, MOST_BYTES = 1_000, 300_000
+MOST_READ = 1_000
 _LOOKS = re.compile(
     r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|f?walk(?=\()|(?:iter_)?entry_points)\b|[\"']-m[\"']"
 )
@@ -633,17 +633,10 @@ def what_installs(root: Path, top: Path, setup: str) -> list[str]:
             if path.exists() and path.is_relative_to(top) and path not in above:
                 found.append(named.as_posix())
     installs = [root / name for name in found]
-    for _, _, place in installed_by(installs, Requirements(), _text_on_disk, partial(_installing_on_disk, top)):
+    for _, _, place in installed_by(installs, Requirements(), text_on_disk, partial(_installing_on_disk, top)):
         if place.exists() and place.is_relative_to(top) and not place.is_relative_to(root) and place not in above:
             found.append(os.path.relpath(place, root))
     return list(dict.fromkeys(found))
-
-
-def _text_on_disk(path: Path) -> str:
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return file.read(MOST_BYTES).decode("utf-8", "replace")
 
 
 def _installing_on_disk(top: Path, place: Path) -> list[Path]:
@@ -672,7 +665,7 @@ def imported_from(top: Path, prefixes: Iterable[Path], python_path: str) -> list
                 if folder is not None:
                     found.append(folder / "src" if (folder / "src").is_dir() else folder)
             for told in place.glob("*.pth"):
-                found += [Path(line) for line in _text_on_disk(told).splitlines() if line.startswith("/")]
+                found += [Path(line) for line in text_on_disk(told).splitlines() if line.startswith("/")]
     inside = [os.path.relpath(os.path.realpath(one), top) for one in found]
     return [PurePosixPath(one) for one in dict.fromkeys(inside) if not one.startswith("..")]
 
@@ -680,7 +673,7 @@ def imported_from(top: Path, prefixes: Iterable[Path], python_path: str) -> list
 def _installed_folder(told: Path) -> Path | None:
     """Return the folder from which a distribution was installed, by its ``direct_url.json``; None if from elsewhere."""
     try:
-        url = urlsplit(json.loads(_text_on_disk(told))["url"])
+        url = urlsplit(json.loads(text_on_disk(told))["url"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return Path(unquote(url.path)) if url.scheme == "file" else None

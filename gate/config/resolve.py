@@ -116,14 +116,18 @@ def _planned(case: Case, user: str) -> PlannedCase:
             responses.append(None)
         else:
             responses.append(cut(text_of(turn.response, thoughts=False), MAX_EXPECTED_CHARS))
+    at: tuple[str | int, ...] | None = None
+    if case.location is not None:
+        at = tuple([part for part in (case.location.path, case.location.line) if part is not None])
+    expected = tuple([turn.tools for turn in case.turns])
     return PlannedCase(
         id=case.id,
         fingerprint=content,
-        tags=case.tags,
+        tags=tuple(sorted(case.tags)),
         complexity=case.complexity,
-        location=case.location,
+        at=at,
         thresholds=case.thresholds,
-        expected=tuple(turn.tools for turn in case.turns),
+        expected=expected if any(calls is not None for calls in expected) else (),
         equivalent=group_of(case),
         cluster=cluster_of(case),
         responses=tuple(responses) if any(responses) else (),

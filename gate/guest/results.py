@@ -494,7 +494,11 @@ MADE_BY = (
     ("google.adk", "google-adk", "return the list of events: [event async for event in runner.run_async(...)]"),
     ("crewai", "CrewAI", "return what kickoff() gives"),
     ("claude_agent_sdk", "the Claude Agent SDK", "return the list of messages: [one async for one in query(...)]"),
-    ("strands", "Strands", "return str(result), and set agent.traces: true for its calls"),
+    (
+        "strands",
+        "Strands",
+        "return str(result), export its spans (StrandsTelemetry), and set agent.traces: true for its calls",
+    ),
     (
         "agent_framework",
         "Microsoft's Agent Framework",

@@ -234,7 +234,7 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: s
         marks = {mark.run: mark.verdict for mark in ledger.marks if mark.key == key}
         releases = ledger.releases(key)
     fingerprints = header.contents
-    tags = {case.id: case.tags for case in header.plan}
+    tags = {case.id: frozenset(case.tags) for case in header.plan}
     trials, found = iter(reader), []
     for run in header.runs or (StoredRun(header.run_id or f"unnamed {header.created}", header.created, -1),):
         own: Iterator[MeasuredTrial] = trials

@@ -41,6 +41,15 @@ class TextOptions(Options):
     def _not_empty(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if "" in values:
             raise ValueError("an empty string is contained in everything")
+        return values
+
+
+class NeededTextOptions(TextOptions):
+    """The texts to look for; for all cases, or in a case's options."""
+
+    @field_validator("values")
+    @classmethod
+    def _no_space(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         if " " in values:
             raise ValueError("a space is contained in nearly everything")
         return values
@@ -122,13 +131,13 @@ def _each(texts: Sequence[str], ignore_case: bool | tuple[bool, ...]) -> Iterato
     return zip(texts, ignore_case, strict=True)
 
 
-class Contains(_Listed[TextOptions]):
+class Contains(_Listed[NeededTextOptions]):
     """1 if the trial's answers, all turns together, contain every text, else 0.
 
     Exact by default; ``ignore_case`` ignores case. Threshold 1 by default.
     """
 
-    options_type = TextOptions
+    options_type = NeededTextOptions
     needed_option = "values"
 
     def score(self, case: Case, performance: TrialOutput) -> Score:

@@ -55,7 +55,7 @@ def own_user(config: Config, root: Path, options: AgentOptions, environment: Map
 
     Raises ConfigError if the configuration requires such a user and there can be none.
     """
-    why = no_own_user(config, root, environment)
+    why = no_own_user(options, root, environment)
     if why and options.user == "own":
         raise ConfigError(why, where=WHERE, hint="leave it out, or write `user: same`")
     if why:
@@ -76,9 +76,8 @@ def own_user(config: Config, root: Path, options: AgentOptions, environment: Map
     return user
 
 
-def no_own_user(config: Config, root: Path, environment: Mapping[str, str]) -> str:
+def no_own_user(options: AgentOptions, root: Path, environment: Mapping[str, str]) -> str:
     """Return the reason why the agent runs as the same user as the gate; empty if it has a separate user."""
-    options = config.agent
     if not options.is_local:
         return "the gate does not start the agent"
     if options.user == "same":
@@ -87,13 +86,12 @@ def no_own_user(config: Config, root: Path, environment: Mapping[str, str]) -> s
         return "this is not a CI job"
     if not can_switch():
         return "only root can start it as another user"
-    closed = OwnUser.unreachable([root / "x", *_programs(config, root, environment)])
+    closed = OwnUser.unreachable([root / "x", *_programs(options, root, environment)])
     return f"nobody but its owner may enter {closed}" if closed else ""
 
 
-def _programs(config: Config, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+def _programs(options: AgentOptions, root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     """Yield the programs that another user must be able to start."""
-    options = config.agent
     if isinstance(options, PythonOptions):
         yield WORKER
         yield Path(interpreter_of(options.executable, root))
@@ -299,7 +297,7 @@ def _imported_from(config: Config, git: Git, environment: Mapping[str, str]) -> 
     """Return the folders of this work tree from which the base commit's agent would import modules, because this job
     installed them or names them in ``PYTHONPATH``; not those that it looks up in its own work tree first."""
     options, prefixes = config.agent, [Path(environment.get("VIRTUAL_ENV", "/nowhere"))]
-    for program in _programs(config, config.root, environment):
+    for program in _programs(config.agent, config.root, environment):
         if program != WORKER:
             prefixes.append(program.parent.parent)
     stated = options.env.get("PYTHONPATH") or environment.get("PYTHONPATH", "")

@@ -154,7 +154,7 @@ def open_session(
     where = replace(where, branch=where.branch or _branch_in_ci(environment))
     budget = config.file.budget
     files = files_of_agent(config, git, options.setup)
-    store = store_of(config, environment)
+    store = store_of(config, environment, proofs=not options.is_shard)
     if store is not None:
         stack.enter_context(store)
     return Session(
@@ -233,10 +233,11 @@ def change_of_files(session: Session) -> str:
     shown = [one_line(name, 60) for name in names[:MOST_NAMED]]
     if len(names) > MOST_NAMED:
         shown.append(f"{len(names) - MOST_NAMED} more")
-    return f"{listing(shown)} changed during the run: {AS_UNCOMMITTED}"
+    return f"{listing(shown)} changed during the run: {AS_UNCOMMITTED}; {OWN_WRITES}"
 
 
 AS_UNCOMMITTED = "it counts as a run with uncommitted changes"
+OWN_WRITES = "`agent.sources` leaves out what the agent itself writes"
 
 
 def _touched_since(session: Session, at: float) -> bool:

@@ -78,8 +78,11 @@ def is_lost(config: Config, environment: Mapping[str, str]) -> bool:
     return not (git.is_repository() and git.ask("ls-files", "--", str(folder)))
 
 
-def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
-    """Return the store of baselines, with the proofs of its records if they are looked up; None if it is off."""
+def store_of(config: Config, environment: Mapping[str, str], *, proofs: bool = True) -> Store | None:
+    """Return the store of baselines, with the proofs of its records if they are looked up; None if it is off.
+
+    ``proofs``: False for a run that decides nothing, such as a shard, whose artifact has none.
+    """
     section, kind = config.file.baseline, store_kind(config, environment)
     if kind == NO_STORE:
         return None
@@ -92,7 +95,7 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
         server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
     )
     store, level = open_store(kind, settings), _level_of(config, environment, kind)
-    if level == "off":
+    if level == "off" or not proofs:
         return store
     return ProvenStore(store, _provers(config, environment), required=level == "block")
 

@@ -489,7 +489,7 @@ def left_out_by(
     for case in _newest_plan(reference):
         if case.id in planned:
             continue
-        if not known.takes(Case(case.id, (), tags=case.tags, complexity=case.complexity)):
+        if not known.takes(Case(case.id, (), tags=frozenset(case.tags), complexity=case.complexity)):
             left_out.add(case.id)
         elif not selection.metadata:
             left_out.discard(case.id)

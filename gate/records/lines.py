@@ -107,7 +107,7 @@ def header_lines(header: Header) -> bytes:
     """Return the header's line and the plan's lines after it."""
     lines = [to_line(wire.header_line(header))]
     for start in range(0, len(header.plan), PLAN_CHUNK):
-        lines.append(to_line(wire.plan_line(header.plan[start : start + PLAN_CHUNK])))
+        lines.append(to_line(wire.PlanLine(header.plan[start : start + PLAN_CHUNK])))
     return b"".join(lines)
 
 

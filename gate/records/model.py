@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import zip_longest
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from gate.model import Case, Complexity, Criterion, Location, Part, ToolCall, Trial, Turn
-from gate.model.bounds import Amount, Count
+from gate.model.bounds import Amount, Count, Ordinal
 
 FORMAT = 2
 """The format that is written and read."""
@@ -17,29 +17,38 @@ INTERRUPTED = "interrupted"
 """The reason given for the end of a run that never closed its record, in a closed copy of the record."""
 
 
-class PlannedCase(Struct, frozen=True, gc=False):
-    """A case that a run is going to measure."""
+class PlannedCase(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """A case that a run is going to measure, as the plan's lines hold it."""
 
     id: str
-    fingerprint: str
+    fingerprint: str = field(name="fp")
     """Fingerprint of the case's content: trials of cases with different fingerprints are not comparable."""
-    tags: frozenset[str] = frozenset()
+    tags: tuple[str, ...] = ()
+    """In alphabetical order."""
     complexity: Complexity = Complexity.MEDIUM
-    location: Location | None = None
-    hint: float | None = None
+    at: Annotated[tuple[str | Ordinal, ...], Meta(min_length=1, max_length=2)] | None = None
+    """``[path]`` or ``[path, line]``"""
+    hint: Amount | None = None
     """Expected duration of one trial in seconds, from earlier records."""
-    shard: int = 1
+    shard: Ordinal = 1
     """The shard that runs it, counted from 1."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """The case's own thresholds by criterion, so that the record can be judged without its suite."""
-    expected: tuple[tuple[ToolCall, ...] | None, ...] = ()
-    """Expected calls per turn, so that differences can be shown; None for turns without an expectation."""
     equivalent: str = ""
     """The group of cases that the author declares to be the same task."""
     cluster: str = ""
     """The group of cases that share a fixture, so that their trials in one epoch depend on one another."""
+    expected: tuple[tuple[ToolCall, ...] | None, ...] = field(default=(), name="expect")
+    """Expected calls per turn, so that differences can be shown; None for turns without an expectation."""
     responses: tuple[str | None, ...] = ()
     """Expected responses per turn, shortened, to show next to the actual ones; empty if none is given."""
+
+    @property
+    def location(self) -> Location | None:
+        if self.at is None:
+            return None
+        path, line = (*self.at, None)[:2]
+        return Location(str(path), line if isinstance(line, int) else None)
 
 
 class Run(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -212,7 +221,7 @@ def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | Non
         one = Case(
             id=case.id,
             turns=_turns(case),
-            tags=case.tags,
+            tags=frozenset(case.tags),
             complexity=case.complexity,
             thresholds=case.thresholds if thresholds is None else thresholds.get(case.id, {}),
             location=case.location,

@@ -16,12 +16,10 @@ from msgspec.structs import asdict, astuple, replace
 
 from gate.model import (
     FULL,
-    Complexity,
     Criterion,
     ErrorKind,
     ForeignScore,
     Invocation,
-    Location,
     Models,
     Part,
     Replay,
@@ -111,83 +109,16 @@ def to_header(line: HeaderLine) -> Header:
 # --- plan -----------------------------------------------------------------------------------------
 
 
-class PlannedObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    id: str
-    fp: str
-    tags: tuple[str, ...] = ()
-    complexity: Complexity = Complexity.MEDIUM
-    at: Annotated[list[str | Ordinal], Meta(min_length=1, max_length=2)] | None = None
-    """``[path]`` or ``[path, line]``"""
-    hint: Amount | None = None
-    shard: Ordinal = 1
-    thresholds: dict[str, float] = field(default_factory=dict)
-    equivalent: str = ""
-    cluster: str = ""
-    expect: tuple[tuple[ToolCall, ...] | None, ...] = ()
-    responses: tuple[str | None, ...] = ()
-
-
 class PlanLine(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    plan: tuple[PlannedObject, ...]
+    plan: tuple[PlannedCase, ...]
 
 
-def plan_line(cases: Sequence[PlannedCase]) -> PlanLine:
-    return PlanLine(tuple([_planned_object(case) for case in cases]))
-
-
-def to_plan(line: PlanLine) -> list[PlannedCase]:
-    return [_planned_case(case) for case in line.plan]
-
-
-def _planned_object(case: PlannedCase) -> PlannedObject:
-    at: list[str | int] | None = None
-    if case.location is not None:
-        at = [case.location.path]
-        if case.location.line is not None:
-            at.append(case.location.line)
-    expect = case.expected
-    if expect == (None,) * len(expect):
-        expect = ()
-    return PlannedObject(
-        case.id,
-        case.fingerprint,
-        tuple(sorted(case.tags)),
-        case.complexity,
-        at,
-        case.hint,
-        case.shard,
-        dict(case.thresholds),
-        case.equivalent,
-        case.cluster,
-        expect,
-        case.responses,
-    )
-
-
-def _planned_case(case: PlannedObject) -> PlannedCase:
-    return PlannedCase(
-        case.id,
-        case.fp,
-        frozenset(case.tags),
-        case.complexity,
-        _location(case.at),
-        case.hint,
-        case.shard,
-        case.thresholds,
-        case.expect,
-        case.equivalent,
-        case.cluster,
-        case.responses,
-    )
-
-
-def _location(at: list[str | int] | None) -> Location | None:
-    if at is None:
-        return None
-    path, line = at if len(at) == 2 else (at[0], None)
-    if isinstance(path, str) and not isinstance(line, str):
-        return Location(path, line)
-    raise MalformedError(f"at is not [path, line]: {str(at)[:60]!r}")
+def to_plan(line: PlanLine) -> tuple[PlannedCase, ...]:
+    """Return the cases of a line. Raises `MalformedError` for a place that is not a path with a line."""
+    for case in line.plan:
+        if case.at is not None and [type(part) for part in case.at] != [str, int][: len(case.at)]:
+            raise MalformedError(f"at is not [path, line]: {str(list(case.at))[:60]!r}")
+    return line.plan
 
 
 # --- trials ---------------------------------------------------------------------------------------

@@ -51,11 +51,18 @@ _TAGS = 6
 
 
 def render(
-    result: Result, *, width: int = 80, color: bool = False, encoding: str = "utf-8", verbose: bool = False
+    result: Result,
+    *,
+    width: int = 80,
+    color: bool = False,
+    encoding: str = "utf-8",
+    verbose: bool = False,
+    label: str = "",
 ) -> str:
     """Return the report, ``width`` columns wide, in the terminal's ``encoding``: ASCII replaces missing characters.
 
-    ``verbose`` adds the numbers, every case with its reasons, and the agents' logs.
+    ``verbose`` adds the numbers, every case with its reasons, and the agents' logs. ``label``: the label that accepts a
+    loss, if any.
     """
     from rich.console import Console  # weight: no other command needs it
 
@@ -73,7 +80,7 @@ def render(
         _environ={},
     )
     for view in views_of(result):
-        _suite(console, view, verbose=verbose)
+        _suite(console, view, verbose=verbose, label=label)
     if verbose:
         lines = [escape.console(line, 500) for line in command_lines(result.command)]
         _facts(console, zip_longest(["Reproduce"], lines, fillvalue=""))
@@ -89,7 +96,7 @@ def render_line(result: Result, *, encoding: str = "utf-8") -> str:
     return encodable("\n".join([*parts, end_line(result, result.verdict, escape.console)]), encoding)
 
 
-def _suite(console: Console, view: View, *, verbose: bool) -> None:
+def _suite(console: Console, view: View, *, verbose: bool, label: str) -> None:
     suite = view.suite
     mark, style = SIGNS[TONES[suite.verdict]]
     console.print()
@@ -100,7 +107,7 @@ def _suite(console: Console, view: View, *, verbose: bool) -> None:
     console.print()
     _cases(console, view)
     _by_tag(console, suite, verbose=verbose)
-    todo = view.next_step()
+    todo = view.next_step(label)
     if todo:
         _line(console, 2, ("Next: ", "bold"), (escape.console(todo), ""), hang=6)
         console.print()

@@ -59,6 +59,8 @@ class Place(Struct, frozen=True):
     """The label that accepts a regression; empty if there is none."""
     base: str = ""
     """The target branch of the change."""
+    remark: str = ""
+    """A sentence about the next step, without its full stop."""
 
 
 NOWHERE = Place()
@@ -90,7 +92,7 @@ def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
     title = f"### 💥 Could not decide {escape.markdown_code(place.head[:7])}".rstrip()
     return (
         f"{title}\n\n{escape.markdown(error, 1_000)}\n\n"
-        f"**Next:** fix the problem and push, or run the job again.{_links(place)}\n"
+        f"**Next:** fix the problem and push, or run the job again.{_remark(place)}{_links(place)}\n"
     )
 
 
@@ -197,7 +199,12 @@ def _next(view: View, place: Place) -> str:
     todo = view.next_step(place.accept_label)
     if not todo:
         return _links(place).strip()
-    return f"**Next:** {escape.markdown_prose(todo, _SENTENCE)}.{_links(place)}"
+    return f"**Next:** {escape.markdown_prose(todo, _SENTENCE)}.{_remark(place)}{_links(place)}"
+
+
+def _remark(place: Place) -> str:
+    said = place.remark[:1].upper() + place.remark[1:]
+    return f" {escape.markdown_prose(said, _SENTENCE)}." if said else ""
 
 
 def _links(place: Place) -> str:

@@ -438,7 +438,7 @@ class Git:
     def checked_out_since(self, at: float) -> list[str]:
         """Return the commits that were checked out after ``at`` (Unix time), as far as git has logged that."""
         found = []
-        form = ("--date=unix", "--format=%H%x09%gd%x09%gs", f"--max-count={_MOST_CHECKED_OUT}")
+        form = ("--no-show-signature", "--date=unix", "--format=%H%x09%gd%x09%gs", f"--max-count={_MOST_CHECKED_OUT}")
         for line in self.text("log", "--walk-reflogs", *form, "HEAD", "--").splitlines():
             commit, place, did = line.split("\t", 2)
             time = re.search(r"@\{(\d+)\}", place)

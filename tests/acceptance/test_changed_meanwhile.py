@@ -115,6 +115,17 @@ def test_only_the_files_that_count_as_the_agents_matter(project: Project) -> Non
     assert not header(project).dirty
 
 
+def test_an_agent_that_writes_a_tracked_file_is_told_the_way_to_a_baseline(project: Project) -> None:
+    repository(project)
+    assert "`agent.sources` leaves out what the agent itself writes" in run(project, "echo 1 >> README.md").out
+    project.git("checkout", "-q", "--", ".")
+    project.write("gate.yaml", CONFIGURATION.format(more=", sources: [agent.py, behaviour.txt]"))
+    project.commit("sources")
+    run(project, "echo 1 >> README.md")
+    saved = project.gate("baseline", "save", "--config", "gate.yaml")
+    assert saved.code == 0, saved.err
+
+
 def test_what_changes_in_a_ci_job_the_agent_writes_itself(project: Project) -> None:
     repository(project)
     run(project, "echo better > behaviour.txt", CI="true")

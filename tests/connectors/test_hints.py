@@ -37,8 +37,8 @@ SHAPES = {
     },
     "crewai": {
         "crewai: crew": "this looks like CrewAI: return what kickoff() gives",
-        "strands: result": "this looks like Strands: return str(result), and set agent.traces: true",
-        "strands: stream": "this looks like Strands: return str(result), and set agent.traces: true",
+        "strands: result": "this looks like Strands: return str(result), export its spans (StrandsTelemetry), and set",
+        "strands: stream": "this looks like Strands: return str(result), export its spans (StrandsTelemetry), and set",
     },
 }
 

@@ -19,7 +19,7 @@ name: Gate
 
 on:
   pull_request:
-    types: [opened, synchronize, reopened, labeled, edited]
+    types: [opened, synchronize, reopened, labeled, unlabeled, edited]
   merge_group:
   push:
     branches: [{branch}]

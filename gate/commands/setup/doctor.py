@@ -180,7 +180,7 @@ async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
 
 def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterator[Checkup]:
     """Check whether the agent can read its expected answers."""
-    why = no_own_user(config, config.root, environment)
+    why = no_own_user(config.agent, config.root, environment)
     if not config.agent.is_local:
         return
     if not why and not config.agent.reads_suite:

@@ -72,8 +72,8 @@ Others    on a change:             gate run --junit gate-results/junit.xml
 
 Until a baseline is stored, the gate runs the base commit's agent alongside the change and compares the two.
 
-Exit codes: 0 pass or inconclusive, 1 blocked, 2 configuration, 3 could not decide, 4 baseline missing or damaged,
-5 not published, 6 baseline not stored, 7 untrusted artifact.
+Exit codes: 0 pass or inconclusive, 1 blocked, 2 configuration, 3 could not decide,
+4 baseline missing or damaged, 5 not published, 6 baseline not stored, 7 untrusted artifact.
 """
 BASELINE = """
 Baseline: what the agent did before the change

@@ -51,8 +51,11 @@ _TEXT = 160
 """Maximum number of characters in a case's first reason in the table."""
 
 
-def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
-    """Return a complete page in one file. ``trials``: those of each suite, in order; without them, the page says so."""
+def render(result: Result, trials: Sequence[SuiteTrials] = (), *, label: str = "") -> str:
+    """Return a complete page in one file. ``trials``: those of each suite, in order; without them, the page says so.
+
+    ``label``: the label that accepts a loss, if any.
+    """
     suites, rows, pieces = [], {}, {}
     for number, view in enumerate(views_of(result), 1):
         contents = None
@@ -77,6 +80,7 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
         suites=suites,
         first=_FIRST,
         most=_MANY,
+        label=label,
         command=labels.command_lines(result.command),
         ends=labels.end_line(result, result.verdict),
         problems=result.problems,

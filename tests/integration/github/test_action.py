@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gate.action.publish import OUTPUTS
-from tests.integration.github.job import CONFIG, Done, git, suite
+from tests.integration.github.job import AGENT, CONFIG, Done, git, suite
 from tests.integration.github.scenarios import World, report
 from tests.unit.reports.harmless import findings
 from tests.unit.reports.hostile import CORPUS
@@ -284,6 +284,14 @@ def test_a_report_that_cannot_be_written_is_said_and_no_label_accepts_it(recorde
     assert "a report could not be written" in done.summary
 
 
+def test_log_and_page_of_a_pull_request_name_the_label_that_accepts(recorded: World) -> None:
+    """A blocked change cannot be merged first."""
+    done = recorded.pull_request("bad")
+    page = (recorded.last.workspace / done.outputs["report_path"]).read_text(encoding="utf-8")
+    for told in (" ".join(done.log.split()), page.replace("<wbr>", "")):
+        assert "gate:accept" in told and "merge it" not in told, told
+
+
 def test_a_writers_label_accepts_a_regression_and_says_who(recorded: World) -> None:
     first = recorded.pull_request("bad")
     assert first.code == 1
@@ -324,7 +332,8 @@ def test_a_readers_label_accepts_nothing(recorded: World) -> None:
         recorded.fake.set_label(1, "gate:accept", who, "2026-01-02T00:00:00Z")
         done = labelled(recorded, "gate:accept", who)
         assert done.code == code, done.log
-        assert ("set by someone who may not write to this repository" in done.log) is (code == 1)
+        for told in (done.log, done.summary, recorded.comments()[0]):
+            assert ("was set by someone who may not write to this repository" in told) is (code == 1), told
 
 
 def labelled(world: World, name: str, sender: str, **changes: Any) -> Done:
@@ -441,6 +450,26 @@ def test_a_fork_is_measured_without_a_comment_and_reported_by_the_trusted_half(r
     assert reported.outputs["baseline_sha"] == git(recorded.repository.remote, "rev-parse", "main")
     [comment] = recorded.comments()
     assert comment.splitlines()[1].startswith("### ❌")
+
+
+@pytest.mark.parametrize("place", ["import hashlib\n", "def answer(message):\n    "], ids=["starts", "answers"])
+def test_a_fork_whose_agent_lacks_its_key_is_told_who_can_run_it(recorded: World, place: str) -> None:
+    """Its author can neither fix that nor run the job again with more success."""
+    keyed = AGENT.replace(
+        place, f"{place}import os; os.environ['MODEL_KEY']\n" + " " * (len(place) - len(place.rstrip(" ")))
+    )
+    measured = recorded.pull_request("good", fork=True, files={"agent__py": keyed})
+    assert measured.code == 3, measured.log
+    reported = report(recorded, conclusion="failure")
+    assert reported.code == 3, reported.log
+    [comment] = recorded.comments()
+    for told in (measured.summary, reported.summary, comment):
+        assert "### 💥 Could not" in told
+        assert "fork's job has no secrets: if the agent needs one, review the change" in told, told
+    assert "[Run again](https://github.example/octo/agents/actions/runs/100)" in comment, "the run that measured"
+    assert "[Full report](https://github.example/octo/agents/actions/runs/101)" in comment, "which has no artifact"
+    if "answer" not in place:
+        assert "did not finish measuring 'support'; its log has the reason" in reported.log
 
 
 def test_the_report_compares_with_what_the_fork_was_merged_into(recorded: World) -> None:

@@ -277,3 +277,12 @@ def test_what_setup_prints_is_shown_and_never_a_command(world: World, path_with_
     assert [line for line in done.reader.shown if line in lines] == lines
     assert {name for name, _, _ in done.reader.commands} <= {"stop-commands", "warning", "notice"}
     assert not [text for _, _, text in done.reader.commands if "setup speaks" in text or text == "x"]
+
+
+def test_a_job_without_git_is_told_to_install_it_before_the_checkout(world: World, tmp_path: Path) -> None:
+    bare = tmp_path / "no-git"
+    bare.mkdir()
+    done = world.push("good", environment={"PATH": str(bare)})
+    assert done.code == 2, done.log
+    [(_, _, said)] = done.annotations("error")
+    assert "git is not installed (run actions/checkout before this step, and install git before that" in said

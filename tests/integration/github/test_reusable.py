@@ -45,7 +45,9 @@ def test_the_caller_grants_what_the_two_jobs_need_and_no_more() -> None:
 def test_the_caller_listens_to_every_event_that_the_jobs_are_for() -> None:
     events = shown()[True]
     assert events.keys() == {"pull_request", "merge_group", "push"}
-    assert {"opened", "synchronize", "reopened", "labeled", "edited"} == set(events["pull_request"]["types"])
+    assert {"opened", "synchronize", "reopened", "labeled", "unlabeled", "edited"} == set(
+        events["pull_request"]["types"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,3 +107,12 @@ def test_it_stores_a_baseline_and_blocks_a_regression(site: Site) -> None:
     masked = worse.log.index(f"::add-mask::{SECRET}")
     assert masked < worse.log.index("::stop-commands::"), "later, the runner would no longer obey it"
     assert worse.log.count(SECRET) == 1
+
+
+def test_calls_of_it_share_neither_an_artifact_nor_a_group() -> None:
+    """A run takes each name once, and a second call of one group would cancel the first."""
+    workflow = called()
+    assert "inputs.artifact" in workflow["concurrency"]["group"]
+    for job in workflow["jobs"].values():
+        *_, gate, upload = job["steps"]
+        assert gate["with"]["artifact"] == upload["with"]["name"] == "${{ inputs.artifact }}"

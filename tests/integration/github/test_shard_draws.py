@@ -71,3 +71,13 @@ def test_what_may_be_another_agent_is_counted_where_the_parts_are_joined(world: 
         assert done.code == 0, done.log
         [comment] = world.comments()
         assert "Measurement 2 of this change (before: regressed)" in comment.replace("\\", "")
+
+
+def test_parts_need_no_proof_where_the_job_that_joins_them_requires_one(strict: World) -> None:
+    """The baseline's proof is in that job's artifact; a part has another, and decides nothing."""
+    before = len(strict.fake.calls)
+    done = measure(strict, *opened(strict, "bad"), 200)
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    assert "unproven" not in done.summary
+    listed = [call.query["name"] for call in strict.fake.calls[before:] if call.path.endswith("/artifacts")]
+    assert not [name for name in listed if name.startswith("part-")], "a part asked for proofs"

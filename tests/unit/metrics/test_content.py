@@ -117,6 +117,11 @@ def test_an_empty_text_is_refused() -> None:
         said_score("contains", ["x"], values=[""])
 
 
+def test_an_answer_of_one_word_has_no_space() -> None:
+    assert said_score("not_contains", ["billing"], values=" ").value == 1.0
+    assert said_score("not_contains", ["It is billing."], values=" ").value == 0.0
+
+
 def test_thoughts_are_no_answer() -> None:
     performance = TrialOutput((Invocation("q", (Part("secret", thought=True), Part("open"))),))
     case = Case("c", (Turn("q"),))

@@ -21,7 +21,6 @@ from gate.model import (
     ErrorKind,
     ForeignScore,
     Invocation,
-    Location,
     Part,
     Replay,
     Scale,
@@ -63,14 +62,14 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "records"
 RICH_CASE = PlannedCase(
     "refund",
     "f1",
-    frozenset({"smoke"}),
+    ("smoke",),
     Complexity.COMPLEX,
-    Location("evals/a.yaml", 12),
+    ("evals/a.yaml", 12),
     1.5,
     1,
     {"response_match_score": 0.5},
-    ((ToolCall("refund", {"order": 1}),), None),
     "refunds",
+    expected=((ToolCall("refund", {"order": 1}),), None),
 )
 PLAIN_CASE = PlannedCase("größe → 漢字", "f2")
 RICH_CRITERION = Criterion(
