@@ -59,7 +59,8 @@ def test_events_of_adk_tell_that_their_answer_was_cut_off(project: Project, agen
 def check_cut_off(project: Project, interpreter: Path, module: str) -> None:
     """The scripted models stop at the limit of length in the case of order Z9."""
     found = turns(project, interpreter, module, orders=["A1", "Z9"])
-    assert [turn["usage"].get("cut_off", False) for turn in found] == [False, True]  # type: ignore[attr-defined]
+    cut_off = {"Z9" in str(turn): turn["usage"].get("cut_off", False) for turn in found}  # type: ignore[attr-defined]
+    assert cut_off == {False: False, True: True}
 
 
 CREWS: dict[str, list[tuple[str, str | None]] | None] = {
