@@ -160,6 +160,7 @@ class View:
         if place:
             said.append(f"most of it in {place}")
         said += [tell(found, self.suite) for found in self.suite.warnings if found.kind == "tool_fails"][:MOST_TOOLS]
+        said += [tell(found, self.suite) for found in self.suite.warnings if _cuts_off_most(found)]
         same = self.suite.warning("same_agent")
         if same is not None:
             said.append(tell(same, self.suite))
@@ -501,6 +502,11 @@ def _is_moot(found: Finding, row: CriterionResult, suite: SuiteResult) -> bool:
     if found.is_excused:
         return row.verdict is not Verdict.PASS or not row.criterion.blocking
     return found.kind == "mean" and suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE)
+
+
+def _cuts_off_most(found: Finding) -> bool:
+    """True if at least half of all answers were cut off: then what was scored is hardly the agent's work."""
+    return found.kind == "answers_say_little" and found["why"] == "cut_off" and 2 * found["answers"] >= found["of"]
 
 
 def _no_baseline(found: BaselineInfo | None) -> str:

@@ -174,6 +174,17 @@ def test_answers_that_were_cut_off_are_counted(project: Project) -> None:
     assert "1 of 3 answers ended early, at the model's limit of length" in " ".join(result.out.split())
 
 
+@pytest.mark.parametrize(("cut", "named"), [(("one",), False), (("one", "two"), True)])
+def test_the_headline_names_cut_off_answers_if_they_are_most(
+    project: Project, cut: tuple[str, ...], named: bool
+) -> None:
+    message = {"role": "assistant", "content": "Once upon", "stop_reason": "max_tokens"}
+    agent = answering(project, f'{{"messages": [{message}]}} if message in {cut} else "The whole story"')
+    set_up(project, agent, {"not_contains": {"values": ["secret"]}}, trials=1)
+    _, result = project.result("run")
+    assert ("ended early" in result["suites"][0]["headline"]) is named
+
+
 # --- nothing to check, and selections -------------------------------------------------------------
 
 STATING = [
