@@ -19,7 +19,10 @@ from gate.reports.formatting import count
 from gate.suites import format_named, load
 from gate.suites.base import Loss
 
-KINDS = ((re.compile(r".*\.(evalset|test)\.json"), "ADK eval sets"), (PROMPTFOO, "promptfoo's configuration"))
+KINDS = (
+    (re.compile(r"\.(?:evalset|test)\.json\Z"), "ADK eval sets"),
+    (re.compile(rf"\A{PROMPTFOO.pattern}\Z"), "promptfoo's configuration"),
+)
 """Names of files that are known to hold cases → their kind."""
 DATA_NAMES = re.compile(r"golden|dataset|evals?\b|cases", re.IGNORECASE)
 MOST_SOURCES, MOST_EVALUATIONS = 1_000, 20
@@ -34,7 +37,7 @@ def add_cases(tree: Tree, found: Survey) -> None:
     others: list[Path] = []
     for path in tree.files:
         for pattern, kind in KINDS:
-            if pattern.fullmatch(path.name):
+            if pattern.search(path.name):
                 kinds.setdefault(kind, []).append(path)
                 break
         else:
