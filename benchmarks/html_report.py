@@ -29,7 +29,6 @@ from gate.model import (
     Direction,
     ErrorKind,
     Invocation,
-    Location,
     Part,
     Scale,
     Score,
@@ -78,7 +77,7 @@ class _Case:
         self.questions = [_text(draw, draw.randint(8, 30)) for _ in range(draw.choice((1, 1, 2, 3)))]
         self.answers = [_text(draw, draw.randint(25, 90)) for _ in self.questions]
         self.complexity = COMPLEXITIES[number % 3]
-        self.tags = frozenset({self.topic, *(["smoke"] if number % 10 == 0 else [])})
+        self.tags = tuple(sorted({self.topic, *(["smoke"] if number % 10 == 0 else [])}))
 
     def calls(self, turn: int, *, good: bool) -> tuple[ToolCall, ...]:
         order = {"order_id": self.order}
@@ -97,7 +96,7 @@ class _Case:
     def planned(self, number: int) -> PlannedCase:
         calls = [self.calls(turn, good=True) for turn in range(len(self.questions))]
         expected = tuple(tuple(ToolCall(call.name, call.args) for call in turn) for turn in calls)
-        at = Location("evals/support.yaml", 10 + 7 * number)
+        at = ("evals/support.yaml", 10 + 7 * number)
         return PlannedCase(self.id, f"fp{number}", self.tags, self.complexity, at, expected=expected)
 
     def trial(self, number: int, draw: random.Random, *, before: bool, tag: str = FULL) -> Trial:
