@@ -164,8 +164,12 @@ def _listed(further: tuple[str, ...]) -> tuple[Mapping[str, str], re.Pattern[str
     return kinds, re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)", re.IGNORECASE)
 
 
-_NO_CATEGORY = re.compile(r"\W*(?:(?:none?|not|nil|null|nothing|n/?a|safe)\b.*)?", re.IGNORECASE | re.DOTALL)
-"""Words by which judges say that no category is violated: *None*, *no violation*, *N/A*."""
+_NO_CATEGORY = re.compile(
+    r"\W*(?:(?:no|none|nil|null|nothing|n/?a)\b(?!-).*|not (?:applicable|any|violated|found)\b.*|safe\W*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words by which judges say that no category is violated: *None*, *no violation*, *N/A*; not the category
+*non-consensual content*."""
 
 
 class Safety(Answer):

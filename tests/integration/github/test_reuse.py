@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 from pathlib import Path
 
@@ -439,11 +440,12 @@ def test_a_suite_that_a_job_did_not_measure_hides_none_that_it_did(recorded: Wor
 @pytest.mark.usefixtures("uv")
 def test_an_agent_that_setup_installs_is_the_same_wherever_the_workspace_lies(proven: World) -> None:
     """A runner of one's own has its own folder, and a repository may be renamed."""
-    inputs = {"setup": "true"}
-    assert proven.measure(91, "good", inputs=inputs).code == 0
-    same = proven.pull_request("good", 1, inputs=inputs)
+    inputs, environment = {"setup": "true"}, {"PATH": os.environ["PATH"]}
+    measured = proven.measure(91, "good", inputs=inputs, environment={**environment, "GITHUB_RUN_ID": "91"})
+    assert measured.code == 0, measured.log
+    same = proven.pull_request("good", 1, inputs=inputs, environment=environment)
     assert same.code == 0, same.log
     assert "The agent is the same as at" in same.summary
-    worse = proven.pull_request("bad", 2, inputs=inputs)
+    worse = proven.pull_request("bad", 2, inputs=inputs, environment=environment)
     assert (worse.code, worse.outputs["verdict"]) == (1, "regressed"), worse.log
     assert "asking the base commit's agent, too" in worse.log, "in the same environment, from its own files"

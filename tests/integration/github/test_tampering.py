@@ -322,15 +322,16 @@ def test_thresholds_of_the_record_hold_for_nothing(recorded: World) -> None:
     assert "from 100 % to 50 %" in said(done)  # of trials that pass: the record's own marks would have passed all
 
 
-def test_trials_of_a_baseline_that_the_record_brings_excuse_nothing(recorded: World) -> None:
+def test_trials_of_the_base_that_a_record_brings_make_no_pass(recorded: World) -> None:
+    """A fork's job measures itself, so it can report any trial; those of the base are judged like any others."""
+
     def double(record: Record) -> Record:
         own = [t for t in record.trials if t.side is Side.CANDIDATE]
         more = (replace(t, side=Side.BASELINE, number=t.number + 100) for t in own)  # its base was run, too
         return replace(record, trials=(*record.trials, *more))
 
     done = forged(recorded, double)
-    assert done.code == 1, done.log
-    assert "of the baseline's agent" not in said(done)
+    assert done.outputs["verdict"] in ("inconclusive", "regressed"), done.log
 
 
 def test_the_base_branch_judges_and_not_the_default_branch(recorded: World) -> None:
