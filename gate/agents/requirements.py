@@ -67,10 +67,7 @@ class Requirements:
             if name in found or name not in installed:
                 continue
             found.add(name)
-            for stated in installed[name].requires or ():
-                match = _NAME.match(stated)
-                if match:
-                    open_.append(_plain(match[1]))
+            open_ += _required_by(installed[name])
         return found
 
     def reads(self, path: Path) -> bool:
@@ -113,7 +110,8 @@ def toml_of(text: str) -> Mapping[str, Any] | None:
 
 
 def text_on_disk(path: Path) -> str:
-    """Return the beginning of a file's text; empty if it is no file, or cannot be read."""
+    """Return the beginning of a file's text; empty if it is unreadable or not a regular file: reading a pipe would
+    block."""
     if not path.is_file():
         return ""
     try:
@@ -137,6 +135,17 @@ def _distributions(root: Path | None) -> Mapping[str, Distribution]:
     else:
         found = distributions(path=[str(one) for one in root.glob("*env/lib/python3*/site-packages")])
     return {_plain(one.metadata["Name"]): one for one in found}
+
+
+@cache
+def _required_by(distribution: Distribution) -> tuple[str, ...]:
+    """Return the names of the distributions that an installed one requires; its file is read once."""
+    found = []
+    for stated in distribution.requires or ():
+        match = _NAME.match(stated)
+        if match:
+            found.append(_plain(match[1]))
+    return tuple(found)
 
 
 def _paths_in(stated: str) -> Iterator[str]:
