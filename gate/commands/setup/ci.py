@@ -9,9 +9,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gate.agents.requirements import text_on_disk
 from gate.commands.setup.found import FoundAgent
 from gate.commands.setup.openapi import NODE
-from gate.commands.setup.tree import start_of
 
 GITHUB = """\
 # Agent Gate on every pull request and after every merge. `gate help ci` explains it.
@@ -141,15 +141,15 @@ def default_branch(folder: Path) -> str:
     """Return the branch that changes are merged into, from git's files: the one that the remote names, else main or
     master if there is one, else the current one."""
     own, git = _git_folders(folder)
-    told = start_of(git / "refs" / "remotes" / "origin" / "HEAD").strip()
+    told = text_on_disk(git / "refs" / "remotes" / "origin" / "HEAD").strip()
     if told.startswith("ref: refs/remotes/origin/"):
         return told.removeprefix("ref: refs/remotes/origin/")
-    packed = start_of(git / "packed-refs")
+    packed = text_on_disk(git / "packed-refs")
     for branch in ("main", "master"):
         for ref in (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"):
             if (git / ref).is_file() or f" {ref}\n" in packed:
                 return branch
-    current = start_of(own / "HEAD").strip()  # neither: a repository may call its only branch `trunk`
+    current = text_on_disk(own / "HEAD").strip()  # neither: a repository may call its only branch `trunk`
     return current.removeprefix("ref: refs/heads/") if current.startswith("ref: refs/heads/") else "main"
 
 
@@ -160,14 +160,14 @@ def _in_yaml(branch: str) -> str:
 
 def remote_of(folder: Path) -> str:
     """Return the configuration of the repository's remotes in lower case; empty if it has none."""
-    config = start_of(_git_folders(folder)[1] / "config").lower()
+    config = text_on_disk(_git_folders(folder)[1] / "config").lower()
     return config if "[remote " in config else ""
 
 
 def _git_folders(folder: Path) -> tuple[Path, Path]:
     """Return git's folder of this work tree, and the one that the work trees of a repository share."""
     own = folder / ".git"
-    told = start_of(own).strip()
+    told = text_on_disk(own).strip()
     if told.startswith("gitdir: "):  # a linked work tree or a submodule
         own = folder / told.removeprefix("gitdir: ")
-    return own, own / start_of(own / "commondir").strip()
+    return own, own / text_on_disk(own / "commondir").strip()

@@ -16,11 +16,11 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.agents.requirements import text_on_disk
 from gate.commands.setup import adapters, ci
 from gate.commands.setup.found import STAMP, FoundAgent, Survey
 from gate.commands.setup.remedies import remedy_for
 from gate.commands.setup.survey import sources_of_agent
-from gate.commands.setup.tree import start_of
 from gate.config import FILE_NAME
 from gate.errors import ConfigError, ExitCode, GateError
 from gate.model import Invocation, Result, Suite, Trial
@@ -257,12 +257,12 @@ def stamped(text: str) -> str:
 
 def is_from_init(path: Path) -> bool:
     """True if `gate init` wrote this file, whatever has changed since."""
-    return STAMPED.search(start_of(path)) is not None
+    return STAMPED.search(text_on_disk(path)) is not None
 
 
 def is_untouched(path: Path) -> bool:
     """True if `gate init` wrote this file and nobody has changed it since."""
-    text = start_of(path)
+    text = text_on_disk(path)
     found = STAMPED.search(text)
     return found is not None and found[1] == _digest(text[: found.start()])
 

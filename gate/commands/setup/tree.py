@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gate.agents.requirements import MOST_BYTES
 from gate.errors import GateError
 from gate.formats.documents import parse_document
 
-MOST_FILES, MOST_BYTES, DEEPEST = 20_000, 300_000, 8
-"""Maximum numbers of files to list, of bytes to read of each, and of nested folders."""
+MOST_FILES, DEEPEST = 20_000, 8
+"""Maximum numbers of files to list, and of nested folders."""
 MOST_TEXT, MOST_DATA = 20_000_000, 2_000_000
 """Maximum number of bytes to read of all files together, and to parse as YAML and JSON: it takes a few seconds."""
 PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "target", "vendor"})
@@ -83,14 +84,3 @@ def files_below(root: Path) -> Iterator[Path]:
 def _is_entered(folder: Path) -> bool:
     hidden = folder.name.startswith(".") or folder.name in PASSED_OVER
     return not (hidden or folder.is_symlink() or (folder / "pyvenv.cfg").exists())
-
-
-def start_of(path: Path) -> str:
-    """Return the beginning of a file; empty if it is unreadable or not a regular file: reading a pipe would block."""
-    if not path.is_file():
-        return ""
-    try:
-        with path.open("rb") as file:
-            return file.read(MOST_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
