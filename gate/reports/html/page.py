@@ -26,7 +26,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gate.security.escape import in_json, one_line, unicode_only
+from gate.security.escape import BREAK, in_json, one_line, unicode_only
 from gate.security.escape import spaced as keep_spaces
 from gate.security.limits import MAX_ID_CHARS, cut
 
@@ -70,6 +70,23 @@ def render(
             **values,
         )
     )
+
+
+def of_markdown(title: str, text: str) -> str:
+    """Return the page of a report in Markdown whose text from outside is escaped."""
+    return render("written.html", title=title, text=from_markdown(text))
+
+
+def from_markdown(text: str) -> Markup:
+    """Return a report in Markdown, whose text from outside is escaped, as HTML in which figures stay whole.
+
+    Only hosts make links of plain text, so the zero-width spaces that keep them from it are dropped.
+    """
+    from markdown_it import MarkdownIt  # weight: most pages have a template
+
+    parser = MarkdownIt("commonmark").enable("table").disable(["image", "autolink"])
+    made = parser.render(text.replace(BREAK, ""))
+    return Markup(_FIGURES.sub(r'<span class="whole">\g<0></span>', made))  # noqa: S704 - the report has escaped it
 
 
 def _blocks(values: Mapping[str, Any]) -> list[tuple[str, Markup]]:
