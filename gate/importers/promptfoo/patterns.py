@@ -9,7 +9,7 @@ from collections.abc import Sequence
 _SPACE = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 r"""The meaning of ``\s`` in JavaScript."""
 _WRITTEN = {".": r"[^\n\r\u2028\u2029]", "$": r"\Z", r"\s": f"[{_SPACE}]", r"\S": f"[^{_SPACE}]", "[^]": r"[\s\S]"}
-"""What has another meaning in Python, and its counterpart there."""
+"""Parts that mean something else in Python, each with its counterpart there."""
 _ESCAPE = r"\\(?:[dDwWbBnrtvf0]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[1-9]|[^\w\s])"
 _TOKEN = re.compile(
     rf"(?P<repeat>(?:[*+?]|\{{\d+(?:,\d*)?\}})\??)"
@@ -17,7 +17,7 @@ _TOKEN = re.compile(
     rf"|(?P<same>[.$]|\\[sS]|\[\^\])|(?P<reference>\\k<(?P<of>[A-Za-z_]\w*)>)|(?P<escape>{_ESCAPE})"
     r"|\[(?P<not>\^?)(?P<members>(?:\\[\s\S]|[^\]\\])+)\]|(?P<char>[^\\(\[{]|\{(?!(?:\d+(?:,\d*)?|,\d*)\}))"
 )
-"""One part of a pattern. What it does not match is invalid in JavaScript, or not known to mean the same in Python."""
+"""One part of a pattern. It matches nothing that is invalid in JavaScript, or not known to be equal in Python."""
 _MEMBER = re.compile(rf"(?P<space>\\s)|(?P<escape>(?!\\[B1-9]){_ESCAPE})|(?P<sign>[\[&~|])|(?P<char>[^\\])")
 _ASCII = re.compile(r"\\[dDwWbB]")
 

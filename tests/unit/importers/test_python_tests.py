@@ -85,7 +85,7 @@ def test_deepeval(tmp_path: Path) -> None:
         "line 18: metric AnswerRelevancyMetric(threshold=0.7)",
         "line 18: metric GEval(name='Correctness', criteria='Is it right?')",
         "line 23: a case whose input is computed",
-        "line 31: a case whose input is computed",
+        "line 30: a case whose input is computed",
     ]
     assert not Path("RAN").exists()
     assert not (tmp_path / "RAN").exists()
