@@ -40,9 +40,10 @@ def is_result(kind: str) -> bool:
 def first_value(body: Mapping[str, Any], *keys: str) -> Any:
     """Return the value of the first of these keys that has one; None if none has."""
     for key in keys:
-        value = body.get(key)
-        if value is not None:
-            return value
+        if key in body:
+            value = body[key]
+            if value is not None:
+                return value
     return None
 
 

@@ -22,7 +22,7 @@ from gate.formats import messages, paths
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError
 from gate.formats.positions import Key
-from gate.formats.reading import Ignored, carried, kind_of, unread
+from gate.formats.reading import Ignored, carried, kind_of, mark_read, unread
 from gate.model import Case, Invocation, RecordedTrial, ToolCall, Turn
 from gate.model.strict import StrictModel, one_or_more, short_for
 from gate.security.limits import shorten
@@ -302,7 +302,8 @@ def _stated(place: _Located, fields: FieldPaths) -> bytes:
     paths = [fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity, *fields.content]
     if fields.expected_tools is not None:
         paths.append(fields.expected_tools.path)
-    values = [carried(place.at(path)) for path in paths]
+    values = [place.at(path) for path in paths]
+    mark_read(values)
     try:
         stated = _ENCODER.encode(values)
     except (TypeError, ValueError):  # YAML allows keys that JSON does not
