@@ -457,7 +457,7 @@ def test_sources_are_what_the_agent_imports_and_names(project: Project) -> None:
     project.write("words.py", "import importlib\nHI = importlib.import_module('shop.orders').HI\n")
     project.gate("init", "--no-run")
     assert "sources" not in config_of(project)["agent"], "nobody can tell what it loads while it runs"
-    why = "(no agent.sources): words.py looks for files or modules while it runs (import_module)"
+    why = "(no agent.sources): what words.py reads shows only while it runs (import_module)"
     assert why in (project.root / "gate.yaml").read_text()
 
 
