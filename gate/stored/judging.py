@@ -414,7 +414,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         terms = _as_its_run(terms, records[number])
         if record.header.stripped:
-            same, verdict = found.first.commit or "", found.fell_short
+            same, verdict = found.first.commit or "", found.first.info.fell_short
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 
