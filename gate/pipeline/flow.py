@@ -20,7 +20,7 @@ from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_all_references
 from gate.pipeline.session import RunOptions, Session, open_session
 from gate.pipeline.terms import after_proofs, job_settings, step_down, with_settings_of_run
-from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shown_trials
+from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shard_result, shown_trials
 from gate.records import read_header
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.trials import SuiteTrials
@@ -65,12 +65,12 @@ async def run_gate(
 def _judged(suite: MeasuredSuite, proven: int, environment: Mapping[str, str]) -> SuiteResult:
     """Return the verdict on a suite's record, after so many suites are proven. If only the error budget left by those
     makes it a proof, its record states that."""
-    if suite.of_shard is not None:
-        return suite.of_shard
     terms = suite.terms
     if proven:
         terms = with_settings_of_run(terms, after_proofs(terms.settings, proven))
     record = load_to_judge(suite.path, criteria=terms.criteria)
+    if record.header.shard != (1, 1):
+        return shard_result(record, terms.settings.max_error_rate)
     result = accepted(judge_record(record, suite.found.all, terms), suite.found)
     if proven and result.verdict is Verdict.REGRESSED:
         close_again(suite.path, load_to_judge(suite.path), terms.plain(), environment)

@@ -15,7 +15,6 @@ from gate.baselines.ledger import LAPSED, Ledger, Mark
 from gate.baselines.pairing import pair
 from gate.baselines.reference import Reference, reference_to
 from gate.baselines.union import RunPart, parts_of, without
-from gate.decision.course import COVERED
 from gate.decision.outcomes import passed
 from gate.errors import BaselineError
 from gate.histories.moves import newest_move
@@ -194,6 +193,8 @@ def _comparable(part: RunPart, header: Header, content: Mapping[str, str]) -> li
 
 MOST_PAST = 20
 """The number of nearest records to read."""
+COVERED = 0.9
+"""Minimum share of the current cases that a record covers to be a point of the trend."""
 MOST_PAST_TRIALS = 20_000
 """The most stored trials to read, estimated from the baseline's; for a large suite fewer records are read, or none."""
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from statistics import fmean
 
-from msgspec import structs
 from msgspec.structs import replace
 
 from gate.baselines.pairing import excuses, pair, reported_before
@@ -18,13 +17,11 @@ from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
 from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_round, next_step, trials_in_outage
 from gate.decision.next_step import MOST_RETRIES
-from gate.decision.outages import LEAST_IN_VAIN, outage_of
+from gate.decision.outages import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
 from gate.decision.stored_epochs import rounds_of_outages
 from gate.errors import ConfigError, GateError, MeasureError
-from gate.model import BASE, FULL, STORED, Side, SuiteResult, Trial, Verdict
-from gate.model.finding import Finding
-from gate.pipeline.budget import spent_on
+from gate.model import BASE, FULL, STORED, Side, Trial, Verdict
 from gate.pipeline.execute import Job
 from gate.pipeline.launch import BaseAgent
 from gate.pipeline.session import Session
@@ -141,10 +138,10 @@ class SuiteRun:
 
     async def measure(self) -> None:
         """Measure the cases of a shard, or else whatever the verdict needs."""
-        if self.session.options.is_shard:
+        if self.session.config.agent_kind == "replay":
+            await self._replay_trials()
+        elif self.session.options.is_shard:
             await self._measure_shard()
-        elif self.session.config.agent_kind == "replay":
-            await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
             if self.base.beside:
                 step = next_round(self._comparison(0))
@@ -216,29 +213,19 @@ class SuiteRun:
     async def _measure_shard(self) -> None:
         """Run every case of this shard as often as the schedule might, which needs the results of the others."""
         index, total = self.journal.header.shard
-        if self.session.config.agent_kind == "replay":
-            await self._replay_trials(self.own_cases)
-        else:
-            request = Request(Side.CANDIDATE, FULL, self.own_cases, self.session.settings.most_epochs)
-            await self._round(More((request,), f"shard {index} of {total}", 1))
-            if self.base.beside:
-                await self._run_base()
-            step = self._confirmation()
-            if step is not None:
-                await self._round(step)
+        request = Request(Side.CANDIDATE, FULL, self.own_cases, self.session.settings.most_epochs)
+        await self._round(More((request,), f"shard {index} of {total}", 1))
+        if self.base.beside:
+            await self._run_base()
+        step = self._confirmation()
+        if step is not None:
+            await self._round(step)
 
     def _confirmation(self) -> More | None:
         """Return the round that `gate merge` will need of this shard's crashing cases, as only this shard can run
         them."""
         cases, before = [self.plan.cases[case_id] for case_id in self.own_cases], self.comparisons[0].stored
         return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
-
-    def part(self) -> SuiteResult:
-        """Return the result of a shard, which decides nothing."""
-        needed = [trial for trial in self.trials if trial.tag != STORED]
-        found = shard_result(self.journal.header, self.own_cases, needed, self.settings.max_error_rate)
-        spent = structs.asdict(spent_on([*self.trials, *self._of_base]))
-        return replace(found, **spent, agent_runs=found.agent_runs + len(self._of_base))
 
     async def run_stored_epoch(self, cases: tuple[str, ...], why: str) -> bool:
         """Run these cases once more for later changes, and then any trials that the verdict needs.
@@ -267,28 +254,26 @@ class SuiteRun:
                 measured.add(trial.case_id)
         return tuple([case_id for case_id in cases if case_id not in measured])
 
-    async def _replay_trials(self, ids: Sequence[str]) -> None:
-        recorded = self._recorded_jobs(ids)
-        self.trials += self.journal.resumed  # a case recorded as failed stays failed
-        done = {(trial.case_id, trial.number) for trial in self.trials}
-        jobs = [job for job in recorded if (job.case.id, job.number) not in done]
-        if jobs:
-            self.session.progress.plan(self.plan.suite.id, len(jobs), "replaying recorded trials")
-            if self.plan.judged:  # then trials are scored one by one, many at a time
-                await self._run(jobs, self.trials)
-            else:
-                await self._replay_batches(jobs)
-        order = {case_id: place for place, case_id in enumerate(ids)}
-        self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
+    async def _replay_trials(self) -> None:
+        """Score the recorded trials of this shard's cases; those of an earlier session are in the journal."""
+        done = {(trial.case_id, trial.number) for trial in self.journal.resumed}
+        jobs = [job for job in self._recorded_jobs() if (job.case.id, job.number) not in done]
+        if not jobs:
+            return
+        self.session.progress.plan(self.plan.suite.id, len(jobs), "replaying recorded trials")
+        if self.plan.judged:  # then trials are scored one by one, many at a time
+            await self._run(jobs, self.trials)
+        else:
+            await self._replay_batches(jobs)
 
-    def _recorded_jobs(self, ids: Sequence[str]) -> list[Job]:
+    def _recorded_jobs(self) -> list[Job]:
         """Return a job for each recorded trial, case by case, so that each case is sent once."""
         available = Counter(trial.case_id for trial in self.plan.suite.recorded)
         most = self.settings.exact_epochs or max(available.values(), default=0)
         if not most:
             raise MeasureError("the suite holds no recorded trials to replay", where=self.plan.suite.source)
         jobs = []
-        for case_id in ids:
+        for case_id in self.own_cases:
             for number in range(1, min(most, available[case_id]) + 1):
                 jobs.append(Job(self.plan.cases[case_id], number))
         if self.session.config.file.budget != BudgetSection():
@@ -302,8 +287,6 @@ class SuiteRun:
             async for part in parts:
                 self.journal.extend(part)
                 for trial, _ in part:
-                    if session.options.is_shard:  # else no schedule follows, and the verdict is the record's
-                        self.trials.append(trial)
                     session.progress.trial(trial)
 
     def _comparison(self, number: int) -> Comparison:
@@ -446,53 +429,6 @@ def _durations(reference: Reference) -> Mapping[str, float]:
             if trial.duration is not None and trial.error is None and trial.side is Side.CANDIDATE:
                 found[trial.case_id].append(trial.duration)
     return {case_id: round(fmean(durations), 3) for case_id, durations in found.items()}
-
-
-def shard_result(header: Header, own: Sequence[str], trials: Sequence[Trial], most_errors: float) -> SuiteResult:
-    """Return the result of a shard, which only shows if its cases were measured: it never passes or regresses.
-
-    ``own`` are its cases; ``most_errors`` is the share of unmeasured trials that it may have.
-    """
-    index, total = header.shard
-    errors = sum([not trial.measured for trial in trials])
-    problem = _shard_problem(own, trials, errors, most_errors)
-    verdict = Verdict.ERROR
-    if problem is None:
-        verdict = Verdict.INCONCLUSIVE
-    cause = Finding.of(
-        "shard",
-        verdict,
-        shard=index,
-        of=total,
-        trials=len(trials),
-        cases=len(own),
-        problem=problem,
-    )
-    return SuiteResult(
-        suite_id=header.suite_id,
-        verdict=cause.verdict,
-        cause=cause,
-        criteria=(),
-        cases=(),
-        agent_runs=len(trials),
-        errors=errors,
-        seed=header.seed,
-        commit=header.commit,
-        dirty=header.dirty,
-    )
-
-
-def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
-    """Return the reason why the shard cannot be used for the whole run; None if it can."""
-    if trials and errors / len(trials) > most:
-        return Finding.of("trials_lost", lost=errors, of=len(trials), most=most)
-    if trials and not any(trial.answered for trial in trials):
-        cases = {trial.case_id for trial in trials}
-        return outage_of(trials, cases=len(cases), of=len(own), compared=False)
-    silent = set(own).difference([trial.case_id for trial in trials])
-    if silent:
-        return Finding.of("not_run", cases=tuple(sorted(silent)))
-    return None
 
 
 # --- an earlier session ---------------------------------------------------------------------------
