@@ -42,12 +42,10 @@ from gate.pipeline.journal import (
     without,
 )
 from gate.pipeline.launch import base_agent
-from gate.pipeline.past import past_rates
-from gate.pipeline.references import References
-from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage
+from gate.pipeline.references import References, past_rates
+from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage, run_stored_epochs
 from gate.pipeline.session import Session, change_of_files, check_package, check_version, unconfirmed
 from gate.pipeline.store import store_kind
-from gate.pipeline.storing import run_stored_epochs
 from gate.pipeline.terms import Terms, terms_of_plan
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import Keeper, judge_record, load_to_judge, shard_result
