@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from time import monotonic
 
@@ -14,12 +14,11 @@ from gate.baselines.base import outage_in, shard_of
 from gate.baselines.pairing import Match, match_cases
 from gate.baselines.reference import Reference, identity, reference_to
 from gate.baselines.union import run_ids
-from gate.config.base_policy import Rules, path_at
-from gate.config.load import Config, load_config, read_config
+from gate.config.base_policy import Rules, rules_of
+from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, asks_judge, make_plans
 from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
-from gate.config.tighten import settings_under_base
 from gate.decision import Settings
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
@@ -207,7 +206,9 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
     A run judged by a base commit's rules looked for baselines where those rules have them.
     """
     with ExitStack() as stack:
-        config = _with_store_of_base(config, terms.rules, environment, stack)
+        if terms.rules:
+            with suppress(GateError):  # a commit that is no longer here shows in the comparison that follows
+                config = stack.enter_context(rules_of(terms.rules, config.path, {}, environment)).config
         if terms.store in (*STORES, NO_STORE):  # a record is not a configuration and names no plugins
             baseline = config.file.baseline.model_copy(update={"store": terms.store})
             config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
@@ -222,24 +223,6 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
         if terms.same_as:
             own = frozenset()
         return find_references(config, store, header.suite_id, where, git, own, plan=header.plan)
-
-
-def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
-    """Return the configuration with `baseline` from the rules of that commit, whose tree the ``stack`` keeps.
-
-    It is unchanged if there are none: no commit, no such configuration in it, or an unreadable one. A commit that is no
-    longer here shows in the comparison that follows.
-    """
-    if not commit:
-        return config
-    try:
-        base = load_config(stack.enter_context(path_at(commit, config.path, environment)), of_base=True)
-        overrides, _ = settings_under_base(base.file, config.file)
-        own = {key: value for key, value in overrides.items() if key.partition(".")[0] == "baseline"}
-        held = read_config(config.path).load(own)
-    except GateError:
-        return config
-    return replace(config, base_root=base.root, file=config.file.model_copy(update={"baseline": held.file.baseline}))
 
 
 def _result(
