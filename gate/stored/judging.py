@@ -22,7 +22,7 @@ from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
-from gate.model import Result, Side, SuiteResult, Trial
+from gate.model import Result, Side, Trial
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import against_base, earlier_draws, with_stored_trials
@@ -32,10 +32,8 @@ from gate.pipeline.references import LUCKY, References, find_all_references, fin
 from gate.pipeline.store import store_kind, store_of
 from gate.pipeline.terms import (
     Terms,
-    after_proofs,
     job_settings,
     own_terms,
-    step_down,
     terms_of_plan,
     with_run_of,
     with_settings_of_run,
@@ -383,23 +381,18 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     with store if store is not None else nullcontext():  # suites that this configuration no longer has are not missed
         baselines = [find_references(config, store, p.suite.id, where, git, plan=p.planned) for p in plans]
     settings = job_settings(config, settings, plans, baselines)
-    trusted = []
+    results = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        own = _under_own_plan(with_stored_trials(record, found), plan)
-        trusted.append(against_base(own, where.base))
-
-    def judge(number: int, proven: int) -> SuiteResult:
-        record, plan, found = trusted[number], plans[number], baselines[number]
-        doubts = (*_cases_not_measured(record, plan, settings, found.first), *found.doubts)
-        terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
-        terms = _as_its_run(terms, records[number])
+        trusted = against_base(_under_own_plan(with_stored_trials(record, found), plan), where.base)
+        doubts = (*_cases_not_measured(trusted, plan, settings, found.first), *found.doubts)
+        terms = terms_of_plan(plan, config, settings, notes=found.notes, doubts=doubts)
+        terms = _as_its_run(terms, record)
         if record.header.stripped:
             same, verdict = found.first.commit or "", found.fell_short
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
-        return judge_record(record, found.all, terms)
-
-    return result_of(step_down(len(records), judge), settings, command=command)
+        results.append(judge_record(trusted, found.all, terms))
+    return result_of(results, settings, command=command)
 
 
 def _as_its_run(terms: Terms, record: Record) -> Terms:
