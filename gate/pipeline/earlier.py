@@ -386,7 +386,7 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
         return None
     if not measures_alike(session.config, session.git, commit):
         return None
-    if found.fell_short and found.fell_short not in MEASURED_BELOW:
+    if found.first.info.fell_short not in ("", *MEASURED_BELOW):
         return None
     stored = record.header
     runs = stored.runs or (Run(stored.run_id, stored.created, len(record.trials)),)

@@ -320,7 +320,7 @@ def _stored_terms(session: Session, plan: Plan, stored: StoredTrials, past: tupl
         whole=True,
         scheduled=False,
         same_as=stored.same_as,
-        same_verdict=found.fell_short if stored.same_as else "",
+        same_verdict=found.first.info.fell_short if stored.same_as else "",
     )
 
 

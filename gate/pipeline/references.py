@@ -78,8 +78,6 @@ class References(Struct, frozen=True):
     """The person who accepted this very run after it was stored, and the time."""
     expired: str = ""
     """A description of the last acceptance of a record of this history, if it has ended; else empty."""
-    fell_short: str = ""
-    """The verdict of the base's record if it fell short when it was stored and nobody accepted that; else empty."""
 
     @property
     def first(self) -> Reference:
@@ -152,7 +150,7 @@ class Search(Struct, frozen=True, dict=True):
         is_ancestor = own.commit in where.ancestors
         mark = ledger.below(key_of(own.commit))
         if mark is not None:
-            found = replace(found, fell_short=mark.verdict)
+            own = replace(own, info=replace(own.info, fell_short=mark.verdict))
             if not (where.anchored and is_ancestor):
                 notes.append(note_of_shortfall(mark, own, where))
         picked = note_of_picked_run(ledger, own)

@@ -389,7 +389,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         terms = terms_of_plan(plan, config, settings, notes=found.notes, doubts=doubts)
         terms = _as_its_run(terms, record)
         if record.header.stripped:
-            same, verdict = found.first.commit or "", found.fell_short
+            same, verdict = found.first.commit or "", found.first.info.fell_short
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
         results.append(judge_record(trusted, found.all, terms))
     return result_of(results, settings, command=command)
