@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 ROLES = {
@@ -44,3 +45,10 @@ def first_value(body: Mapping[str, Any], *keys: str) -> Any:
             if value is not None:
                 return value
     return None
+
+
+@lru_cache(maxsize=1_000)
+def camel(name: str) -> str:
+    """Return ``snake_case`` as ``camelCase``."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.formats.names import camel
 from gate.formats.positions import Key
 
 
@@ -151,12 +152,24 @@ class Ignored:
     the top. ``*`` matches any one key; list items have no key.
     """
 
-    def __init__(self, reasons: Mapping[str, str]) -> None:
-        self.reasons = reasons
+    def __init__(
+        self, keys: Mapping[str, str], *, either_spelling: bool = False, further: Ignored | None = None
+    ) -> None:
+        """``keys``: reason → paths, separated by spaces. ``either_spelling``: also in camel case.
+
+        ``further``: keys that are ignored as well.
+        """
+        self.reasons: dict[str, str] = dict(further.reasons) if further else {}
+        """Path → reason."""
+        for reason, paths in keys.items():
+            for path in paths.split():
+                self.reasons[path] = reason
+                if either_spelling:
+                    self.reasons[".".join(map(camel, path.split(".")))] = reason
         self.known = 0
         """The number of positions that are kept."""
         self._by_last: dict[str, list[tuple[str, ...]]] = {}
-        for path in reasons:
+        for path in self.reasons:
             parts = tuple(path.split("."))
             self._by_last.setdefault(parts[-1], []).append(parts)
         self.top = _Position((), self)
