@@ -410,6 +410,7 @@ def test_behind_a_loss_in_the_queue_it_counts_until_the_default_branch_has_store
     done, _ = recorded.queue("bad", 2, behind=first, depth=0)
     assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
     assert "1 commit before the base: losses since then count, too, until its own is stored" in done.summary
+    assert "**Next:** run again once the base's own baseline is stored, or fix it, or" in done.summary
     recorded.leave_queue(first)
     done, _ = recorded.queue("bad", 3)
     assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
